@@ -1,0 +1,58 @@
+# Everything a contributor runs. Needs Python 3.11 or newer and make; all else goes into .venv.
+
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTHON_DIRS := $(wildcard src tests bench examples)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The pins also hold for the build backend, which pip installs apart: older pips take the first, newer ones the second.
+PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check fmt demo bench pins clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## create .venv; does nothing if it is up to date
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PINNED) $(BIN)/python -m pip install -qq -e '.[dev]'
+	@touch $@
+
+test: check ## all that has to pass: check, then the tests with coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: setup ## style, types and direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(PYTHON_DIRS)
+	$(BIN)/lint-imports --no-logo
+
+fmt: setup ## format, and fix what can be fixed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+demo: setup ## a short tour
+	$(BIN)/python examples/demo.py
+
+bench: setup ## measure the parser
+	$(BIN)/python bench/parser.py
+
+# The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
+pins: ## refresh constraints.txt with the newest releases
+	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
+	.venv-pins/bin/python -m pip install -qq -e '.[dev]' hatchling editables
+	{ grep '^#' constraints.txt; .venv-pins/bin/python -m pip freeze --exclude-editable; } > .venv-pins/constraints.txt
+	mv .venv-pins/constraints.txt constraints.txt
+	rm -rf .venv-pins
+
+clean: ## remove all that was made, .venv too
+	rm -rf .venv .venv-pins .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

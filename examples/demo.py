@@ -1,0 +1,73 @@
+"""A short tour: a Kimi stream with its calls hidden in the thinking goes in, standard tool calls come out.
+
+Run it with `make demo`; `interlingua translate --explain examples/kimi_stream.sse` tells the same without the tour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import interlingua as il
+from interlingua.cli import columns, io
+from interlingua.cli.explain import Explainer
+from interlingua.pipeline import Step
+from interlingua.wire import sse
+
+STREAM = Path(__file__).with_name("kimi_stream.sse")
+PIECE = 700  # bytes at a time, as a network might cut them
+
+
+def main() -> None:
+    layout = columns.Layout(io.terminal_width(), columns.paint_for(io.stdout_is_terminal()))
+    translator = il.Translator("openai-chat", "openai-chat")
+    explainer = Explainer(translator)
+    sent = b""
+    show(
+        layout.note("Kimi K2.5 writes its tool calls as text, inside its thinking. A client gets standard frames:")
+        + "\n"
+    )
+    show(layout.head("what the upstream sends", "what the client gets, and why"))
+    for step in steps(translator):
+        show(layout.row(explainer.explain(step)))
+        sent += step.sent
+    show(f"\n{layout.note(explainer.summary() + '. The client has:')}\n")
+    show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")
+
+
+def steps(translator: il.Translator) -> Iterator[Step]:
+    raw = STREAM.read_bytes()
+    for start in range(0, len(raw), PIECE):
+        yield from translator.steps(raw[start : start + PIECE])
+    yield from translator.last_steps()
+
+
+def show(text: str) -> None:
+    io.write(text.encode())
+
+
+def assemble(sent: bytes) -> dict[str, Any]:
+    """What a plain client makes of the frames: it appends to each call what comes under its index."""
+    calls: list[dict[str, Any]] = []
+    finish = None
+    for message in sse.Decoder().feed(sent):
+        choices = json.loads(message.data)["choices"] if message.data.startswith("{") else []
+        for choice in choices:
+            finish = choice["finish_reason"] or finish
+            for entry in choice["delta"].get("tool_calls", ()):
+                if entry["index"] == len(calls):
+                    calls.append({"id": entry["id"], "name": entry["function"]["name"], "arguments": ""})
+                calls[entry["index"]]["arguments"] += entry["function"]["arguments"]
+    return {
+        "finish_reason": finish,
+        "tool_calls": [{**call, "arguments": json.loads(call["arguments"])} for call in calls],
+    }
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:  # `make demo | head` has seen enough
+        io.abandon_stdout()

@@ -1,0 +1,30 @@
+"""Any model's tool calls, in any client's API, exactly."""
+
+from interlingua.dialect import Dialect, Span
+from interlingua.dialects import dialect_for, dialects
+from interlingua.errors import InterlinguaError
+from interlingua.limits import Limits
+from interlingua.pipeline import Options, Translator, translate_reply
+from interlingua.reply import Call, Reply, fold
+from interlingua.text import Parser, parse, render
+from interlingua.tools import Tool
+
+__all__ = [
+    "Call",
+    "Dialect",
+    "InterlinguaError",
+    "Limits",
+    "Options",
+    "Parser",
+    "Reply",
+    "Span",
+    "Tool",
+    "Translator",
+    "dialect_for",
+    "dialects",
+    "fold",
+    "parse",
+    "render",
+    "translate_reply",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,101 @@
+"""The command line: one module per command, and here the way in and every way out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from interlingua import __version__
+from interlingua.cli import dialects, io, parse, render, translate
+from interlingua.errors import InterlinguaError, RenderError, UsageError
+
+__all__ = ["main"]
+
+OK, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+DESCRIPTION = "Any model's tool calls, in any client's API, exactly."
+EPILOG = """\
+examples:
+  interlingua dialects                             what --dialect can be
+  interlingua parse --dialect kimi_k2 reply.txt    a model's own text → JSON
+  interlingua render --dialect kimi_k2 reply.json  and back
+  curl -sN … | interlingua translate               as it streams
+  interlingua translate --explain recorded.sse     what came, went out, and why
+
+Data goes to standard output; findings, errors and hints go to standard error.
+
+exit status:
+  0    all is well; there may be findings
+  1    the input cannot be read or written, or the upstream's reply failed
+  2    the command line is wrong
+  130  interrupted with Ctrl-C
+  141  whoever read the output has closed it
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong the way everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see `{self.prog} --help`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        io.abandon_stdout()
+        return CLOSED_PIPE
+    except OSError as error:  # those of reading have been told apart: this is what writing met
+        io.abandon_stdout()
+        io.tell_error(f"cannot write the output: {error.strerror}", "what was written before is complete up to there")
+        return FAILED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _build()
+    try:
+        try:
+            args = parser.parse_args(argv)
+        finally:
+            io.flush()  # --help and --version have printed and leave
+        if args.command is None:
+            io.tell(parser.format_help())
+            return USAGE
+        args.run(args)
+    except InterlinguaError as error:
+        io.tell_error(str(error), error.hint or f"see `{parser.prog} --help`")
+        return USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else FAILED
+    except RecursionError:
+        io.tell_error("the input is nested too deep", "a few hundred levels are the most that can be read and written")
+        return FAILED
+    return OK
+
+
+def _build() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="interlingua",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in (parse, render, translate, dialects):
+        name = command.__name__.rpartition(".")[2]
+        subparser = commands.add_parser(
+            name,
+            help=command.HELP,
+            description=command.DESCRIPTION,
+            epilog=command.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser

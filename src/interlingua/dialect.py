@@ -1,0 +1,85 @@
+"""How one model family writes tool calls and thinking, as data.
+
+A dialect names a shape and gives it its markers. The shape compiles them into a reader, and writes what it can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Protocol
+
+from interlingua.reply import Call
+from interlingua.sink import Sink
+from interlingua.source import Reading, Source
+from interlingua.tools import Offer
+
+__all__ = ["Dialect", "Shape", "ShapeReader", "Span"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A pair of markers."""
+
+    open: str
+    close: str
+
+
+class ShapeReader(Protocol):
+    """A shape with its markers compiled. `openers` begin a call or a section of calls; `strays` mean nothing alone."""
+
+    openers: tuple[str, ...]
+    strays: tuple[str, ...]
+
+    def lost_openers(self, offer: Offer) -> tuple[str, ...]:
+        """What the reply begins with if the opener of a call was lost on the way. Only for tools on offer."""
+        ...
+
+    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        """Reads on after the opener, or after one of the lost ones, to the end of what it began."""
+        ...
+
+
+class Shape(Protocol):
+    def reader(self, outside: tuple[str, ...]) -> ShapeReader:
+        """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""
+        ...
+
+    def write(self, calls: Sequence[Call], before: int) -> str:
+        """Neighbouring calls as the model would write them; `before` others stand before them in the reply."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dialect:
+    name: str
+    summary: str
+    models: tuple[str, ...] = ()
+    """Globs for the ids of models that speak it, in lower case."""
+    shape: Shape | None = None
+    thinking: tuple[Span, ...] = ()
+    """How thinking is written; the first one is how we write it."""
+    noise: tuple[str, ...] = ()
+    """Tokens that servers let through and that mean nothing to a client, such as the end of a turn."""
+    sample: str = ""
+    """A genuine reply."""
+
+    def speaks(self, model: str) -> bool:
+        return any(fnmatchcase(model.lower(), glob) for glob in self.models)
+
+    @cached_property
+    def thinking_markers(self) -> tuple[str, ...]:
+        return tuple(marker for span in self.thinking for marker in (span.open, span.close))
+
+    @cached_property
+    def reader(self) -> ShapeReader | None:
+        return self.shape.reader(self.thinking_markers + self.noise) if self.shape else None
+
+    @cached_property
+    def markers(self) -> tuple[str, ...]:
+        """All that can be structure in this dialect's text."""
+        reader = self.reader
+        of_shape = reader.openers + reader.strays if reader else ()
+        return of_shape + self.thinking_markers + self.noise

@@ -1,0 +1,34 @@
+"""Every dialect, by name and by model id. The order is the order in which model ids are tried."""
+
+from __future__ import annotations
+
+from interlingua.dialect import Dialect
+from interlingua.dialects import kimi_k2, standard
+from interlingua.errors import UnknownDialect
+
+__all__ = ["dialect_for", "dialect_named", "dialects"]
+
+STANDARD = standard.DIALECT
+ALL = (
+    kimi_k2.DIALECT,
+    STANDARD,
+)
+BY_NAME = {dialect.name: dialect for dialect in ALL}
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """Every dialect that is known."""
+    return ALL
+
+
+def dialect_named(dialect: str | Dialect) -> Dialect:
+    if isinstance(dialect, Dialect):
+        return dialect
+    if dialect not in BY_NAME:
+        raise UnknownDialect(dialect, BY_NAME)
+    return BY_NAME[dialect]
+
+
+def dialect_for(model: str) -> Dialect:
+    """The dialect that this model speaks; the standard one if the id is not known."""
+    return next((dialect for dialect in ALL if dialect.speaks(model)), STANDARD)

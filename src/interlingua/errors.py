@@ -1,0 +1,75 @@
+"""Everything this library raises, and whose fault each one is.
+
+    InterlinguaError
+    ├── UsageError          the caller's program: a wrong argument, a call after close()
+    │   ├── UnknownDialect
+    │   ├── UnknownWire
+    │   └── RenderError     a reply that this dialect has no way to write
+    ├── BadInput            the caller's data: a file or body that cannot be read at all
+    └── UpstreamError       the model server: it broke the protocol or failed
+
+What a *model* wrote never raises: that is a Finding. An error says what is wrong, and its `hint` what to do about it.
+`status` and `type` say how it goes out over HTTP, in the words that the wires share.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BadInput",
+    "InterlinguaError",
+    "RenderError",
+    "UnknownDialect",
+    "UnknownWire",
+    "UpstreamError",
+    "UsageError",
+    "nearest",
+]
+
+
+class InterlinguaError(Exception):
+    """The root of the tree: catch this one to catch them all."""
+
+    status = 500
+    type = "api_error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(InterlinguaError):
+    status = 400
+    type = "invalid_request_error"
+
+
+class UnknownDialect(UsageError):
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no dialect is called {name!r}", nearest(name, known))
+
+
+class UnknownWire(UsageError):
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no wire is called {name!r}", nearest(name, known))
+
+
+class RenderError(UsageError):
+    pass
+
+
+class BadInput(InterlinguaError):
+    status = 400
+    type = "invalid_request_error"
+
+
+class UpstreamError(InterlinguaError):
+    status = 502
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the closest known word, or all of them."""
+    words = sorted(known)
+    close = difflib.get_close_matches(name, words, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(words)}"

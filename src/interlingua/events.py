@@ -1,0 +1,126 @@
+"""What can be said: the neutral, ordered units of one reply.
+
+Readers and the parser make events, the guard keeps them in order, emitters write them to a wire. `order` has the
+table of which may follow which. They are frozen: an event that was handed on is never taken back or changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "ArgsDelta",
+    "Begin",
+    "CallEnd",
+    "CallStart",
+    "Event",
+    "Failure",
+    "Finding",
+    "ReasoningDelta",
+    "RefusalDelta",
+    "Stop",
+    "StopReason",
+    "TextDelta",
+    "Usage",
+]
+
+StopReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The upstream has begun to answer. What it did not say is None."""
+
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class RefusalDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class CallStart(msgspec.Struct, frozen=True):
+    """A call's name is known. `id` is the model's own, or None where it gave none; the guard leaves no None.
+
+    `extra` is what an upstream said about the call beyond the standard fields.
+    """
+
+    index: int
+    id: str | None
+    name: str
+    extra: dict[str, Any] | None = None
+
+
+class ArgsDelta(msgspec.Struct, frozen=True):
+    """The next characters of a call's arguments, as JSON text."""
+
+    index: int
+    text: str
+
+
+class CallEnd(msgspec.Struct, frozen=True):
+    """The call is over. It is complete if the model closed it, not if the reply was cut inside it."""
+
+    index: int
+    complete: bool = True
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens counted by the upstream so far; a later one replaces an earlier one.
+
+    `input` includes `cached`, `output` includes `reasoning`. `native` is the upstream's own object.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    native: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The reply has ended well. None means that nobody said why; the guard leaves no None."""
+
+    reason: StopReason | None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The reply has ended badly: nothing may follow, and what is open stays open."""
+
+    message: str
+    type: str = "api_error"
+    code: str | int | None = None
+    native: dict[str, Any] | None = None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something odd that was seen, where, and what was done about it."""
+
+    kind: str
+    message: str
+    place: str = ""
+
+
+Event: TypeAlias = (
+    Begin
+    | TextDelta
+    | ReasoningDelta
+    | RefusalDelta
+    | CallStart
+    | ArgsDelta
+    | CallEnd
+    | Usage
+    | Stop
+    | Failure
+    | Finding
+)

@@ -1,0 +1,316 @@
+"""Keeps the promises on the event stream: one call at a time, unique ids, right stop reason, limits, delivery.
+
+Events come in as readers and parsers saw them: calls may be interleaved, lack ids, repeat them, or never end. They go
+out in the order of `order`, and whatever was mended on the way is a finding among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from hashlib import blake2s
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.json_text import read_object
+from interlingua.limits import Limits
+from interlingua.tools import Offer
+
+__all__ = ["Delivery", "Guard", "ReasoningPolicy"]
+
+Delivery: TypeAlias = Literal["stream", "whole"]
+ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
+
+_Spoken: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
+_Waiting: TypeAlias = _Spoken | ev.CallStart | ev.ArgsDelta | ev.CallEnd
+
+
+class _Open:
+    """The call that is going out now: its key in the events that come in, and what has gone out of it."""
+
+    def __init__(self, key: int, start: ev.CallStart, untouched: bool) -> None:
+        self.key = key
+        self.start = start
+        self.untouched = untouched
+        self.size = 0
+        self.kept: list[ev.ArgsDelta] = []
+
+
+class Guard:
+    """Guards one reply.
+
+    `taken` are the ids that the conversation already has. `seed` makes the ids that are minted differ from reply to
+    reply; there is no randomness here.
+    """
+
+    def __init__(
+        self,
+        offer: Offer,
+        *,
+        limits: Limits | None = None,
+        delivery: Delivery = "stream",
+        reasoning: ReasoningPolicy = "keep",
+        taken: Iterable[str] = (),
+        seed: str = "",
+    ) -> None:
+        self._handlers = _OPEN
+        self.finished_calls = 0
+        self._offer = offer
+        self._limits = limits or Limits()
+        self._delivery = delivery
+        self._reasoning = reasoning
+        self._ids = set(taken)
+        self._seed = seed
+        self._begun = False
+        self._calls = 0
+        self._open: _Open | None = None
+        self._waiting: dict[int | None, list[_Waiting]] = {}
+        self._waiting_size = 0
+        self._dropped: set[int] = set()
+        self._reasoning_dropped = 0
+        self._out: list[ev.Event] = []
+
+    @property
+    def stopped(self) -> bool:
+        return self._handlers is _STOPPED
+
+    @property
+    def inside_call(self) -> str | None:
+        """The name of the call that is open."""
+        return self._open.start.name if self._open else None
+
+    def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        for event in events:
+            self._handlers[type(event)](self, event)  # a look-up, for this runs for every token of every reply
+            if self._waiting:
+                self._next()
+        out, self._out = self._out, []
+        return out
+
+    def _take(self, event: ev.Event) -> None:
+        self._handlers[type(event)](self, event)
+
+    def _pass(self, event: ev.Usage | ev.Finding) -> None:
+        self._out.append(event)
+
+    def _begin(self, event: ev.Begin) -> None:
+        if not self._begun:
+            self._begun = True
+            self._out.append(event)
+
+    def _fail(self, event: ev.Failure) -> None:
+        self._out.append(event)
+        self._handlers = _STOPPED
+
+    def _find(self, kind: str, message: str) -> None:
+        self._out.append(ev.Finding(kind, message, f"call {self._calls}" if self._open else ""))
+
+    # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _say(self, event: _Spoken) -> None:
+        if self._open is not None:
+            self._wait(None, event)
+        elif not isinstance(event, ev.ReasoningDelta) or self._reasoning == "keep":
+            self._out.append(event)
+        elif self._reasoning == "as_content":
+            self._out.append(ev.TextDelta(event.text))
+        else:
+            self._reasoning_dropped += len(event.text)
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, event: ev.CallStart) -> None:
+        if self._open is None:
+            self._start(event)
+        else:
+            self._wait(event.index, event)
+
+    def _start(self, event: ev.CallStart) -> None:
+        name = self._name(event.name)
+        start = msgspec.structs.replace(event, index=self._calls, id=self._id(event.id), name=name)
+        plain = self._delivery == "stream" and not self._offer.empty
+        self._open = _Open(event.index, start, untouched=plain and start.index == event.index)
+        if self._offer.empty:
+            self._find("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+            self._out.append(ev.TextDelta(name))
+        elif self._delivery == "stream":
+            self._out.append(self._open.start)
+        self._calls += 1
+
+    def _args(self, event: ev.ArgsDelta) -> None:
+        call = self._open
+        if call is None or call.key != event.index:
+            self._wait(event.index, event)
+            return
+        size = call.size + len(event.text)
+        if size > self._limits.args:
+            self._pass_args(call, event.text[: self._limits.args - call.size])
+            self._over_limit(f"the arguments of {call.start.name!r}", self._limits.args)
+            return
+        call.size = size
+        if call.untouched:
+            self._out.append(event)
+        else:
+            self._pass_args(call, event.text)
+
+    def _pass_args(self, call: _Open, text: str) -> None:
+        if self._offer.empty:
+            self._out.append(ev.TextDelta(text))
+        else:
+            delta = ev.ArgsDelta(call.start.index, text)
+            (self._out if self._delivery == "stream" else call.kept).append(delta)
+
+    def _end(self, event: ev.CallEnd) -> None:
+        call = self._open
+        if call is None or call.key != event.index:
+            self._wait(event.index, event)
+            return
+        end = event if event.index == call.start.index else ev.CallEnd(call.start.index, event.complete)
+        if self._offer.empty:
+            self._calls -= 1
+        elif self._delivery == "stream":
+            self._out.append(end)
+            self.finished_calls += event.complete
+        else:
+            self._deliver_whole(call, end)
+        self._open = None
+
+    def _deliver_whole(self, call: _Open, end: ev.CallEnd) -> None:
+        args = "".join(delta.text for delta in call.kept)
+        if end.complete and read_object(args) is not None:
+            self._out += [call.start, ev.ArgsDelta(end.index, args), end]
+            self.finished_calls += 1
+            return
+        why = "its arguments are not a JSON object" if end.complete else "it was cut short"
+        self._find("call-withheld", f"the call of {call.start.name!r} is not delivered: {why}")
+        self._calls -= 1
+
+    def _wait(self, key: int | None, event: _Waiting) -> None:
+        """Stands in line behind the open call."""
+        if key in self._dropped:
+            return
+        if key not in self._waiting and isinstance(event, ev.ArgsDelta | ev.CallEnd):
+            self._find("no-such-call", "arguments for a call that is not open: dropped")
+            self._dropped.add(event.index)
+            return
+        self._waiting.setdefault(key, []).append(event)
+        if not isinstance(event, ev.CallStart | ev.CallEnd):
+            self._waiting_size += len(event.text)
+            if self._waiting_size > self._limits.held:
+                self._over_limit("what waits behind an open call", self._limits.held)
+
+    def _next(self) -> None:
+        """Lets those go that waited, up to the first call that is still open."""
+        while self._waiting and self._open is None:
+            key = next(iter(self._waiting))
+            for event in self._waiting.pop(key):
+                if not isinstance(event, ev.CallStart | ev.CallEnd):
+                    self._waiting_size -= len(event.text)
+                self._take(event)
+
+    def _over_limit(self, what: str, limit: int) -> None:
+        message = f"{what}: longer than {limit:,} characters"
+        if self._limits.over == "error":
+            self._take(ev.Failure(message))
+        elif self._open is not None:
+            self._find("over-limit", f"{message}; the open call is ended as incomplete, and the rest of it dropped")
+            self._dropped.add(self._open.key)
+            self._end(ev.CallEnd(self._open.key, complete=False))
+
+    def _name(self, name: str) -> str:
+        if self._offer.empty or not self._offer.known or self._offer.has(name):
+            return name
+        plain = name.removeprefix("functions.")
+        if self._offer.has(plain):
+            self._find("renamed", f"{name!r} was not offered, {plain!r} was: taken as that")
+            return plain
+        self._find("unknown-tool", f"no tool called {name!r} was offered: passed on all the same")
+        return name
+
+    def _id(self, native: str | None) -> str:
+        id = native or "call_" + blake2s(f"{self._seed}/{self._calls}".encode(), digest_size=12).hexdigest()
+        if id in self._ids:
+            unique = _next_free(id, self._ids)
+            self._find("id-renamed", f"the id {id!r} is taken: this call gets {unique!r}")
+            id = unique
+        self._ids.add(id)
+        return id
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _stop(self, event: ev.Stop) -> None:
+        reason, cut = event.reason, self.inside_call
+        if cut is not None and reason is None:
+            self._take(ev.Failure(f"the upstream ended inside the call of {cut!r}"))
+            return
+        while self._open is not None:
+            self._find("cut-short", f"the reply ended inside the call of {self._open.start.name!r}: it is incomplete")
+            self._end(ev.CallEnd(self._open.key, complete=False))
+            self._next()
+        if self._reasoning_dropped:
+            self._find("reasoning-dropped", f"{self._reasoning_dropped:,} characters of thinking: dropped, as set")
+        right = self._right_reason(reason, cut)
+        if reason is not None and right != reason:
+            self._find("stop-reason", f"the upstream stopped with {reason!r}: corrected to {right!r}")
+        self._out.append(ev.Stop(right))
+        self._handlers = _STOPPED
+
+    def _right_reason(self, reason: ev.StopReason | None, cut: str | None) -> ev.StopReason:
+        if reason in ("length", "content_filter"):
+            return reason
+        if cut is not None:
+            return "length"
+        return "tool_calls" if self.finished_calls else "stop"
+
+    def _late(self, event: ev.Event) -> None:
+        self._find("after-stop", f"{type(event).__name__} after the reply had stopped: dropped")
+
+    def _late_text(self, event: _Spoken) -> None:
+        if event.text:
+            self._late(event)
+
+    def _ignore(self, event: ev.Event) -> None:
+        """The rest of what `_late` has told."""
+
+
+_Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]
+
+_OPEN: _Handlers = {
+    ev.Begin: Guard._begin,
+    ev.TextDelta: Guard._say,
+    ev.ReasoningDelta: Guard._say,
+    ev.RefusalDelta: Guard._say,
+    ev.CallStart: Guard._call,
+    ev.ArgsDelta: Guard._args,
+    ev.CallEnd: Guard._end,
+    ev.Stop: Guard._stop,
+    ev.Failure: Guard._fail,
+    ev.Usage: Guard._pass,
+    ev.Finding: Guard._pass,
+}
+_STOPPED: _Handlers = {
+    ev.Begin: Guard._ignore,
+    ev.TextDelta: Guard._late_text,
+    ev.ReasoningDelta: Guard._late_text,
+    ev.RefusalDelta: Guard._late_text,
+    ev.CallStart: Guard._late,
+    ev.ArgsDelta: Guard._ignore,
+    ev.CallEnd: Guard._ignore,
+    ev.Stop: Guard._late,
+    ev.Failure: Guard._late,
+    ev.Usage: Guard._pass,
+    ev.Finding: Guard._pass,
+}
+
+_NUMBERED = re.compile(r"(.*:)(\d+)", re.S)
+
+
+def _next_free(id: str, taken: set[str]) -> str:
+    """The nearest id that is free: the next number where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
+    numbered = _NUMBERED.fullmatch(id)
+    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (f"{id}_", 2)
+    while f"{stem}{number}" in taken:
+        number += 1
+    return f"{stem}{number}"

@@ -1,0 +1,28 @@
+"""How much may be held or passed before a reply counts as runaway."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Limits"]
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Counted in characters, but for `line`, which is in bytes.
+
+    Over a limit, `flush` gives what was held to the client as text and reads on afresh; `error` ends the reply.
+    """
+
+    header: int = 1 * KIB
+    """What stands between the beginning of a call and its arguments."""
+    held: int = 1 * MIB
+    """What may wait: a call without a name, calls behind an open one, arguments of unknown kind."""
+    args: int = 16 * MIB
+    """One call's arguments."""
+    line: int = 32 * MIB
+    """One event of a stream."""
+    over: Literal["flush", "error"] = "flush"

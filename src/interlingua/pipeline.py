@@ -1,0 +1,348 @@
+"""reader → parser → guard → emitter, for one reply; still no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.dialect import Dialect
+from interlingua.dialects import STANDARD, dialect_for, dialect_named
+from interlingua.errors import UnknownWire, UpstreamError, UsageError
+from interlingua.guard import Delivery, Guard, ReasoningPolicy
+from interlingua.limits import Limits
+from interlingua.parser import Parser
+from interlingua.source import Channel
+from interlingua.tools import Offer, ToolsLike
+from interlingua.wire import chunks, openai_chat, sse
+
+__all__ = ["WIRES", "Lane", "Options", "Step", "Translator", "translate_reply"]
+
+WIRES = ("openai-chat",)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reply is treated, whatever its wires."""
+
+    prefill: str = ""
+    """What the prompt had already written of the reply, such as `<think>`."""
+    delivery: Delivery = "stream"
+    """`whole`: a call goes out only when it is complete and its arguments are a JSON object."""
+    reasoning: ReasoningPolicy = "keep"
+    limits: Limits = Limits()
+    taken_ids: tuple[str, ...] = ()
+    """The call ids that the conversation already has."""
+
+
+class Lane:
+    """One choice's way from events as they were read to events as they are promised."""
+
+    def __init__(self, dialect: Dialect, offer: Offer, options: Options, seed: str = "") -> None:
+        self._parser = Parser(dialect, offer, options.prefill, options.limits) if dialect.markers else None
+        self._guard = Guard(
+            offer,
+            limits=options.limits,
+            delivery=options.delivery,
+            reasoning=options.reasoning,
+            taken=options.taken_ids,
+            seed=seed,
+        )
+
+    @property
+    def held(self) -> str:
+        """The text that waits for what follows it."""
+        return self._parser.held if self._parser else ""
+
+    @property
+    def stopped(self) -> bool:
+        return self._guard.stopped
+
+    def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        return self._guard.take(self._parse(events))
+
+    def release(self) -> list[ev.Event]:
+        """No more text will come: gives out what is held."""
+        parser, self._parser = self._parser, None
+        return self._guard.take(parser.close()) if parser else []
+
+    def close_text(self) -> list[ev.Event]:
+        """The text was all there is. If it ends inside a call, then it was cut."""
+        events = self.release()
+        return events + self._guard.take([ev.Stop("length" if self._guard.inside_call else None)])
+
+    def close_stream(self, said_done: bool) -> list[ev.Event]:
+        """The upstream's stream is over. It should have said before why it stopped."""
+        events = self.release()
+        if self._guard.stopped:
+            return events
+        if self._guard.inside_call or said_done or self._guard.finished_calls:
+            finding = ev.Finding("no-finish-reason", "the upstream never said why it stopped: taken from what it sent")
+            return events + self._guard.take([finding, ev.Stop(None)])
+        return events + self._guard.take([ev.Failure("the upstream ended without finishing its reply")])
+
+    def take_text(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
+        """A piece of text, with nothing around it."""
+        if self._parser is None:
+            return self._guard.take([ev.TextDelta(text) if channel is Channel.TEXT else ev.ReasoningDelta(text)])
+        return self._guard.take(self._parser.feed(text, channel))
+
+    def _parse(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        parsed: list[ev.Event] = []
+        for event in events:
+            if self._parser is None:
+                parsed.append(event)
+            elif isinstance(event, ev.TextDelta):
+                parsed += self._parser.feed(event.text, Channel.TEXT)
+            elif isinstance(event, ev.ReasoningDelta):
+                parsed += self._parser.feed(event.text, Channel.REASONING)
+            elif isinstance(event, ev.CallStart | ev.ArgsDelta | ev.CallEnd):
+                # Sent structured beside native text: a number of its own, that no call of the text can have.
+                parsed.append(msgspec.structs.replace(event, index=~event.index))
+            else:
+                if isinstance(event, ev.Stop | ev.Failure):
+                    parsed += self._parser.close()
+                    self._parser = None
+                parsed.append(event)
+        return parsed
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One message of the upstream on its way: what came, what it meant, what went out, what still waits."""
+
+    came: bytes
+    data: str
+    events: list[ev.Event]
+    sent: bytes
+    held: str
+
+
+class _State(Enum):
+    OPEN = "open"
+    ENDED = "the client has been told the end"
+    OVERRUN = "more has come since, and was dropped"
+    CLOSED = "closed"
+
+
+class Translator:
+    """SSE bytes of one reply in, SSE bytes out. Chunks that need no change pass on byte for byte.
+
+    `dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
+    """
+
+    def __init__(
+        self,
+        source: str = "openai-chat",
+        target: str = "openai-chat",
+        dialect: str | Dialect = "auto",
+        model: str | None = None,
+        tools: ToolsLike = None,
+        options: Options | None = None,
+    ) -> None:
+        _check_wires(source, target)
+        self.findings: list[ev.Finding] = []
+        self._dialect = _choose_dialect(dialect, model)
+        self._offer = Offer(tools)
+        self._options = options or Options()
+        self._decoder = sse.Decoder(self._options.limits.line)
+        self._chunks = chunks.ChunkDecoder()
+        self._reader = openai_chat.Reader(self._options.limits)
+        self._emitter = openai_chat.Emitter()
+        self._lanes: dict[int, Lane] = {}
+        self._messages = 0
+        self._state = _State.OPEN
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The dialect in use; None while nothing has told which."""
+        return self._dialect
+
+    def feed(self, data: bytes) -> bytes:
+        return b"".join(step.sent for step in self.steps(data))
+
+    def close(self) -> bytes:
+        """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
+        return b"".join(step.sent for step in self.last_steps())
+
+    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A whole reply, instead of a stream. It is what the stream would have folded to."""
+        self._must_be_open()
+        self._state = _State.CLOSED
+        self._learn_dialect(body)
+        read = openai_chat.read_body(body, self._reader)
+        if _failure(read.common):
+            return body
+        told = {}
+        for choice in read.choices:
+            lane = self._lane(choice)
+            events = lane.take(choice.events) + lane.close_stream(said_done=True)
+            if not choice.exact or events != choice.events:
+                told[choice.index] = events
+        self._tell(b"", "", [event for events in told.values() for event in events] + read.common, b"")
+        return openai_chat.write_body(told, body)
+
+    def steps(self, data: bytes) -> list[Step]:
+        """`feed`, told message by message."""
+        self._must_be_open()
+        steps: list[Step] = []
+        limit = self._options.limits.line  # no more at once, or the decoder would lose what precedes a long event
+        for start in range(0, len(data), limit):
+            try:
+                steps += [self._step(message) for message in self._decoder.feed(data[start : start + limit])]
+            except UpstreamError:
+                steps += self._too_long()
+        return steps
+
+    def last_steps(self) -> list[Step]:
+        """`close`, told message by message."""
+        if self._state is _State.CLOSED:
+            return []
+        try:
+            steps = [self._step(message) for message in self._decoder.close()]
+        except UpstreamError:
+            steps = self._too_long()
+        if self._state is _State.OPEN:
+            steps.append(self._end(b"", ""))
+        self._state = _State.CLOSED
+        return steps
+
+    def _must_be_open(self) -> None:
+        if self._state is _State.CLOSED:
+            raise UsageError("this Translator is closed", "one Translator translates one reply: make another one")
+
+    def _learn_dialect(self, chunk: dict[str, Any]) -> None:
+        if self._dialect is None and (model := chunk.get("model")):
+            self._dialect = dialect_for(str(model))
+
+    # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _step(self, message: sse.Message) -> Step:
+        if not message.has_data:
+            return self._tell(message.raw, "", [], message.raw)
+        self._messages += 1
+        if self._state is not _State.OPEN:
+            return self._overrun(message)
+        if message.data.strip() == "[DONE]":
+            return self._end(message.raw, message.data)
+        decoded = self._chunks.decode(message.data)
+        if decoded is None:
+            return self._unreadable(message)
+        self._learn_dialect(decoded.chunk)
+        events, sent = self._translate(decoded, message.raw)
+        return self._tell(message.raw, message.data, events, sent)
+
+    def _translate(self, decoded: chunks.Decoded, raw: bytes) -> tuple[list[ev.Event], bytes]:
+        chunk = decoded.chunk
+        read = self._reader.read(chunk)
+        exact = decoded.exact and read.exact
+        said = [(choice.index, self._lane(choice).take(choice.events)) for choice in read.choices]
+        events = [event for _, out in said for event in out] + read.common
+        if failure := _failure(read.common):
+            if self._lanes and all(lane.stopped for lane in self._lanes.values()):
+                late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
+                return [late], b""
+            return self._fail(events, raw if exact else self._emitter.fail(failure))
+        if exact and [out for _, out in said] == [choice.events for choice in read.choices]:
+            return events, self._emitter.pass_on(chunk, raw)
+        sent = self._emitter.emit(said, read.common, chunk)
+        if failure := _failure(events):
+            events, end = self._fail(events, self._emitter.fail(failure))
+            return events, sent + end
+        return events, sent
+
+    def _lane(self, choice: openai_chat.Choice) -> Lane:
+        if choice.index not in self._lanes:
+            begin = next((event for event in choice.events if isinstance(event, ev.Begin)), ev.Begin())
+            seed = f"{begin.id or ''}/{choice.index}"
+            self._lanes[choice.index] = Lane(self._dialect or STANDARD, self._offer, self._options, seed)
+        return self._lanes[choice.index]
+
+    def _unreadable(self, message: sse.Message) -> Step:
+        if not message.data.strip():
+            finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
+            return self._tell(message.raw, message.data, [finding], b":\n\n")
+        if message.closed:
+            text = f"an event that is not a JSON object: passed on untouched: {message.data!r:.60}"
+            return self._tell(message.raw, message.data, [ev.Finding("bad-json", text)], message.raw)
+        finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
+        return self._tell(message.raw, message.data, [finding], b"")
+
+    def _overrun(self, message: sse.Message) -> Step:
+        """A message after the end. The first one is a finding, but for a [DONE] after an error."""
+        findings: list[ev.Event] = []
+        if self._state is _State.ENDED and message.data.strip() != "[DONE]":
+            self._state = _State.OVERRUN
+            findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
+        return self._tell(message.raw, message.data, findings, b"")
+
+    def _tell(self, came: bytes, data: str, events: list[ev.Event], sent: bytes) -> Step:
+        for event in events:
+            if isinstance(event, ev.Finding):
+                place = event.place or (f"event {self._messages}" if self._messages else "the reply")
+                self.findings.append(msgspec.structs.replace(event, place=place))
+        held = "".join(lane.held for lane in self._lanes.values())
+        return Step(came, data, events, sent, held)
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _end(self, done: bytes, data: str) -> Step:
+        """The upstream's stream is over; `done` is how it said so, if it did."""
+        said_done = bool(done)
+        said = []
+        for index, held in self._reader.close(said_done):
+            lane = self._lanes[index]
+            said.append((index, lane.take(held) + lane.close_stream(said_done)))
+        events = [event for _, out in said for event in out]
+        if self._chunks.halves:
+            events.append(ev.Finding("half-character", "half of a surrogate pair was left at the end: dropped"))
+        if not self._lanes and not said_done:
+            events.append(ev.Failure("the upstream ended without a reply"))
+        failure = _failure(events)
+        end = self._emitter.fail(failure) if failure else done or self._emitter.done()
+        self._state = _State.ENDED
+        return self._tell(done, data, events, self._emitter.emit(said) + end)
+
+    def _fail(self, events: list[ev.Event], frame: bytes) -> tuple[list[ev.Event], bytes]:
+        """Ends the client's stream with an error frame, after the text that was held."""
+        said = [(index, lane.release()) for index, lane in self._lanes.items()]
+        self._state = _State.ENDED
+        return events + [event for _, out in said for event in out], self._emitter.emit(said) + frame
+
+    def _too_long(self) -> list[Step]:
+        if self._state is not _State.OPEN:
+            return []
+        failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.line:,} bytes")
+        events, sent = self._fail([failure], self._emitter.fail(failure))
+        return [self._tell(b"", "", events, sent)]
+
+
+def translate_reply(
+    body: dict[str, Any],
+    source: str = "openai-chat",
+    target: str = "openai-chat",
+    dialect: str | Dialect = "auto",
+    model: str | None = None,
+    tools: ToolsLike = None,
+    options: Options | None = None,
+) -> dict[str, Any]:
+    """A whole reply of one wire as a whole reply of another. `Translator.reply` also tells the findings."""
+    return Translator(source, target, dialect, model, tools, options).reply(body)
+
+
+def _failure(events: Iterable[ev.Event]) -> ev.Failure | None:
+    return next((event for event in events if isinstance(event, ev.Failure)), None)
+
+
+def _choose_dialect(dialect: str | Dialect, model: str | None) -> Dialect | None:
+    """None: the upstream's first chunk will tell."""
+    if dialect != "auto":
+        return dialect_named(dialect)
+    return dialect_for(model) if model else None
+
+
+def _check_wires(*wires: str) -> None:
+    for wire in wires:
+        if wire not in WIRES:
+            raise UnknownWire(wire, WIRES)

@@ -1,0 +1,137 @@
+"""A whole reply, and how it is folded from events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.order import Order
+
+__all__ = ["Call", "Part", "Reasoning", "Reply", "Text", "fold"]
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning"):
+    text: str
+
+
+class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
+    """One tool call. `arguments` is its JSON text as the model wrote it, `complete` whether the model closed it."""
+
+    id: str
+    name: str
+    arguments: str
+    complete: bool = True
+
+
+Part: TypeAlias = Text | Reasoning | Call
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model answered: its parts in order, why it stopped, and what was odd about it."""
+
+    parts: list[Part] = []
+    stop_reason: ev.StopReason | None = None
+    refusal: str = ""
+    usage: ev.Usage | None = None
+    failure: ev.Failure | None = None
+    findings: list[ev.Finding] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
+    @property
+    def calls(self) -> list[Call]:
+        return [part for part in self.parts if isinstance(part, Call)]
+
+
+def fold(events: Iterable[ev.Event]) -> Reply:
+    """The reply that these events tell. Neighbours of one kind become one part, wherever the stream was cut."""
+    folder = _Folder()
+    for event in events:
+        folder.add(event)
+    return folder.reply()
+
+
+class _Folder:
+    def __init__(self) -> None:
+        self._order = Order()
+        self._parts: list[Part] = []
+        self._kind: type[Text | Reasoning] | None = None
+        self._texts: list[str] = []
+        self._start: ev.CallStart | None = None
+        self._args: list[str] = []
+        self._refusal: list[str] = []
+        self._stop: ev.StopReason | None = None
+        self._usage: ev.Usage | None = None
+        self._failure: ev.Failure | None = None
+        self._findings: list[ev.Finding] = []
+
+    def add(self, event: ev.Event) -> None:
+        self._order.check(event)
+        match event:
+            case ev.TextDelta():
+                self._say(Text, event.text)
+            case ev.ReasoningDelta():
+                self._say(Reasoning, event.text)
+            case ev.RefusalDelta():
+                self._refusal.append(event.text)
+            case ev.CallStart():
+                self._end_text()
+                self._start = event
+            case ev.ArgsDelta():
+                self._args.append(event.text)
+            case ev.CallEnd():
+                self._end_call(event.complete)
+            case ev.Usage():
+                self._usage = event
+            case ev.Stop():
+                self._stop = event.reason
+            case ev.Failure():
+                self._failure = event
+            case ev.Finding():
+                self._findings.append(event)
+            case ev.Begin():
+                pass
+            case _:
+                assert_never(event)
+
+    def reply(self) -> Reply:
+        self._end_text()
+        self._end_call(complete=False)
+        return Reply(
+            parts=self._parts,
+            stop_reason=self._stop,
+            refusal="".join(self._refusal),
+            usage=self._usage,
+            failure=self._failure,
+            findings=self._findings,
+        )
+
+    def _say(self, kind: type[Text | Reasoning], text: str) -> None:
+        if kind is not self._kind:
+            self._end_text()
+            self._kind = kind
+        self._texts.append(text)
+
+    def _end_text(self) -> None:
+        if self._kind is not None and (text := "".join(self._texts)):
+            self._parts.append(self._kind(text))
+        self._kind, self._texts = None, []
+
+    def _end_call(self, complete: bool) -> None:
+        if self._start is not None:
+            call = Call(self._start.id or "", self._start.name, "".join(self._args), complete)
+            self._parts.append(call)
+        self._start, self._args = None, []

@@ -1,0 +1,206 @@
+"""framed_json: `[SECTION] { OPEN header ARGS {json} CLOSE } [/SECTION]`.
+
+The header holds the name, the id, or both; the dialect says how. The arguments end where their JSON does, not where the
+next closer stands: a marker inside a JSON string is data. Every closer may be missing, and so may the section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from interlingua.args import STREAMED
+from interlingua.cursor import JsonCursor
+from interlingua.dialect import ShapeReader, Span
+from interlingua.errors import RenderError
+from interlingua.reply import Call
+from interlingua.sink import Header, OpenCall, Sink
+from interlingua.source import Channel, Reading, Source, markers
+from interlingua.tools import Offer
+
+__all__ = ["FramedJson"]
+
+JSON_BEGINS = (*STREAMED, '"')
+AFTER_JSON = (*JSON_BEGINS, "}", "]", ",")
+
+
+@dataclass(frozen=True)
+class FramedJson:
+    open: str
+    args: str
+    close: str
+    sections: tuple[Span, ...]
+    """The first is how we write it."""
+    read_header: Callable[[str, Offer], Header]
+    write_header: Callable[[Call, int], str]
+    """The header of a call, given how many calls stand before it in the reply."""
+    lost_openers: Callable[[Offer], tuple[str, ...]]
+    """What the header of a call to an offered tool begins with, up to its number."""
+
+    def reader(self, outside: tuple[str, ...]) -> ShapeReader:
+        return FramedJsonReader(self, outside)
+
+    def write(self, calls: Sequence[Call], before: int) -> str:
+        written = "".join(self._write_call(call, before + n) for n, call in enumerate(calls))
+        section = self.sections[0]
+        return section.open + written + (section.close if calls[-1].complete else "")
+
+    def _write_call(self, call: Call, number: int) -> str:
+        header = self.write_header(call, number)
+        if self.read_header(header, Offer()).name != call.name or self._marker_in(header):
+            raise RenderError(f"a call named {call.name!r} cannot be written: the name would be read back differently")
+        if self._marker_in(call.arguments) and not _is_json(call.arguments):
+            raise RenderError(f"the arguments of {call.name!r} hold a marker outside a JSON string")
+        return self.open + header + self.args + call.arguments + (self.close if call.complete else "")
+
+    def _marker_in(self, text: str) -> bool:
+        return any(marker in text for marker in (self.open, self.args, self.close, *self._section_markers()))
+
+    def _section_markers(self) -> tuple[str, ...]:
+        return tuple(marker for span in self.sections for marker in (span.open, span.close))
+
+
+class FramedJsonReader:
+    def __init__(self, shape: FramedJson, outside: tuple[str, ...]) -> None:
+        self._shape = shape
+        self._section_opens = tuple(span.open for span in shape.sections)
+        self._section_closes = tuple(span.close for span in shape.sections)
+        self.openers = (shape.open, *self._section_opens)
+        self.strays = (shape.args, shape.close, *self._section_closes)
+        self._all = markers(*self.openers, *self.strays, *outside)
+        self._outside = frozenset(outside)
+        self._args = markers(shape.args)
+        self._closers = markers(shape.close, *self._section_closes)
+        self._call_close = markers(shape.close)
+
+    def lost_openers(self, offer: Offer) -> tuple[str, ...]:
+        return self._shape.lost_openers(offer)
+
+    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        if opener in self._section_opens:
+            yield from self._section(source, sink)
+        elif opener == self._shape.open:
+            sink.find("no-section", "a call outside a section: taken as a call")
+            yield from self._call(source, sink)
+        else:
+            yield from self._rest_of_call(opener, source, sink)
+
+    def _section(self, source: Source, sink: Sink) -> Reading[None]:
+        while not sink.failed:
+            marker = yield from self._between_calls(source, sink)
+            if marker == self._shape.open:
+                yield from self._call(source, sink)
+            elif marker in self._section_closes:
+                return
+            elif marker is None or marker in self._outside:
+                sink.find("section-not-closed", "the section of calls was never closed: taken as closed here")
+                if marker is not None:
+                    source.unread(marker)
+                return
+            else:
+                sink.find("stray-marker", f"{marker} means nothing here: dropped")
+
+    def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
+        """The next marker of a section; text before it is none of ours, but is not lost."""
+        said: list[int] = []
+
+        def text(text: str, channel: Channel) -> None:
+            said.append(source.offset)
+            sink.text(text, channel)
+
+        marker = yield from source.copy_until(self._all, text)
+        if said:
+            sink.find("text-in-section", "text among the calls of a section: kept as text", said[0])
+        return marker
+
+    def _call(self, source: Source, sink: Sink) -> Reading[None]:
+        limit = sink.limits.header
+        start = source.offset
+        text, marker = yield from source.take_until(self._all, limit)
+        if marker == self._shape.args:
+            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
+        elif marker == self._shape.close and text.strip():
+            sink.find(
+                "no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without arguments"
+            )
+            sink.start(self._shape.read_header(text, sink.offer)).end()
+        elif len(text) > limit:
+            sink.over_limit("the header of a call", limit)
+            sink.give_back(text)
+        else:
+            sink.find("call-without-arguments", "a call that breaks off in its header: given back as text", start)
+            sink.give_back(text)
+            self._leave(marker, source)
+
+    def _arguments(self, header: Header, source: Source, sink: Sink) -> Reading[None]:
+        call = sink.start(header)
+        first = yield from source.skip_space()
+        if first not in JSON_BEGINS:
+            yield from self._plain_arguments(call, source, sink)
+            return
+        limit = sink.limits.args if first in STREAMED and not call.waits else sink.limits.held
+        marker = yield from source.copy_json(call.cursor, self._all, call.writer(first), limit)
+        if call.cursor.ended:
+            call.end()
+            yield from self._after_arguments(source, sink)
+        elif marker == "":
+            sink.over_limit("a call's arguments", limit)
+            call.end(complete=False)
+        elif marker is not None:
+            call.end()
+            self._leave(marker, source)
+
+    def _plain_arguments(self, call: OpenCall, source: Source, sink: Sink) -> Reading[None]:
+        """Nothing, `null`, or prose: all that stands before the next marker."""
+        limit = sink.limits.held
+        text, marker = yield from source.take_until(self._all, limit)
+        call.writer("")(text)
+        if marker is not None:
+            call.end()
+            self._leave(marker, source)
+        elif len(text) > limit:
+            sink.over_limit("a call's arguments, which are not JSON,", limit)
+            call.end(complete=False)
+
+    def _leave(self, marker: str | None, source: Source) -> None:
+        """A call is over at this marker. What is not its own closer is for another reader."""
+        if marker is not None and marker != self._shape.close:
+            source.unread(marker)
+
+    def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
+        """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
+        closer = yield from source.accept(self._call_close)
+        if closer is None and source.held.lstrip()[:1] in AFTER_JSON:
+            start = source.offset
+            rest, marker = yield from source.take_until(self._all, sink.limits.held)
+            sink.find("after-arguments", f"{len(rest)} characters after the arguments' end: dropped", start)
+            self._leave(marker, source)
+
+    def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
+        number = yield from source.take_digits()
+        separator = (yield from source.accept(self._args)) if number else None
+        if separator is None:
+            sink.text(opener + number, source.channel)
+            return
+        cursor = JsonCursor()
+        args: list[str] = []
+        marker = yield from source.copy_json(cursor, self._all, args.append, sink.limits.held)
+        if cursor.ended and (yield from source.accept(self._closers)):
+            sink.find("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
+            call = sink.start(self._shape.read_header(opener + number, sink.offer))
+            call.cursor.walk("".join(args), 0)
+            call.writer(call.cursor.first)("".join(args))
+            call.end()
+            return
+        sink.find("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
+        sink.text(opener + number + "".join(args), source.channel)
+        if marker:
+            source.unread(marker)
+
+
+def _is_json(text: str) -> bool:
+    cursor = JsonCursor()
+    end = cursor.walk(text, 0)
+    cursor.finish()
+    return cursor.problem is None and not text[end:].strip()

@@ -1,0 +1,162 @@
+"""Where a shape puts what it has read: the events of one reply, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.args import STREAMED, Args
+from interlingua.limits import Limits
+from interlingua.source import Channel, Source
+from interlingua.tools import Offer
+
+__all__ = ["Header", "OpenCall", "Sink"]
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What stood before a call's arguments: the text, and the id and name that it holds, if it holds any."""
+
+    text: str
+    id: str | None
+    name: str | None
+
+
+class Sink:
+    """Collects events. Knows the channel that the text is in now, and gives findings their place."""
+
+    def __init__(self, source: Source, offer: Offer, limits: Limits) -> None:
+        self.offer = offer
+        self.limits = limits
+        self.thinking = False
+        self.calls = 0
+        self.failed = False
+        self._source = source
+        self._events: list[ev.Event] = []
+        self.add = self._events.append
+        self._open: OpenCall | None = None
+
+    def take(self) -> list[ev.Event]:
+        """What was collected since the last time."""
+        events = self._events[:]
+        self._events.clear()
+        return events
+
+    def text(self, text: str, channel: Channel) -> None:
+        thinking = self.thinking or channel is Channel.REASONING
+        self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
+
+    def give_back(self, text: str) -> None:
+        """Text that was read as part of a call and is none."""
+        if text.strip():
+            self.text(text, self._source.channel)
+
+    def find(self, kind: str, message: str, offset: int | None = None) -> None:
+        at = self._source.offset if offset is None else offset
+        self._events.append(ev.Finding(kind, message, f"character {at}"))
+
+    def over_limit(self, what: str, limit: int) -> None:
+        """A limit was passed: a finding, or the end of the reply."""
+        message = f"{what} is longer than {limit:,} characters"
+        if self.limits.over == "error":
+            self._events.append(ev.Failure(message))
+            self.failed = True
+        else:
+            self.find("over-limit", f"{message}: given out as it came, and read on afresh")
+
+    def start(self, header: Header) -> OpenCall:
+        self._open = OpenCall(self, header)
+        return self._open
+
+    def close(self) -> None:
+        """The text is over: gives out what a call in progress still holds. Ending that call is the guard's."""
+        if self._open is not None:
+            self._open.cut()
+
+
+class OpenCall:
+    """A call whose header has been read.
+
+    One without a name waits for its end if it can be guessed then from the offered tools whose params fit.
+    """
+
+    def __init__(self, sink: Sink, header: Header) -> None:
+        self._sink = sink
+        self._header = header
+        self._index = sink.calls
+        self._args = Args(sink.limits.held)
+        self._waiting: list[str] | None = None
+        self._append = sink.add
+        self.cursor = self._args.cursor
+        sink.calls += 1
+        if header.name is not None:
+            self._begin(header.name)
+        elif header.text and not sink.offer.known:
+            self._begin_unnamed(None)
+        else:
+            self._waiting = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether all of the call is held until its end tells its name."""
+        return self._waiting is not None
+
+    def writer(self, first: str) -> Callable[[str], None]:
+        """Where arguments go that begin with this character: an object or array straight on, all else waits."""
+        return self._send if first in STREAMED else self._hold
+
+    def end(self, complete: bool = True) -> None:
+        """The model has closed the call, or a limit has."""
+        self._sink._open = None
+        if rest := self._args.end():
+            self._send(rest)
+        if not self._settle():
+            return
+        for kind, message in self._args.notes:
+            self._sink.find(kind, message)
+        self._sink.add(ev.CallEnd(self._index, complete))
+
+    def cut(self) -> None:
+        """The reply ended inside the call."""
+        if rest := self._args.cut():
+            self._send(rest)
+        self._settle()
+
+    def _send(self, text: str) -> None:
+        if self._waiting is None:
+            self._append(ev.ArgsDelta(self._index, text))
+        else:
+            self._waiting.append(text)
+
+    def _hold(self, text: str) -> None:
+        if over := self._args.hold(text):
+            self._send(over)
+
+    def _settle(self) -> bool:
+        """Names a call that waits, and lets it go. False if nothing names it, so that it is none."""
+        if self._waiting is None:
+            return True
+        args, self._waiting = "".join(self._waiting), None
+        name = self._sink.offer.fitting(args)
+        if name is None and not self._header.text:
+            self._sink.calls -= 1
+            self._sink.find("call-without-name", "nothing names this call: its arguments are given back as text")
+            self._sink.give_back(args)
+            return False
+        self._begin_unnamed(name)
+        self._send(args)
+        return True
+
+    def _begin(self, name: str) -> None:
+        self._sink.add(ev.CallStart(self._index, self._header.id, name))
+
+    def _begin_unnamed(self, guess: str | None) -> None:
+        header = self._header.text
+        if guess is None:
+            self._sink.find(
+                "call-without-name", f"{header!r} names no tool and no tool's params fit: taken as the name"
+            )
+        else:
+            self._sink.find("guessed-name", f"{header!r} names no tool: {guess!r} is the one whose params fit")
+        self._begin(guess or header)

@@ -1,0 +1,292 @@
+"""Text that arrives in pieces, read as if it were all there: the only place that holds text back.
+
+The reading methods are generators. They read top to bottom like blocking code and yield when the text runs short;
+whoever drives them pushes the next piece and resumes. So a reader's state is its position in the code, and no text is
+looked at twice: what was read is gone, and what waits is at most some white space and the beginning of a marker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from enum import Enum
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
+
+from interlingua.cursor import JsonCursor
+
+__all__ = ["Channel", "Markers", "Reading", "Source", "markers"]
+
+T = TypeVar("T")
+Reading: TypeAlias = Generator[None, None, T]
+"""Reads from a source: yields when it needs more text, returns what it has read."""
+
+BLANK = 256
+"""How much white space may wait for the marker that it belongs to."""
+
+_SPACE = re.compile(r"\s*+")
+
+
+class Channel(Enum):
+    """Where a piece of text stood in the upstream's reply."""
+
+    TEXT = "text"
+    REASONING = "reasoning"
+
+
+class Markers:
+    """The markers that count in one state of a reader.
+
+    Both patterns are alternations of literals: no match goes back further than one marker is long.
+    """
+
+    def __init__(self, *literals: str) -> None:
+        self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
+        self._firsts = tuple(sorted({literal[0] for literal in self.literals}))
+        self._longest = max(map(len, self.literals), default=0)
+        self._whole = re.compile(_any_of(self.literals))
+        beginnings = {literal[:n] for literal in self.literals for n in range(1, len(literal))}
+        self._tail = re.compile(_any_of(beginnings) + r"\Z")
+        self._growing = frozenset(beginnings.intersection(self.literals))
+
+    def search(self, text: str, pos: int) -> re.Match[str] | None:
+        """The first marker from here on; the longest where several begin."""
+        return self._whole.search(text, pos)
+
+    def match(self, text: str, pos: int) -> re.Match[str] | None:
+        """The marker that stands here."""
+        return self._whole.match(text, pos)
+
+    def tail(self, text: str, pos: int) -> int:
+        """Where the end of the text begins that may yet become a marker; the text's length if there is none."""
+        found = self._tail.search(text, max(pos, len(text) - self._longest + 1))
+        return found.start() if found else len(text)
+
+    def may_begin(self, text: str, pos: int) -> bool:
+        """Whether the text from here to its end is the beginning of a marker."""
+        return self._tail.match(text, pos) is not None
+
+    def may_grow(self, found: re.Match[str]) -> bool:
+        """Whether what follows may make this marker a longer one."""
+        return found.group() in self._growing and self.may_begin(found.string, found.start())
+
+    def possible(self, text: str, pos: int) -> bool:
+        """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""
+        for first in self._firsts:  # noqa: SIM110 (any() would build a generator for every token)
+            if text.find(first, pos) >= 0:
+                return True
+        return False
+
+
+def _any_of(literals: set[str] | tuple[str, ...]) -> str:
+    longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
+    return f"(?:{'|'.join(map(re.escape, longest_first))})" if literals else r"(?!)"
+
+
+markers = lru_cache(maxsize=256)(Markers)
+"""Markers, compiled once for each set of literals."""
+
+
+class Source:
+    """The pieces that were pushed and not read yet, as one text."""
+
+    def __init__(self) -> None:
+        self.channel = Channel.TEXT
+        self._text = ""
+        self._pos = 0
+        self._read_before = 0
+        self._seam = 0
+        self._closed = False
+        self._shortcut: Callable[[str], bool] | None = None
+        self._taken: list[str] = []
+
+    def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
+        """Takes the next piece. False if the reading need not be resumed, because the piece has gone straight through.
+
+        Nearly every piece of a long text or argument does: a reading that copies leaves a shortcut while it waits.
+        """
+        rest = self._text[self._pos :]
+        self._read_before += self._pos
+        self._pos = 0
+        if self._shortcut is not None and not rest and channel is self.channel:
+            self._text = text
+            return not self._shortcut(text)
+        self._seam = len(rest)
+        self.channel = channel
+        self._text = rest + text if rest else text
+        return True
+
+    def close(self) -> None:
+        """No more will come: whatever waits is what it seems."""
+        self._closed = True
+
+    @property
+    def offset(self) -> int:
+        """How many characters of the reply have been read."""
+        return self._read_before + self._pos
+
+    @property
+    def held(self) -> str:
+        """What waits for what follows it."""
+        return "".join(self._taken) + self._text[self._pos :]
+
+    def unread(self, marker: str) -> None:
+        """Puts back the marker that was just read, for another reader."""
+        self._pos -= len(marker)
+
+    def copy_until(self, marks: Markers, write: Callable[[str, Channel], None]) -> Reading[str | None]:
+        """Copies text up to the next marker, steps over it and returns it; None where the text ends.
+
+        White space alone between two markers belongs to them and is not copied. It waits for what follows, so at the
+        end of the text the caller finds it in `held`.
+        A marker never spans two channels: where the channel changes, what waited for the rest of one was text.
+        """
+
+        def go_on(piece: str) -> bool:
+            if blank or marks.possible(piece, 0):
+                return False
+            write(piece, self.channel)
+            self._pos = len(piece)
+            return True
+
+        blank = True
+        while True:
+            found, end = self._search(marks)
+            body = self._text[self._pos : end]
+            if body and not (blank and body.isspace() and len(body) <= BLANK):
+                write(body, self.channel)
+                self._pos = end
+                blank = False
+            if found:
+                self._pos = found.end()
+                return found.group()
+            if self._closed:
+                return None
+            channel = self.channel
+            yield from self._wait(go_on)
+            if self.channel is not channel:
+                if self._seam:
+                    write(self._text[: self._seam], channel)
+                    self._pos = self._seam
+                blank = True
+
+    def _wait(self, shortcut: Callable[[str], bool]) -> Reading[None]:
+        """Waits for a piece that the shortcut does not read all of. It may have read some."""
+        self._shortcut = shortcut
+        yield
+        self._shortcut = None
+
+    def _search(self, marks: Markers) -> tuple[re.Match[str] | None, int]:
+        """The next marker, if it is decided which, and where the text before it (or before what may be one) ends."""
+        if not marks.possible(self._text, self._pos):
+            return None, len(self._text)
+        found = marks.search(self._text, self._pos)
+        if found is None:
+            return None, len(self._text) if self._closed else marks.tail(self._text, self._pos)
+        decided = self._closed or not marks.may_grow(found)
+        return found if decided else None, found.start()
+
+    def _match(self, marks: Markers, pos: int) -> tuple[re.Match[str] | None, bool]:
+        """The marker that stands here, if it is decided which, and whether one may yet stand here."""
+        found = marks.match(self._text, pos)
+        if self._closed or (found and not marks.may_grow(found)):
+            return found, False
+        return None, marks.may_begin(self._text, pos)
+
+    def take_until(self, marks: Markers, limit: int) -> Reading[tuple[str, str | None]]:
+        """The text up to the next marker, and the marker; None for it where the text ends or the limit is passed."""
+        size = 0
+        while True:
+            found, end = self._search(marks)
+            end = min(end, self._pos + limit + 1 - size)
+            self._taken.append(self._text[self._pos : end])
+            size += end - self._pos
+            self._pos = end
+            if found and size <= limit:
+                self._pos = found.end()
+                return self._all_taken(), found.group()
+            if self._closed or size > limit:
+                return self._all_taken(), None
+            yield
+
+    def _all_taken(self) -> str:
+        text = "".join(self._taken)
+        self._taken.clear()
+        return text
+
+    def accept(self, marks: Markers) -> Reading[str | None]:
+        """The marker that stands next, white space aside; None, and nothing is read, if no marker does."""
+        while True:
+            space = _SPACE.match(self._text, self._pos)
+            start = space.end() if space else self._pos
+            if start - self._pos > BLANK:
+                return None
+            found, undecided = self._match(marks, start)
+            if found:
+                self._pos = found.end()
+                return found.group()
+            if self._closed or not (undecided or start == len(self._text)):
+                return None
+            yield
+
+    def skip_space(self) -> Reading[str]:
+        """Steps over white space. Returns the character after it, unread; "" where the text ends."""
+        while True:
+            space = _SPACE.match(self._text, self._pos)
+            self._pos = space.end() if space else self._pos
+            if self._pos < len(self._text) or self._closed:
+                return self._text[self._pos : self._pos + 1]
+            yield
+
+    def take_digits(self) -> Reading[str]:
+        """The digits that stand next."""
+        taken = ""
+        while True:
+            end = self._pos
+            while end < len(self._text) and self._text[end] in "0123456789":
+                end += 1
+            taken += self._text[self._pos : end]
+            self._pos = end
+            if end < len(self._text) or self._closed or len(taken) > BLANK:
+                return taken
+            yield
+
+    def copy_json(
+        self, cursor: JsonCursor, marks: Markers, write: Callable[[str], None], limit: int
+    ) -> Reading[str | None]:
+        """Copies one JSON value. Returns the marker that cut it short, "" if the limit did, None if nothing did: then
+        the value or the text has ended, and the cursor knows which.
+
+        Inside a JSON string everything is data. Outside, a character that JSON has no use for may begin a marker.
+        """
+
+        def go_on(piece: str) -> bool:
+            if cursor.offset + len(piece) > limit:
+                return False
+            self._pos = cursor.walk(piece, 0)
+            write(piece[: self._pos])
+            return self._pos == len(piece) and not cursor.ended
+
+        while True:
+            text, pos = self._text, self._pos
+            last = pos + limit - cursor.offset
+            end = cursor.walk(text if last >= len(text) else text[:last], pos)
+            if end > pos:
+                write(text[pos:end])
+                self._pos = end
+            if cursor.ended:
+                return None
+            if end < len(text):
+                if end == last:
+                    return ""
+                found, undecided = self._match(marks, end)
+                if found:
+                    self._pos = found.end()
+                    return found.group()
+                if not undecided:
+                    self._pos = cursor.skip(text, end)
+                    write(text[end])
+                    continue
+            if self._closed:
+                return None
+            yield from self._wait(go_on)

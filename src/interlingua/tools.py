@@ -1,0 +1,90 @@
+"""The tools that a client offered, and the only code that looks into their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from interlingua.errors import BadInput
+from interlingua.json_text import read_object
+
+__all__ = ["Offer", "Tool", "ToolsLike"]
+
+ToolsLike: TypeAlias = "Offer | Iterable[Tool | Mapping[str, Any]] | None"
+
+
+EXAMPLE = 'write {"type": "function", "function": {"name": …, "parameters": {…}}} or {"name": …, "input_schema": {…}}'
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool: its name and the JSON Schema of its arguments."""
+
+    name: str
+    schema: Mapping[str, Any] = {}
+
+    @classmethod
+    def read(cls, tool: Mapping[str, Any]) -> Tool:
+        """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`."""
+        body = _mapping(_mapping(tool).get("function", tool))
+        name = body.get("name")
+        if not isinstance(name, str) or not name:
+            raise BadInput(
+                f"a tool without a name: {str(tool)[:80]}",
+                EXAMPLE,
+            )
+        schema = body.get("parameters") or body.get("input_schema")
+        return cls(name, _mapping(schema))
+
+    def takes(self, keys: Iterable[str]) -> bool:
+        """Whether arguments with these keys could be meant for this tool."""
+        keys = set(keys)
+        required = self.schema.get("required")
+        needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        return needed <= keys <= set(_mapping(self.schema.get("properties")))
+
+
+class Offer:
+    """All the tools of one request. `Offer(None)` is not knowing: any name may be a tool's."""
+
+    def __init__(self, tools: ToolsLike = None) -> None:
+        self._tools: dict[str, Tool] | None
+        if isinstance(tools, Offer):
+            self._tools = tools._tools
+        elif tools is None:
+            self._tools = None
+        else:
+            read = (tool if isinstance(tool, Tool) else Tool.read(tool) for tool in tools)
+            self._tools = {tool.name: tool for tool in read}
+
+    @property
+    def known(self) -> bool:
+        return self._tools is not None
+
+    @property
+    def empty(self) -> bool:
+        """The client is known to have offered nothing, so nothing may become a call."""
+        return self._tools == {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._tools or ())
+
+    def has(self, name: str) -> bool:
+        return self._tools is not None and name in self._tools
+
+    def pick(self, candidates: Iterable[str]) -> str | None:
+        """The first of these names that was offered."""
+        return next((name for name in candidates if self.has(name)), None)
+
+    def fitting(self, arguments: str) -> str | None:
+        """The name of the one tool whose params fit these arguments; None if there is none or more than one."""
+        keys = read_object(arguments)
+        fits = [tool.name for tool in (self._tools or {}).values() if keys is not None and tool.takes(keys)]
+        return fits[0] if len(fits) == 1 else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Schemas come from clients: what should be an object may be anything."""
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,195 @@
+"""Events → chunks of a chat completion stream.
+
+Where the upstream speaks this wire too, each frame is made *like* the chunk that its events came from, so that ids,
+model, fingerprints and everything that we do not know stay as the upstream sent them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.wire.openai_chat.reader import (
+    OBJECT,
+    STOP_REASONS,
+    choice_index,
+    detail_saying,
+    detail_text,
+    reasoning_text,
+)
+from interlingua.wire.sse import encode
+
+__all__ = ["FINISH", "Emitter", "call_entry", "failure_object", "usage_object"]
+
+Json: TypeAlias = dict[str, Any]
+
+FINISH = {reason: finish for finish, reason in STOP_REASONS.items()}
+_LASTING = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
+"""What an upstream says of the whole reply, in each of its chunks."""
+_SPOKEN = ("role", "content", "refusal", "reasoning", "reasoning_content", "tool_calls", "function_call")
+_REPLACED = ("index", "delta", "message", "finish_reason", "usage")
+_DETAILS = "reasoning_details"
+
+
+class _Choice:
+    """A choice that has begun: the form in which its upstream sends thinking."""
+
+    def __init__(self) -> None:
+        self._fields: tuple[str, ...] = ("reasoning_content",)
+        self._detail: Json | None = None
+
+    def learn(self, delta: Json) -> None:
+        """Thinking goes out in the fields that it came in."""
+        if reasoning_text(delta):
+            self._fields = tuple(field for field in ("reasoning_content", "reasoning") if delta.get(field))
+            self._detail = next((detail for detail in _list(delta.get(_DETAILS)) if detail_text(detail)), None)
+
+    def reasoning(self, text: str) -> Json:
+        delta: Json = dict.fromkeys(self._fields, text)
+        if self._detail is not None:
+            delta[_DETAILS] = [detail_saying(text, self._detail)]
+        return delta
+
+
+class Emitter:
+    """Writes one reply: `emit` what was made anew, `pass_on` what needs no change."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+        self._envelope: Json = {"id": "chatcmpl-interlingua", "object": OBJECT, "created": 0, "model": ""}
+
+    def pass_on(self, chunk: Json, raw: bytes) -> bytes:
+        """The chunk as it came, behind a role for each choice that begins without one."""
+        self._keep_envelope(chunk)
+        silent = []
+        for choice in chunk.get("choices") or ():
+            if choice["index"] not in self._choices:
+                self._choices[choice["index"]] = _Choice()
+                if not choice["delta"].get("role"):
+                    silent.append((choice["index"], {"role": "assistant", "content": ""}))
+        rows = [{"index": index, "delta": delta, "finish_reason": None} for index, delta in silent]
+        roles = [encode(msgspec.json.encode({**self._envelope, "choices": [row]})) for row in rows]
+        return b"".join(roles) + raw
+
+    def emit(
+        self, said: list[tuple[int, list[ev.Event]]], common: Iterable[ev.Event] = (), like: Json | None = None
+    ) -> bytes:
+        """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
+        usage: a chunk of its own, without choices, is only for clients that asked for one.
+        """
+        like = like or {}
+        self._keep_envelope(like)
+        rows = [[row] for index, events in said for row in self._rows(index, events, _choice_of(like, index))]
+        beside = {key: value for key, value in like.items() if key not in (*_LASTING, "choices", "usage")}
+        beside = {key: value for key, value in beside.items() if value is not None}
+        usages = [usage_object(event) for event in common if isinstance(event, ev.Usage)]
+        if not rows and (beside or usages):
+            rows = [[{"index": index, "delta": {}, "finish_reason": None} for index, _ in said]]
+        frames = [{**self._envelope, "choices": row} for row in rows]
+        if beside:
+            frames[0] |= beside
+        if usages:
+            frames[-1]["usage"] = usages[-1]
+        return b"".join(encode(msgspec.json.encode(frame)) for frame in frames)
+
+    def fail(self, failure: ev.Failure) -> bytes:
+        """The frame that ends a stream badly. Nothing follows it."""
+        return encode(msgspec.json.encode({"error": failure_object(failure)}))
+
+    def done(self) -> bytes:
+        """The frame that ends a stream well."""
+        return encode(b"[DONE]")
+
+    def _keep_envelope(self, chunk: Json) -> None:
+        self._envelope |= {key: chunk[key] for key in _LASTING if chunk.get(key)}
+        self._envelope["object"] = OBJECT
+
+    def _rows(self, index: int, events: list[ev.Event], given: Json) -> list[Json]:
+        """Each event as an entry of `choices`."""
+        delta = _dict(given.get("delta"))
+        first: Json = {} if index in self._choices else {"role": "assistant", "content": ""}
+        first |= _beside(delta)
+        around = {key: value for key, value in given.items() if key not in _REPLACED}
+        silent = {key: value for key, value in around.items() if value is None}
+        choice = self._choices.setdefault(index, _Choice())
+        choice.learn(delta)
+        told = [entry for event in events if (entry := self._write(choice, event)) is not None]
+        if not told and (first or around != silent):
+            told = [({}, None)]
+        rows = []
+        for said, finish in told:
+            rows.append({"index": index, "delta": _merged(first, said), **around, "finish_reason": finish})
+            first, around = {}, silent
+        return rows
+
+    def _write(self, choice: _Choice, event: ev.Event) -> tuple[Json, str | None] | None:
+        """An event's delta and finish_reason; None for one that has neither."""
+        match event:
+            case ev.TextDelta():
+                return {"content": event.text}, None
+            case ev.ReasoningDelta():
+                return choice.reasoning(event.text), None
+            case ev.RefusalDelta():
+                return {"refusal": event.text}, None
+            case ev.CallStart():
+                return {"tool_calls": [{"index": event.index, **call_entry(event, "")}]}, None
+            case ev.ArgsDelta():
+                return {"tool_calls": [{"index": event.index, "function": {"arguments": event.text}}]}, None
+            case ev.Stop():
+                return {}, FINISH[event.reason or "stop"]
+            case ev.Begin():
+                self._keep_envelope({"id": event.id, "created": event.created, "model": event.model})
+        return None
+
+
+def call_entry(start: ev.CallStart, arguments: str) -> Json:
+    extra = dict(start.extra or {})
+    function = {"name": start.name, "arguments": arguments, **extra.pop("function", {})}
+    return {"id": start.id, "type": "function", "function": function, **extra}
+
+
+def failure_object(failure: ev.Failure) -> Json:
+    return {"message": failure.message, "type": failure.type, "code": failure.code, **(failure.native or {})}
+
+
+def usage_object(usage: ev.Usage) -> Json:
+    if "prompt_tokens" in usage.native:
+        return usage.native
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def _beside(delta: Json) -> Json:
+    """What a delta says that no event tells."""
+    beside = {key: value for key, value in delta.items() if key not in (*_SPOKEN, _DETAILS) and value is not None}
+    if details := [detail for detail in _list(delta.get(_DETAILS)) if not detail_text(detail)]:
+        beside[_DETAILS] = details
+    return beside
+
+
+def _merged(first: Json, second: Json) -> Json:
+    both = {**first, **second}
+    if _DETAILS in first and _DETAILS in second:
+        both[_DETAILS] = second[_DETAILS] + first[_DETAILS]
+    return both
+
+
+def _choice_of(chunk: Json, index: int) -> Json:
+    choices = enumerate(_list(chunk.get("choices")))
+    return next((it for n, it in choices if isinstance(it, dict) and choice_index(it, n) == index), {})
+
+
+def _dict(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

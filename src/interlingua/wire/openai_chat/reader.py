@@ -1,0 +1,242 @@
+"""Chunks of a chat completion stream → events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.limits import Limits
+from interlingua.wire.openai_chat.calls import Calls
+
+__all__ = [
+    "OBJECT",
+    "STOP_REASONS",
+    "Choice",
+    "Chunk",
+    "Reader",
+    "choice_index",
+    "detail_saying",
+    "detail_text",
+    "reasoning_text",
+]
+
+OBJECT = "chat.completion.chunk"
+STOP_REASONS: dict[str, ev.StopReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+}
+_ALIASES: dict[str, ev.StopReason] = {
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+}
+
+
+class Choice(msgspec.Struct):
+    """What a chunk says of one choice, and whether the upstream has written it just as clients expect it: `exact`."""
+
+    index: int
+    events: list[ev.Event]
+    exact: bool
+
+    def find(self, kind: str, message: str) -> None:
+        self.events.append(ev.Finding(kind, message))
+        self.exact = False
+
+
+class Chunk(msgspec.Struct):
+    """What one chunk says: of each choice in it, and of the whole reply. If it is `exact`, it may pass as it is."""
+
+    choices: list[Choice]
+    common: list[ev.Event]
+    exact: bool
+
+
+class Reader:
+    """Reads the chunks of one stream. What it knows of a choice that has begun is its structured calls."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._calls: dict[int, Calls] = {}
+
+    def read(self, chunk: dict[str, Any]) -> Chunk:
+        if error := chunk.get("error") or (chunk.get("object") == "error" and chunk):
+            standard = error is not chunk and bool(_dict(error).get("message"))
+            return Chunk([], [_failure(error)], exact=standard)
+        common: list[ev.Event] = []
+        choices = [
+            self._read_choice(chunk, choice, position, common)
+            for position, choice in enumerate(_choices(chunk, common))
+        ]
+        # A usage or finding up to here has come from where the wire has no place for it.
+        exact = not common and all(choice.exact for choice in choices)
+        common += _usage(chunk)
+        # What says nothing is not ours to mend: the asynchronous filter of Azure sends objects of another kind.
+        named = chunk.get("object") == OBJECT
+        if named or choices or common:
+            exact &= named and isinstance(chunk.get("choices"), list)
+        return Chunk(choices, common, exact)
+
+    def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
+        """The stream is over: what is held of the calls in each choice."""
+        return [(index, calls.finish() if finished else calls.cut()) for index, calls in self._calls.items()]
+
+    def _read_choice(
+        self, chunk: dict[str, Any], given: dict[str, Any], position: int, common: list[ev.Event]
+    ) -> Choice:
+        choice = Choice(choice_index(given, position), [], exact=isinstance(given.get("index"), int))
+        delta = given.get("delta")
+        if not isinstance(delta, dict):
+            delta = _dict(given.get("message"))
+            choice.exact = False
+        self._read_role(chunk, delta, choice)
+        calls = self._calls[choice.index]
+        _read_text(delta, choice)
+        _read_calls(delta, calls, choice)
+        common += _usage(given)  # Moonshot puts it here
+        _read_finish(given, calls, choice)
+        return choice
+
+    def _read_role(self, chunk: dict[str, Any], delta: dict[str, Any], choice: Choice) -> None:
+        """A role belongs to the first delta and to no other: the official SDK joins roles, as it does all strings, and
+        OpenRouter, which sends one in every chunk, makes `assistantassistant…` there."""
+        if choice.index not in self._calls:
+            self._calls[choice.index] = Calls(self._limits)
+            begin = ev.Begin(_str(chunk.get("id")), _str(chunk.get("model")), _int(chunk.get("created")))
+            choice.events.append(begin)
+        elif delta.get("role"):
+            choice.exact = False
+
+
+def _choices(chunk: dict[str, Any], common: list[ev.Event]) -> list[dict[str, Any]]:
+    choices = chunk.get("choices") or []
+    if not isinstance(choices, list):
+        choices = [choices]
+    if odd := [choice for choice in choices if not isinstance(choice, dict)]:
+        common.append(ev.Finding("bad-chunk", f"a choice is no object: {odd[0]!r:.60}; dropped"))
+    return [choice for choice in choices if isinstance(choice, dict)]
+
+
+def choice_index(choice: dict[str, Any], position: int) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else position
+
+
+def _read_text(delta: dict[str, Any], choice: Choice) -> None:
+    reasoning, content = reasoning_text(delta), delta.get("content")
+    if isinstance(content, list):  # content parts, as Mistral sends them
+        parts = [part for part in content if isinstance(part, dict)]
+        reasoning += "".join(_part_text(part.get("thinking")) for part in parts)
+        content = "".join(_part_text(part.get("text")) for part in parts)
+    choice.exact &= content is delta.get("content") and (content is None or isinstance(content, str))
+    if reasoning:
+        choice.events.append(ev.ReasoningDelta(reasoning))
+    if isinstance(content, str) and content:
+        choice.events.append(ev.TextDelta(content))
+    if isinstance(refusal := delta.get("refusal"), str) and refusal:
+        choice.events.append(ev.RefusalDelta(refusal))
+
+
+def _part_text(text: Any) -> str:
+    if isinstance(text, list):
+        return "".join(_part_text(part.get("text")) for part in text if isinstance(part, dict))
+    return text if isinstance(text, str) else ""
+
+
+def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice) -> None:
+    entries = delta.get("tool_calls")
+    legacy = delta.get("function_call")
+    if legacy and isinstance(legacy, dict):
+        choice.exact = False
+        if legacy.get("name"):
+            choice.find("function-call", "the legacy function_call: taken as a tool call")
+        entries = entries or [{"index": 0, "type": "function", "function": legacy}]
+    if entries:
+        events, exact = calls.read(entries if isinstance(entries, list) else [entries])
+        choice.events += events
+        choice.exact &= exact and isinstance(entries, list)
+
+
+def reasoning_text(delta: dict[str, Any]) -> str:
+    """The thinking in a delta, wherever the upstream puts it. Where it stands in two fields, they are the same."""
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(text := delta.get(field), str) and text:
+            return text
+    details = delta.get("reasoning_details")
+    return "".join(map(detail_text, details)) if isinstance(details, list) else ""
+
+
+def detail_text(detail: Any) -> str:
+    """The thinking in one of `reasoning_details`; encrypted ones have none."""
+    text = (detail.get("text") or detail.get("summary")) if isinstance(detail, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def detail_saying(text: str, like: dict[str, Any]) -> dict[str, Any]:
+    """One of `reasoning_details` with another text."""
+    return {**like, "summary" if like.get("summary") and not like.get("text") else "text": text}
+
+
+def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
+    finish = given.get("finish_reason")
+    if finish == "error" or given.get("error"):
+        choice.events.append(_failure(given.get("error") or "the upstream stopped with an error"))
+        choice.exact = False
+        return
+    if not finish:
+        choice.exact &= finish is None
+        return
+    held = calls.finish()
+    choice.events += held
+    choice.exact &= not held
+    reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
+    if reason is None:
+        reason = _ALIASES.get(str(finish).lower(), "stop")
+        choice.find("finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
+    choice.events.append(ev.Stop(reason))
+
+
+def _failure(error: Any) -> ev.Failure:
+    native = error if isinstance(error, dict) else {"message": str(error)}
+    code = native.get("code")
+    return ev.Failure(
+        message=str(native.get("message") or "the upstream failed"),
+        type=str(native.get("type") or "api_error"),
+        code=code if isinstance(code, str | int) else None,
+        native=native,
+    )
+
+
+def _usage(where: dict[str, Any]) -> list[ev.Event]:
+    usage = _dict(where.get("usage"))
+    if not usage:
+        return []
+    prompt = _dict(usage.get("prompt_tokens_details"))
+    completion = _dict(usage.get("completion_tokens_details"))
+    told = ev.Usage(
+        input=_int(usage.get("prompt_tokens")) or 0,
+        output=_int(usage.get("completion_tokens")) or 0,
+        cached=_int(prompt.get("cached_tokens")) or _int(usage.get("prompt_cache_hit_tokens")) or 0,
+        reasoning=_int(completion.get("reasoning_tokens")) or 0,
+        native=usage,
+    )
+    return [told]
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _str(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _int(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

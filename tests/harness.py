@@ -1,0 +1,144 @@
+"""Multiplies each row of a dialect's fixtures: whole, per character, at two-piece cuts, at random cuts, cut off."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import interlingua as il
+from interlingua import events as ev
+from interlingua.dialects import dialect_named
+from interlingua.order import Order
+from interlingua.source import markers
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One row of a fixture file."""
+
+    name: str
+    dialect: str = ""
+    text: str = ""
+    pieces: list[str] = []
+    tools: dict[str, list[str]] | None = None
+    prefill: str = ""
+    parts: list[dict[str, Any]]
+    stop: str = "tool_calls"
+    findings: list[str] = []
+
+    @property
+    def whole(self) -> str:
+        return self.text or "".join(self.pieces)
+
+    @property
+    def offer(self) -> list[dict[str, Any]] | None:
+        return None if self.tools is None else [tool(name, params) for name, params in self.tools.items()]
+
+
+def tool(name: str, params: Iterable[str] = ()) -> dict[str, Any]:
+    """A tool as a chat client offers it, its params all strings."""
+    properties = {param: {"type": "string"} for param in params}
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
+
+
+def cases(dialect: str) -> list[Case]:
+    rows = tomllib.loads((FIXTURES / f"{dialect}.toml").read_text(encoding="utf-8"))["case"]
+    return [msgspec.convert({"dialect": dialect, **row}, Case) for row in rows]
+
+
+def cuttings(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The text in pieces, in every way that has ever mattered."""
+    yield "per character", list(text)
+    for at in range(1, len(text)):
+        yield f"cut at {at}", [text[:at], text[at:]]
+    for seed in range(10):
+        dice = random.Random(seed)
+        cuts = sorted(dice.choices(range(len(text) + 1), k=dice.randint(2, 12)))
+        yield f"random cut {seed}", [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+
+def events(case: Case, pieces: Iterable[str]) -> list[ev.Event]:
+    parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
+    return [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+
+
+def reply(case: Case, pieces: Iterable[str]) -> il.Reply:
+    return il.fold(events(case, pieces))
+
+
+def shown(reply: il.Reply, case: Case) -> dict[str, Any]:
+    """A reply in the words of the fixture file. Ids that were made are not shown."""
+    parts: list[dict[str, Any]] = []
+    for part in reply.parts:
+        if isinstance(part, il.Call):
+            row: dict[str, Any] = {"call": part.name, "id": part.id, "args": part.arguments}
+            if any(p.get("call") == part.name and "id" not in p for p in case.parts) and part.id.startswith("call_"):
+                del row["id"]
+            parts.append(row if part.complete else {**row, "complete": False})
+        else:
+            parts.append({type(part).__name__.lower(): part.text})
+    return {"parts": parts, "stop": reply.stop_reason, "findings": [finding.kind for finding in reply.findings]}
+
+
+def explain(case: Case, how: str, pieces: Iterable[str], got: object, expected: object) -> str:
+    """What a failing row prints."""
+    return (
+        f"\n  row:      {case.name}\n  cut:      {how}: {list(pieces)!r}\n  got:      {got!r}\n  expected: {expected!r}"
+    )
+
+
+def check(case: Case) -> None:
+    """Whole: what the row says. In every cutting: the same, findings and all."""
+    expected = {"parts": case.parts, "stop": case.stop, "findings": case.findings}
+    whole = reply(case, [case.whole])
+    assert shown(whole, case) == expected, explain(case, "whole", [case.whole], shown(whole, case), expected)
+    for how, pieces in [("as it came", case.pieces), *cuttings(case.whole)]:
+        if pieces:
+            got = reply(case, pieces)
+            assert got == whole, explain(case, how, pieces, got, whole)
+
+
+def check_truncations(case: Case) -> None:
+    """Cut at any point: no exception, no marker as text, in order, no call that the whole text does not have, streamed
+    the same as whole, and at most the last call is incomplete."""
+    finished = [part for part in reply(case, [case.whole]).calls if part.complete]
+    marks = markers(*dialect_named(case.dialect).markers)
+    for end in range(len(case.whole)):
+        text = case.whole[:end]
+        streamed = reply(case, text)
+        got = reply(case, [text])
+        where = explain(case, f"truncated at {end}", [text], got, streamed)
+        assert got == streamed, where
+        for part in got.parts:
+            if not isinstance(part, il.Call):
+                assert not marks.search(part.text, 0), where
+        complete = [call for call in got.calls if call.complete]
+        assert len(got.calls) - len(complete) <= 1, where
+        assert all(call.complete for call in got.calls[:-1]), where
+        for call in complete:
+            same = [c for c in finished if (c.name, c.arguments) == (call.name, call.arguments)]
+            assert same, where
+
+
+def check_streams(case: Case) -> None:
+    """Nothing waits that need not. After each character what is held is white space or `null`, can still become a
+    marker, or is what follows an opener and is not known to be a call yet."""
+    dialect = dialect_named(case.dialect)
+    marks = markers(*dialect.markers)
+    openers = dialect.reader.openers if dialect.reader else ()
+    parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
+    order = Order()
+    last = ""
+    for n, char in enumerate(case.whole):
+        for event in parser.feed(char):
+            order.check(event)
+        last = next((marker for marker in marks.literals if case.whole[: n + 1].endswith(marker)), last)
+        waits = parser.held.strip().removeprefix("null").lstrip()
+        known = marks.may_begin(waits, 0) or last in openers or "null".startswith(waits)
+        assert known, explain(case, f"after {n + 1} characters", [case.whole[: n + 1]], waits, "nothing held")
