@@ -95,7 +95,8 @@ class Source:
         self._text = ""
         self._pos = 0
         self._read_before = 0
-        self._seam = 0
+        self._seam = 0  # up to here the text that waits is of another channel
+        self._channel_before_seam = Channel.TEXT
         self._closed = False
         self._shortcut: Callable[[str], bool] | None = None
         self._taken: list[str] = []
@@ -107,12 +108,13 @@ class Source:
         """
         rest = self._text[self._pos :]
         self._read_before += self._pos
+        self._seam = self._seam - self._pos if self._seam > self._pos else 0
         self._pos = 0
         if self._shortcut is not None and not rest and channel is self.channel:
             self._text = text
             return not self._shortcut(text)
-        self._seam = len(rest)
-        self.channel = channel
+        if channel is not self.channel:
+            self._seam, self._channel_before_seam, self.channel = len(rest), self.channel, channel
         self._text = rest + text if rest else text
         return True
 
@@ -151,6 +153,9 @@ class Source:
 
         blank = True
         while True:
+            if self._pos < self._seam:
+                write(self._text[self._pos : self._seam], self._channel_before_seam)
+                self._pos = self._seam
             found, end = self._search(marks)
             body = self._text[self._pos : end]
             if body and not (blank and body.isspace() and len(body) <= BLANK):
@@ -164,11 +169,7 @@ class Source:
                 return None
             channel = self.channel
             yield from self._wait(go_on)
-            if self.channel is not channel:
-                if self._seam:
-                    write(self._text[: self._seam], channel)
-                    self._pos = self._seam
-                blank = True
+            blank = blank or self.channel is not channel
 
     def _wait(self, shortcut: Callable[[str], bool]) -> Reading[None]:
         """Waits for a piece that the shortcut does not read all of. It may have read some."""
