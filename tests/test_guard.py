@@ -105,6 +105,7 @@ def test_arguments_without_a_call_are_dropped_once_told() -> None:
         ([], "functions.ls:0", "functions.ls:0"),
         (["functions.ls:0"], "functions.ls:0", "functions.ls:1"),
         (["functions.ls:0", "functions.ls:1"], "functions.ls:0", "functions.ls:2"),
+        (["x:" + "9" * 5000], "x:" + "9" * 5000, "x:" + "9" * 5000 + "_2"),
         (["call_x"], "call_x", "call_x_2"),
         (["call_x", "call_x_2"], "call_x", "call_x_3"),
     ],
@@ -203,6 +204,18 @@ def test_nothing_but_usage_follows_a_stop() -> None:
     out = guard([ev.Stop("stop"), *late])
     assert [event for event in out if not isinstance(event, ev.Finding)] == [ev.Stop("stop"), ev.Usage(1)]
     assert kinds(out) == ["after-stop"] * 4
+
+
+def test_what_waits_when_the_reply_fails_is_told() -> None:
+    out = guard([*OPEN, ev.TextDelta("later"), ev.Failure("gone")])
+    assert kinds(out) == ["lost"]
+    assert out[-1] == ev.Failure("gone")
+
+
+def test_ten_thousand_calls_with_one_id_are_told_apart_in_linear_time() -> None:
+    events: list[ev.Event] = [event for n in range(10_000) for event in call(n, id="functions.ls:0")]
+    ids = {event.id for event in guard(events) if isinstance(event, ev.CallStart)}
+    assert len(ids) == 10_000
 
 
 def test_a_reply_begins_once() -> None:

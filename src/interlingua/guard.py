@@ -62,6 +62,7 @@ class Guard:
         self._delivery = delivery
         self._reasoning = reasoning
         self._ids = set(taken)
+        self._numbers: dict[str, int] = {}  # the last number given to ids that begin like this
         self._seed = seed
         self._begun = False
         self._calls = 0
@@ -101,6 +102,10 @@ class Guard:
             self._out.append(event)
 
     def _fail(self, event: ev.Failure) -> None:
+        if self._waiting:
+            self._find(
+                "lost", f"{self._waiting_size:,} characters that waited behind an open call: lost in the failure"
+            )
         self._out.append(event)
         self._handlers = _STOPPED
 
@@ -232,11 +237,20 @@ class Guard:
     def _id(self, native: str | None) -> str:
         id = native or "call_" + blake2s(f"{self._seed}/{self._calls}".encode(), digest_size=12).hexdigest()
         if id in self._ids:
-            unique = _next_free(id, self._ids)
-            self._find("id-renamed", f"the id {id!r} is taken: this call gets {unique!r}")
-            id = unique
+            taken, id = id, self._next_free(id)
+            self._find("id-renamed", f"the id {taken!r} is taken: this call gets {id!r}")
         self._ids.add(id)
         return id
+
+    def _next_free(self, id: str) -> str:
+        """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
+        numbered = _NUMBERED.fullmatch(id)
+        stem, number = (numbered[1], int(numbered[2])) if numbered else (f"{id}_", 1)
+        number = max(number, self._numbers.get(stem, 0)) + 1
+        while f"{stem}{number}" in self._ids:
+            number += 1
+        self._numbers[stem] = number
+        return f"{stem}{number}"
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,13 +318,4 @@ _STOPPED: _Handlers = {
     ev.Finding: Guard._pass,
 }
 
-_NUMBERED = re.compile(r"(.*:)(\d+)", re.S)
-
-
-def _next_free(id: str, taken: set[str]) -> str:
-    """The nearest id that is free: the next number where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
-    numbered = _NUMBERED.fullmatch(id)
-    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (f"{id}_", 2)
-    while f"{stem}{number}" in taken:
-        number += 1
-    return f"{stem}{number}"
+_NUMBERED = re.compile(r"(.*:)([0-9]{1,18})", re.S)
