@@ -4,14 +4,14 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTHON_DIRS := $(wildcard src tests bench examples)
+PYTHON_DIRS := $(wildcard src tests bench docs examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also hold for the build backend, which pip installs apart: older pips take the first, newer ones the second.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check fmt demo bench pins clean
+.PHONY: help setup test check fmt demo docs bench pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ fmt: setup ## format, and fix what can be fixed
 
 demo: setup ## a short tour
 	$(BIN)/python examples/demo.py
+
+docs: setup ## write what in docs/reference is made from the code
+	$(BIN)/python docs/generate.py
 
 bench: setup ## measure the parser
 	$(BIN)/python bench/parser.py

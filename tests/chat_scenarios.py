@@ -385,11 +385,14 @@ STRUCTURED = [
     Scenario(
         "a name that never comes",
         called([start(None, '{"a"')], [more(": 1}")]),
-        calls(finish="stop"),
+        calls(text='{"a": 1}', finish="stop"),
         ["call-without-name", "stop-reason"],
     ),
     Scenario(
-        "arguments as an object", called([start("f", {"a": 1})]), calls(("call_1", "f", '{"a":1}')), ["bad-arguments"]
+        "arguments as an object",
+        called([start("f", {"a": 1})]),
+        calls(("call_1", "f", '{"a":1}')),
+        ["arguments-as-value"],
     ),
     Scenario("arguments as null", called([start("f", None)]), calls(("call_1", "f", "{}"))),
     Scenario("arguments as the word null", called([start("f", "nu")], [more("ll")]), calls(("call_1", "f", "{}"))),
@@ -437,7 +440,7 @@ STRUCTURED = [
             finish="function_call",
         ),
         calls(("call_4af476bf9e28ab7c748cb8da", "f", '{"a": 1}')),
-        ["function-call", "no-id", "finish-reason"],
+        ["function-call", "no-id", "unknown-finish-reason"],
     ),
     Scenario(
         "length inside structured arguments",
@@ -483,8 +486,8 @@ STRUCTURED = [
     Scenario(
         "arguments over the limit",
         called([start("f", '{"a": "')], [more("x" * 90)], [more('"}')], [start("g", '{"b": 2}', 1, "call_2")]),
-        calls(("call_1", "f", '{"a": "' + "x" * 57), G),
-        ["over-limit"],
+        calls(("call_1", "f", '{"a": "' + "x" * 57), G, finish="length"),
+        ["over-limit", "stop-reason"],
         options=il.Options(limits=Limits(args=64)),
     ),
     Scenario(
@@ -499,7 +502,7 @@ STRUCTURED = [
     Scenario(
         "a call without a name over the limit",
         called([start(None, "x" * 40)], [more("y" * 40)], [more("z")]),
-        calls(text="x" * 40 + "y" * 40, finish="stop"),
+        calls(text="x" * 40 + "y" * 40 + "z", finish="stop"),
         ["over-limit", "call-without-name", "stop-reason"],
         options=il.Options(limits=Limits(held=64)),
         whole=False,
@@ -669,7 +672,7 @@ WIRE = [
         "empty finish reasons",
         sse(chunk(choice({"role": "assistant", "content": "Hi"}, ""), model="m"), chunk(choice({}, "EOS"), model="m")),
         calls(text="Hi", finish="stop"),
-        ["finish-reason"],
+        ["unknown-finish-reason"],
     ),
     Scenario(
         "content in parts",
@@ -744,7 +747,7 @@ WIRE = [
         sse(HI, chunk(choice({"content": "x" * 600}), model="m"), BYE),
         {0: Said(text="Hi")},
         error="more than 500 bytes",
-        options=il.Options(limits=Limits(line=500)),
+        options=il.Options(limits=Limits(event=500)),
         whole=False,
     ),
 ]

@@ -192,7 +192,11 @@ def test_a_terminal_is_told_what_is_awaited(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "status", "said"),
-    [("stdin", 1, "error: there is no standard input"), ("stdout", 0, "finding: noise"), ("stderr", 0, "")],
+    [
+        ("stdin", 1, "error: there is no standard input"),
+        ("stdout", 1, "error: the standard output is closed"),
+        ("stderr", 0, ""),
+    ],
 )
 def test_a_stream_may_be_missing(cli: Cli, missing: str, status: int, said: str) -> None:
     ran = cli("parse", "--dialect", "kimi_k2", stdin="a<|im_end|>", missing=missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua import events as ev
+from interlingua import guard as guard_module
 from interlingua.guard import Guard
 from interlingua.order import Order
 from interlingua.reply import Call, Text
@@ -218,8 +219,8 @@ def test_ten_thousand_calls_with_one_id_are_told_apart_in_linear_time() -> None:
     assert len(ids) == 10_000
 
 
-def test_a_reply_begins_once() -> None:
-    assert guard([ev.Begin("a"), ev.TextDelta("x"), ev.Begin("b")]) == [ev.Begin("a"), ev.TextDelta("x")]
+def test_every_event_has_a_handler_open_and_stopped() -> None:
+    assert set(guard_module._OPEN) == set(guard_module._STOPPED) == set(get_args(ev.Event))
 
 
 # ── delivery, reasoning, limits ─────────────────────────────────────────────────────────────────────────────────────
@@ -263,15 +264,18 @@ def test_too_long_arguments_end_the_call() -> None:
     assert [type(event) for event in failed[:3]] == [ev.CallStart, ev.ArgsDelta, ev.Failure]
 
 
-def test_too_much_behind_an_open_call_ends_that_call() -> None:
-    events: list[ev.Event] = [
-        start(0),
-        start(1),
-        ev.ArgsDelta(1, "123456"),
-        ev.ArgsDelta(0, "{}"),
-        ev.CallEnd(1),
-        ev.CallEnd(0),
-    ]
-    out = guard(events, limits=il.Limits(held=5))
-    assert [(c.arguments, c.complete) for c in il.fold(out).calls] == [("", False), ("123456", True)]
-    assert kinds(out) == ["over-limit"]
+def test_too_much_behind_an_open_call_is_cut_and_the_open_call_is_not_harmed() -> None:
+    events: list[ev.Event] = [start(0), start(1), ev.ArgsDelta(1, "123456"), ev.ArgsDelta(1, "7"), ev.CallEnd(1)]
+    out = guard([*events, ev.ArgsDelta(0, "{}"), ev.CallEnd(0), ev.Stop("tool_calls")], limits=il.Limits(held=5))
+    reply = il.fold(out)
+    assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("123456", False)]
+    assert kinds(out) == ["over-limit", "stop-reason"]
+    assert reply.stop_reason == "length", "an incomplete call does not hide"
+
+
+def test_too_much_text_behind_an_open_call_ends_that_call() -> None:
+    events: list[ev.Event] = [start(0), ev.TextDelta("123456"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0), ev.Stop("stop")]
+    reply = il.fold(guard(events, limits=il.Limits(held=5)))
+    assert reply.text == "123456"
+    assert [(c.arguments, c.complete) for c in reply.calls] == [("", False)]
+    assert isinstance(guard(events, limits=il.Limits(held=5, over="error"))[1], ev.Finding)

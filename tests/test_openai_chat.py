@@ -52,7 +52,7 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
     "no object": ("a", [], False),
     "text": ({"content": "a"}, [ev.TextDelta("a")], True),
     "no text": ({"content": None}, [], True),
-    "text that is none": ({"content": 5}, [], False),
+    "text that is none": ({"content": 5}, ["bad-chunk"], False),
     "parts": ({"content": [{"text": "a"}, "?", {"thinking": "b"}]}, [ev.ReasoningDelta("b"), ev.TextDelta("a")], False),
     "role again": ({"role": "assistant", "content": "a"}, [ev.TextDelta("a")], False),
     "no role": ({"role": None, "content": "a"}, [ev.TextDelta("a")], True),
@@ -94,10 +94,10 @@ FINISHES: dict[str, tuple[Any, list[Any], bool]] = {
     "length": ("length", [ev.Stop("length")], True),
     "tool_calls": ("tool_calls", [ev.Stop("tool_calls")], True),
     "content_filter": ("content_filter", [ev.Stop("content_filter")], True),
-    "function_call": ("function_call", ["finish-reason", ev.Stop("tool_calls")], False),
-    "max_tokens": ("MAX_TOKENS", ["finish-reason", ev.Stop("length")], False),
-    "unknown": ("eot", ["finish-reason", ev.Stop("stop")], False),
-    "odd": (["stop"], ["finish-reason", ev.Stop("stop")], False),
+    "function_call": ("function_call", ["unknown-finish-reason", ev.Stop("tool_calls")], False),
+    "max_tokens": ("MAX_TOKENS", ["unknown-finish-reason", ev.Stop("length")], False),
+    "unknown": ("eot", ["unknown-finish-reason", ev.Stop("stop")], False),
+    "odd": (["stop"], ["unknown-finish-reason", ev.Stop("stop")], False),
 }
 
 
@@ -195,7 +195,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     "the word null": ([([start("f", "nu")], [F], False), ([more("ll")], [], False)], [args("{}"), END]),
     "not JSON": ([([start("f", "Par")], [F], False), ([more("is")], [], False)], [args("Paris"), "bad-arguments", END]),
     "an array": ([([start("f", "[1]")], [F, args("[1]"), "bad-arguments", END], True)], []),
-    "an object": ([([start("f", {"a": 1})], [F, "bad-arguments", args('{"a":1}'), END], False)], []),
+    "an object": ([([start("f", {"a": 1})], [F, "arguments-as-value", args('{"a":1}'), END], False)], []),
     "cut": ([([start("f", '{"a')], [F, args('{"a')], True)], []),
     "white space around": (
         [
@@ -260,7 +260,23 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         [([{"index": 0, "id": "call_1"}], [], False), ([without(start("f"), "id")], [F], False)],
         [args("{}"), END],
     ),
-    "no name": ([([start(None, "{}")], [], False)], ["call-without-name"]),
+    "no name": ([([start(None, "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "a blank name": ([([start(" ", "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "another call of the same length on one index, without ids": (
+        [
+            (
+                [start("f", '{"a": "one"}', id=None)],
+                ["no-id", ev.CallStart(0, None, "f"), args('{"a": "one"}'), END],
+                False,
+            ),
+            (
+                [start("f", '{"a": "two"}', id=None)],
+                ["shared-index", "no-id", ev.CallStart(1, None, "f"), args('{"a": "two"}', 1), ev.CallEnd(1)],
+                False,
+            ),
+        ],
+        [],
+    ),
     "no function": ([([{"index": 0, "id": "x", "type": "custom"}], [], False)], ["call-without-name"]),
     "no entry": ([([None], ["bad-chunk"], False)], []),
     "index from 1": ([([start("f", index=1)], ["renumbered", F], False), ([more("{", 1)], [args("{")], False)], []),

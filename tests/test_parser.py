@@ -39,6 +39,20 @@ ROWS: dict[str, tuple[list[tuple[str, Channel]], list[Part]]] = {
     ),
     "what may be a tool's name at the seam": ([("l", R), ("x", T)], [Reasoning("l"), Text("x")]),
     "white space where a closer may come": ([(OPEN + "{} ", R), ("b", T)], [CALL, Reasoning(" "), Text("b")]),
+    "a header that breaks off where the channel changes": (
+        [("I could write <|tool_call_begin|> here", R), ("The answer.", T)],
+        [Reasoning("I could write  here"), Text("The answer.")],
+    ),
+    "half a closer where the channel changes": (
+        [(OPEN + "{} <|tool_ca", R), ("Hello", T)],
+        [CALL, Reasoning(" <|tool_ca"), Text("Hello")],
+    ),
+    "arguments that never come, then an answer": ([(OPEN, R), ("Hello", T)], [CALL, Text("Hello")]),
+    "white space, then content": ([(" ", R), ("Hello", T)], [Reasoning(" "), Text("Hello")]),
+    "the rest of a call after thinking": (
+        [("hm", R), ("ls:0<|tool_call_argument_begin|>{}<|tool_calls_section_end|>", T)],
+        [Reasoning("hm"), Call("ls:0", "ls", "{}")],
+    ),
     "thinking markers inside the thinking field mean nothing": ([("<think>a</think>b", R)], [Reasoning("ab")]),
 }
 

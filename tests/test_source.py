@@ -77,15 +77,11 @@ def test_where_the_channel_changes_what_waited_was_text() -> None:
     source.push("hm <", Channel.REASONING)
     next(reading)
     source.push("a> b", Channel.TEXT)
-    next(reading)
-    source.push("<a", Channel.REASONING)
-    next(reading)
-    assert out == [
-        ("hm ", Channel.REASONING),
-        ("<", Channel.REASONING),
-        ("a> b", Channel.TEXT),
-    ]
-    assert source.held == "<a"
+    with pytest.raises(StopIteration) as stop:
+        next(reading)
+    assert stop.value.value == ""
+    assert out == [("hm ", Channel.REASONING), ("<", Channel.REASONING)]
+    assert source.held == "a> b"
 
 
 @pytest.mark.parametrize(

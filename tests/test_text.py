@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -96,6 +97,9 @@ def test_an_incomplete_call_is_rendered_and_read_back_as_such() -> None:
         [Reasoning("a </think> b")],
         [Call("x", "two\nlines", "{}")],
         [Call("x", "a<|tool_call_argument_begin|>b", "{}")],
+        [Call("x", "a<think>b", "{}")],
+        [Call("x", "ls", "prose </think> x")],
+        [Text("<thi"), Text("nk>hello")],
         [Call("x", "ls", '{"a": <|tool_call_end|>')],
         [Call("x", "ls", "{", complete=False), Text("more")],
     ],
@@ -214,3 +218,48 @@ def test_runaway_white_space_is_not_held_for_ever() -> None:
     out = [event for _ in range(1000) for event in parser.feed(" ")]
     assert len(parser.held) < 300
     assert il.fold(out + parser.close()).text == " " * 1000
+
+
+# ── wrong use ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ANY: Any = il  # what a program without a type checker can write
+WRONG: dict[str, Any] = {
+    "Options.delivery": lambda: ANY.Options(delivery="hole"),
+    "Options.reasoning": lambda: ANY.Options(reasoning="maybe"),
+    "Options.taken_ids": lambda: ANY.Options(taken_ids=[1]),
+    "Limits.over": lambda: ANY.Limits(over="throw"),
+    "Limits.header": lambda: ANY.Limits(header="1 KiB"),
+    "a list of tools": lambda: ANY.parse("", "kimi_k2", tools="bash"),
+    "not {'name'": lambda: ANY.parse("", "kimi_k2", tools={"name": "bash"}),
+    "not 5": lambda: ANY.parse("", "kimi_k2", tools=5),
+    "no dialect is called None": lambda: ANY.parse("", None),
+    "no wire is called None": lambda: ANY.Translator(source=None),
+    "text is str, not bytes": lambda: ANY.Parser("kimi_k2").feed(b"x"),
+    "data is bytes, not str": lambda: ANY.Translator().feed("x"),
+    "a reply is a dict, not NoneType": lambda: ANY.translate_reply(None),
+}
+
+
+@pytest.mark.parametrize(("said", "make"), WRONG.items(), ids=WRONG)
+def test_wrong_use_is_refused_with_a_hint(said: str, make: Any) -> None:
+    with pytest.raises(il.InterlinguaError, match=re.escape(said)) as caught:
+        make()
+    assert caught.value.hint
+
+
+def test_prefill_counts_beside_options() -> None:
+    parser = il.Parser("kimi_k2", prefill="<think>", options=il.Options(reasoning="as_content"))
+    assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hmx"
+
+
+def test_replies_share_nothing() -> None:
+    """Two parsers fed in turn read what each would read alone."""
+    one, two = KIMI.sample, KIMI.sample.replace("Paris", "Oslo").replace("get_weather", "ls")
+    first, second = il.Parser("kimi_k2"), il.Parser("kimi_k2")
+    events: tuple[list[ev.Event], list[ev.Event]] = ([], [])
+    for at in range(0, max(len(one), len(two)), 3):
+        events[0].extend(first.feed(one[at : at + 3]))
+        events[1].extend(second.feed(two[at : at + 3]))
+    assert il.fold(events[0] + first.close()) == il.parse(one, "kimi_k2")
+    assert il.fold(events[1] + second.close()) == il.parse(two, "kimi_k2")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,12 @@ from interlingua.guard import ReasoningPolicy
 from interlingua.limits import Limits
 from tests import sdk
 from tests.chat_scenarios import (
+    ARGS,
     BYE,
     CALL,
+    CLOSE,
     HI,
+    KIMI,
     SCENARIOS,
     SECTION,
     SECTION_OF_PARIS,
@@ -29,9 +34,10 @@ from tests.chat_scenarios import (
     spoken,
     sse,
     start,
+    without,
 )
 from tests.cuts import one_by_one, pieces, places, two_piece_cuts
-from tests.sdk import Heard, Said, listen
+from tests.sdk import Heard, Json, Said, listen
 
 MARKERS = [marker for marker in dialect_named("kimi_k2").markers if "|" in marker]
 HI_KIMI = chunk(choice({"role": "assistant", "content": ""}))
@@ -347,3 +353,47 @@ def test_unknown_wire(wires: tuple[str, str]) -> None:
     with pytest.raises(UnknownWire) as error:
         il.Translator(*wires)
     assert "openai-chat" in error.value.hint
+
+
+# ── what a hostile reader found ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def translated(*deltas: Json, model: str = KIMI, **options: Any) -> tuple[bytes, il.Translator]:
+    translator = il.Translator(**options)
+    stream = b"".join(b"data: " + json.dumps(chunk(choice(delta), model=model)).encode() + b"\n\n" for delta in deltas)
+    return translator.feed(stream) + translator.close(), translator
+
+
+def test_a_stream_that_breaks_off_in_the_header_of_a_later_call_has_failed() -> None:
+    out, _ = translated({"role": "assistant", "content": SECTION_OF_PARIS.removesuffix(CLOSE) + CALL + "functions.ba"})
+    assert b'"error"' in out
+    assert b"[DONE]" not in out
+
+
+def test_the_model_may_be_named_late() -> None:
+    first = without(chunk(choice({"role": "assistant"})), "model")
+    second = chunk(choice({"content": SECTION_OF_PARIS}), model=KIMI)
+    out = il.Translator().feed(sse(first, second))
+    assert b"<|tool" not in out
+    assert b'"name":"get_weather"' in out
+
+
+def test_after_an_event_that_is_too_long_nothing_more_is_kept() -> None:
+    translator = il.Translator(options=il.Options(limits=il.Limits(event=1000)))
+    out = translator.feed(b"data: " + b"x" * 5000)
+    assert out.count(b'"error"') == 1
+    assert [translator.feed(b"y" * 1000) for _ in range(50)] == [b""] * 50
+    assert translator.close() == b""
+
+
+def test_text_that_waits_long_costs_no_more_per_piece() -> None:
+    """Arguments that are no JSON wait for their end: eight times as many pieces take about eight times as long."""
+
+    def run(pieces: int) -> float:
+        opening = {"role": "assistant", "content": SECTION + CALL + "functions.f:0" + ARGS}
+        before = time.process_time()
+        translated(opening, *[{"content": "prose "}] * pieces)
+        return time.process_time() - before
+
+    run(100)
+    assert min(run(4000) for _ in range(3)) < 24 * min(run(500) for _ in range(3))

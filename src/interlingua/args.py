@@ -1,4 +1,7 @@
-"""One call's arguments on their way through: a JSON object passes as it comes, what is none is held and mended."""
+"""One call's arguments on their way through: a JSON object passes as it comes, anything else is held and mended.
+
+A wire feeds its text to `feed`. A shape, which has to look for markers at the same time, drives the `cursor` itself.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How one model family writes tool calls and thinking, as data.
 
-A dialect names a shape and gives it its markers. The shape compiles them into a reader, and writes what it can read.
+A dialect names a shape and gives it its markers. Compiled, they are its grammar, which reads and writes calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
-__all__ = ["Dialect", "Shape", "ShapeReader", "Span"]
+__all__ = ["Dialect", "Grammar", "Shape", "Span"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Span:
     close: str
 
 
-class ShapeReader(Protocol):
+class Grammar(Protocol):
     """A shape with its markers compiled. `openers` begin a call or a section of calls; `strays` mean nothing alone."""
 
     openers: tuple[str, ...]
@@ -41,14 +41,16 @@ class ShapeReader(Protocol):
         """Reads on after the opener, or after one of the lost ones, to the end of what it began."""
         ...
 
-
-class Shape(Protocol):
-    def reader(self, outside: tuple[str, ...]) -> ShapeReader:
-        """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""
-        ...
-
     def write(self, calls: Sequence[Call], before: int) -> str:
         """Neighbouring calls as the model would write them; `before` others stand before them in the reply."""
+        ...
+
+
+class Shape(Protocol):
+    """A layout with a dialect's markers in it, as data."""
+
+    def grammar(self, outside: tuple[str, ...]) -> Grammar:
+        """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""
         ...
 
 
@@ -62,7 +64,7 @@ class Dialect:
     thinking: tuple[Span, ...] = ()
     """How thinking is written; the first one is how we write it."""
     noise: tuple[str, ...] = ()
-    """Tokens that servers let through and that mean nothing to a client, such as the end of a turn."""
+    """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
     sample: str = ""
     """A genuine reply."""
 
@@ -74,12 +76,12 @@ class Dialect:
         return tuple(marker for span in self.thinking for marker in (span.open, span.close))
 
     @cached_property
-    def reader(self) -> ShapeReader | None:
-        return self.shape.reader(self.thinking_markers + self.noise) if self.shape else None
+    def grammar(self) -> Grammar | None:
+        return self.shape.grammar(self.thinking_markers + self.noise) if self.shape else None
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
         """All that can be structure in this dialect's text."""
-        reader = self.reader
-        of_shape = reader.openers + reader.strays if reader else ()
+        grammar = self.grammar
+        of_shape = grammar.openers + grammar.strays if grammar else ()
         return of_shape + self.thinking_markers + self.noise

@@ -17,6 +17,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+import msgspec
+
 __all__ = [
     "BadInput",
     "InterlinguaError",
@@ -25,6 +27,7 @@ __all__ = [
     "UnknownWire",
     "UpstreamError",
     "UsageError",
+    "check",
     "nearest",
 ]
 
@@ -71,5 +74,16 @@ class UpstreamError(InterlinguaError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names the closest known word, or all of them."""
     words = sorted(known)
-    close = difflib.get_close_matches(name, words, n=1)
+    close = difflib.get_close_matches(str(name), words, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(words)}"
+
+
+def check(settings: msgspec.Struct) -> None:
+    """Raises UsageError if a setting is not of its type: a Struct does not look when a program makes it."""
+    for field in msgspec.structs.fields(settings):
+        value = getattr(settings, field.name)
+        try:
+            if not isinstance(value, msgspec.Struct):
+                msgspec.convert(value, field.type)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"it takes: {field.type}") from None

@@ -57,6 +57,7 @@ class Guard:
     ) -> None:
         self._handlers = _OPEN
         self.finished_calls = 0
+        self._cut_calls = 0
         self._offer = offer
         self._limits = limits or Limits()
         self._delivery = delivery
@@ -64,7 +65,6 @@ class Guard:
         self._ids = set(taken)
         self._numbers: dict[str, int] = {}  # the last number given to ids that begin like this
         self._seed = seed
-        self._begun = False
         self._calls = 0
         self._open: _Open | None = None
         self._waiting: dict[int | None, list[_Waiting]] = {}
@@ -93,23 +93,18 @@ class Guard:
     def _take(self, event: ev.Event) -> None:
         self._handlers[type(event)](self, event)
 
-    def _pass(self, event: ev.Usage | ev.Finding) -> None:
+    def _pass(self, event: ev.Begin | ev.Usage | ev.Finding) -> None:
         self._out.append(event)
-
-    def _begin(self, event: ev.Begin) -> None:
-        if not self._begun:
-            self._begun = True
-            self._out.append(event)
 
     def _fail(self, event: ev.Failure) -> None:
         if self._waiting:
-            self._find(
+            self._report(
                 "lost", f"{self._waiting_size:,} characters that waited behind an open call: lost in the failure"
             )
         self._out.append(event)
         self._handlers = _STOPPED
 
-    def _find(self, kind: str, message: str) -> None:
+    def _report(self, kind: str, message: str) -> None:
         self._out.append(ev.Finding(kind, message, f"call {self._calls}" if self._open else ""))
 
     # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +133,7 @@ class Guard:
         plain = self._delivery == "stream" and not self._offer.empty
         self._open = _Open(event.index, start, untouched=plain and start.index == event.index)
         if self._offer.empty:
-            self._find("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+            self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
             self._out.append(ev.TextDelta(name))
         elif self._delivery == "stream":
             self._out.append(self._open.start)
@@ -152,7 +147,8 @@ class Guard:
         size = call.size + len(event.text)
         if size > self._limits.args:
             self._pass_args(call, event.text[: self._limits.args - call.size])
-            self._over_limit(f"the arguments of {call.start.name!r}", self._limits.args)
+            self._cut(f"the arguments of {call.start.name!r}", self._limits.args, call.key)
+            self._take(ev.CallEnd(call.key, complete=False))
             return
         call.size = size
         if call.untouched:
@@ -178,6 +174,7 @@ class Guard:
         elif self._delivery == "stream":
             self._out.append(end)
             self.finished_calls += event.complete
+            self._cut_calls += not event.complete
         else:
             self._deliver_whole(call, end)
         self._open = None
@@ -189,7 +186,7 @@ class Guard:
             self.finished_calls += 1
             return
         why = "its arguments are not a JSON object" if end.complete else "it was cut short"
-        self._find("call-withheld", f"the call of {call.start.name!r} is not delivered: {why}")
+        self._report("call-withheld", f"the call of {call.start.name!r} is not delivered: {why}")
         self._calls -= 1
 
     def _wait(self, key: int | None, event: _Waiting) -> None:
@@ -197,14 +194,14 @@ class Guard:
         if key in self._dropped:
             return
         if key not in self._waiting and isinstance(event, ev.ArgsDelta | ev.CallEnd):
-            self._find("no-such-call", "arguments for a call that is not open: dropped")
+            self._report("no-such-call", "arguments for a call that is not open: dropped")
             self._dropped.add(event.index)
             return
         self._waiting.setdefault(key, []).append(event)
         if not isinstance(event, ev.CallStart | ev.CallEnd):
             self._waiting_size += len(event.text)
             if self._waiting_size > self._limits.held:
-                self._over_limit("what waits behind an open call", self._limits.held)
+                self._too_much_waits(key)
 
     def _next(self) -> None:
         """Lets those go that waited, up to the first call that is still open."""
@@ -215,32 +212,45 @@ class Guard:
                     self._waiting_size -= len(event.text)
                 self._take(event)
 
-    def _over_limit(self, what: str, limit: int) -> None:
+    def _too_much_waits(self, key: int | None) -> None:
+        """A call that waits is cut there. Text cannot be: the open call is, and the text goes out."""
+        call = self._open
+        if key is None and call is not None:
+            self._cut("what waits behind an open call", self._limits.held, call.key)
+            self._take(ev.CallEnd(call.key, complete=False))
+        elif key is not None:
+            self._cut("what waits behind an open call", self._limits.held, key)
+            self._waiting[key].append(ev.CallEnd(key, complete=False))
+
+    def _cut(self, what: str, limit: int, key: int) -> None:
         message = f"{what}: longer than {limit:,} characters"
         if self._limits.over == "error":
             self._take(ev.Failure(message))
-        elif self._open is not None:
-            self._find("over-limit", f"{message}; the open call is ended as incomplete, and the rest of it dropped")
-            self._dropped.add(self._open.key)
-            self._end(ev.CallEnd(self._open.key, complete=False))
+        else:
+            self._report("over-limit", f"{message}; a call is cut, and the rest of it dropped")
+            self._dropped.add(key)
 
     def _name(self, name: str) -> str:
         if self._offer.empty or not self._offer.known or self._offer.has(name):
             return name
-        plain = name.removeprefix("functions.")
-        if self._offer.has(plain):
-            self._find("renamed", f"{name!r} was not offered, {plain!r} was: taken as that")
-            return plain
-        self._find("unknown-tool", f"no tool called {name!r} was offered: passed on all the same")
+        meant = self._offer.meant(name)
+        if meant is not None:
+            self._report("renamed", f"{name!r} was not offered, {meant!r} was: taken as that")
+            return meant
+        self._report("unknown-tool", f"no tool called {name!r} was offered: passed on all the same")
         return name
 
     def _id(self, native: str | None) -> str:
-        id = native or "call_" + blake2s(f"{self._seed}/{self._calls}".encode(), digest_size=12).hexdigest()
+        id = native or self._made_id()
         if id in self._ids:
             taken, id = id, self._next_free(id)
-            self._find("id-renamed", f"the id {taken!r} is taken: this call gets {id!r}")
+            self._report("id-renamed", f"the id {taken!r} is taken: this call gets {id!r}")
         self._ids.add(id)
         return id
+
+    def _made_id(self) -> str:
+        seed = f"{self._seed}/{self._calls}".encode(errors="replace")
+        return f"call_{blake2s(seed, digest_size=12).hexdigest()}"
 
     def _next_free(self, id: str) -> str:
         """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
@@ -260,26 +270,26 @@ class Guard:
             self._take(ev.Failure(f"the upstream ended inside the call of {cut!r}"))
             return
         while self._open is not None:
-            self._find("cut-short", f"the reply ended inside the call of {self._open.start.name!r}: it is incomplete")
+            self._report("cut-short", f"the reply ended inside the call of {self._open.start.name!r}: it is incomplete")
             self._end(ev.CallEnd(self._open.key, complete=False))
             self._next()
         if self._reasoning_dropped:
-            self._find("reasoning-dropped", f"{self._reasoning_dropped:,} characters of thinking: dropped, as set")
+            self._report("reasoning-dropped", f"{self._reasoning_dropped:,} characters of thinking: dropped, as set")
         right = self._right_reason(reason, cut)
         if reason is not None and right != reason:
-            self._find("stop-reason", f"the upstream stopped with {reason!r}: corrected to {right!r}")
+            self._report("stop-reason", f"the upstream stopped with {reason!r}: corrected to {right!r}")
         self._out.append(ev.Stop(right))
         self._handlers = _STOPPED
 
     def _right_reason(self, reason: ev.StopReason | None, cut: str | None) -> ev.StopReason:
         if reason in ("length", "content_filter"):
             return reason
-        if cut is not None:
+        if cut is not None or self._cut_calls:
             return "length"
         return "tool_calls" if self.finished_calls else "stop"
 
     def _late(self, event: ev.Event) -> None:
-        self._find("after-stop", f"{type(event).__name__} after the reply had stopped: dropped")
+        self._report("after-stop", f"{type(event).__name__} after the reply had stopped: dropped")
 
     def _late_text(self, event: _Spoken) -> None:
         if event.text:
@@ -292,7 +302,7 @@ class Guard:
 _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]
 
 _OPEN: _Handlers = {
-    ev.Begin: Guard._begin,
+    ev.Begin: Guard._pass,
     ev.TextDelta: Guard._say,
     ev.ReasoningDelta: Guard._say,
     ev.RefusalDelta: Guard._say,

@@ -1,12 +1,13 @@
-"""JSON text that may be none: read, or None. The only place that knows all the ways in which decoding fails."""
+"""Text that may not be JSON: its value, or None. The only place that knows all the ways in which decoding fails."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["read_json", "read_object"]
+__all__ = ["read_json", "read_object", "write_json"]
 
 T = TypeVar("T")
 
@@ -23,5 +24,29 @@ def read_json(text: str, type: type[T]) -> T | None:
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The object, its values left unread, if this is a JSON object."""
-    return read_json(text, dict[str, msgspec.Raw])
+    """The object if this is one. Its values are left unread where that can be."""
+    value = read_json(text, dict[str, msgspec.Raw])
+    return value if value is not None else _read_leniently(text)
+
+
+def _read_leniently(text: str) -> dict[str, Any] | None:
+    """Half a surrogate pair is no character, but `"\\ud83d"` is JSON: the standard library reads it."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def write_json(value: Any) -> str:
+    """The value as JSON text; `null` if it is nested too deep to be written."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeError:
+        return json.dumps(value)
+    except RecursionError:
+        return "null"

@@ -6,13 +6,15 @@ from typing import Literal
 
 import msgspec
 
+from interlingua.errors import check
+
 __all__ = ["Limits"]
 
 KIB, MIB = 1024, 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Counted in characters, but for `line`, which is in bytes.
+    """Counted in characters, but for `event`, which is in bytes.
 
     Over a limit, `flush` gives what was held to the client as text and reads on afresh; `error` ends the reply.
     """
@@ -23,6 +25,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What may wait: a call without a name, calls behind an open one, arguments of unknown kind."""
     args: int = 16 * MIB
     """One call's arguments."""
-    line: int = 32 * MIB
+    event: int = 32 * MIB
     """One event of a stream."""
     over: Literal["flush", "error"] = "flush"
+
+    def __post_init__(self) -> None:
+        check(self)

@@ -8,8 +8,7 @@
     in call  ArgsDelta, of that call       in call
     in call  CallEnd, of that call         open
     open     Stop                          stopped
-    any but  Failure                       failed
-    stopped
+    any but stopped and failed: Failure    failed
 
 Begin may be left out. Usage and Finding may stand anywhere. One call is open at a time, and calls are numbered
 0, 1, 2, … in the order of their starts. The guard promises this order; `fold` and the tests insist on it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect
+from interlingua.dialect import Dialect, Grammar
 from interlingua.limits import Limits
 from interlingua.sink import Sink
 from interlingua.source import Channel, Reading, Source, markers
@@ -22,12 +22,14 @@ class Parser:
     def __init__(self, dialect: Dialect, offer: Offer, prefill: str = "", limits: Limits | None = None) -> None:
         self._dialect = dialect
         self._source = Source()
-        self._sink = Sink(self._source, offer, limits or Limits())
         self._markers = markers(*dialect.markers)
-        self._lost_openers = markers(*dialect.reader.lost_openers(offer) if dialect.reader else ())
+        self._sink = Sink(self._source, self._markers, offer, limits or Limits())
+        self._lost_openers = dialect.grammar.lost_openers(offer) if dialect.grammar else ()
         self._opens = frozenset(span.open for span in dialect.thinking)
         self._closes = frozenset(span.close for span in dialect.thinking)
         self._sink.thinking = self._ends_thinking(prefill)
+        self.inside_calls = False
+        """Whether the text stands in a call or a section of calls."""
         self._reading = self._read()
         next(self._reading)
 
@@ -41,39 +43,45 @@ class Parser:
             return []
         if self._source.push(text, channel):
             next(self._reading, None)
-        return self._sink.take()
+        return self._sink.drain()
 
     def close(self) -> list[ev.Event]:
         """The text is over. Nothing is held after this."""
         self._source.close()
         next(self._reading, None)
         self._sink.close()
-        return self._sink.take()
+        return self._sink.drain()
 
     def _read(self) -> Reading[None]:
-        source, sink, reader = self._source, self._sink, self._dialect.reader
-        if reader is not None and (opener := (yield from source.accept(self._lost_openers))):
-            yield from reader.read(opener, source, sink)
-        while not sink.failed:
+        source, sink, grammar = self._source, self._sink, self._dialect.grammar
+        marker: str | None = ""
+        while marker is not None and not sink.failed:
+            if marker == "" or marker in self._closes:  # a text begins here: its first opener may have been lost
+                opener = yield from source.accept_word(self._lost_openers)
+                if opener is not None and grammar is not None:
+                    yield from self._read_calls(opener, grammar)
             marker = yield from source.copy_until(self._markers, sink.text)
-            if marker is None:
-                if source.held and not sink.calls:
-                    sink.text(source.held, source.channel)
-                return
             if marker in self._opens:
                 self._open_thinking(marker)
             elif marker in self._closes:
                 self._close_thinking(marker)
             elif marker in self._dialect.noise:
-                sink.find("noise", f"{marker} is not part of the reply: dropped")
-            elif reader is None or marker in reader.strays:
-                sink.find("stray-marker", f"{marker} without a call around it: dropped")
-            else:
-                yield from reader.read(marker, source, sink)
+                sink.report("noise", f"{marker} is not part of the reply: dropped")
+            elif marker and grammar is not None and marker in grammar.strays:
+                sink.report("stray-marker", f"{marker} without a call around it: dropped")
+            elif marker and grammar is not None:
+                yield from self._read_calls(marker, grammar)
+        if source.held and not sink.calls:
+            sink.text(source.held, source.channel)
+
+    def _read_calls(self, opener: str, grammar: Grammar) -> Reading[None]:
+        self.inside_calls = True
+        yield from grammar.read(opener, self._source, self._sink)
+        self.inside_calls = False
 
     def _open_thinking(self, marker: str) -> None:
         if self._sink.thinking or self._source.channel is Channel.REASONING:
-            self._sink.find("stray-marker", f"{marker} inside thinking: dropped")
+            self._sink.report("stray-marker", f"{marker} inside thinking: dropped")
         else:
             self._sink.thinking = True
 
@@ -81,7 +89,7 @@ class Parser:
         if self._sink.thinking:
             self._sink.thinking = False
         elif self._source.channel is Channel.TEXT:
-            self._sink.find(
+            self._sink.report(
                 "stray-marker",
                 f"{marker} without {self._dialect.thinking[0].open}: dropped, and what stood before it is left as text "
                 "(if the prompt opens the thinking, pass it as prefill)",

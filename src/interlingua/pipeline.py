@@ -11,7 +11,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import STANDARD, dialect_for, dialect_named
-from interlingua.errors import UnknownWire, UpstreamError, UsageError
+from interlingua.errors import UnknownWire, UpstreamError, UsageError, check
 from interlingua.guard import Delivery, Guard, ReasoningPolicy
 from interlingua.limits import Limits
 from interlingua.parser import Parser
@@ -35,6 +35,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     taken_ids: tuple[str, ...] = ()
     """The call ids that the conversation already has."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 class Lane:
@@ -73,11 +76,19 @@ class Lane:
         events = self.release()
         return events + self._guard.take([ev.Stop("length" if self._guard.inside_call else None)])
 
+    def speak(self, dialect: Dialect, offer: Offer, options: Options) -> None:
+        """From here on the text is in this dialect."""
+        if dialect.markers and not self._guard.stopped:
+            self._parser = Parser(dialect, offer, options.prefill, options.limits)
+
     def close_stream(self, said_done: bool) -> list[ev.Event]:
         """The upstream's stream is over. It should have said before why it stopped."""
+        broken_off = self._parser is not None and self._parser.inside_calls and not said_done
         events = self.release()
         if self._guard.stopped:
             return events
+        if broken_off and not self._guard.inside_call:
+            return events + self._guard.take([ev.Failure("the upstream ended inside a section of calls")])
         if self._guard.inside_call or said_done or self._guard.finished_calls:
             finding = ev.Finding("no-finish-reason", "the upstream never said why it stopped: taken from what it sent")
             return events + self._guard.take([finding, ev.Stop(None)])
@@ -146,7 +157,7 @@ class Translator:
         self._dialect = _choose_dialect(dialect, model)
         self._offer = Offer(tools)
         self._options = options or Options()
-        self._decoder = sse.Decoder(self._options.limits.line)
+        self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
         self._reader = openai_chat.Reader(self._options.limits)
         self._emitter = openai_chat.Emitter()
@@ -169,7 +180,11 @@ class Translator:
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole reply, instead of a stream. It is what the stream would have folded to."""
         self._must_be_open()
+        if not isinstance(body, dict):
+            raise UsageError(f"a reply is a dict, not {type(body).__name__}", "decode its JSON first")
         self._state = _State.CLOSED
+        if not isinstance(body.get("choices"), list):
+            return body
         self._learn_dialect(body)
         read = openai_chat.read_body(body, self._reader)
         if _failure(read.common):
@@ -186,11 +201,15 @@ class Translator:
     def steps(self, data: bytes) -> list[Step]:
         """`feed`, told message by message."""
         self._must_be_open()
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise UsageError(f"data is bytes, not {type(data).__name__}", "feed what came from the wire as it is")
+        if self._state is _State.OVERRUN:
+            return []
         steps: list[Step] = []
-        limit = self._options.limits.line  # no more at once, or the decoder would lose what precedes a long event
+        limit = self._options.limits.event  # no more at once, or the decoder would lose what precedes a long event
         for start in range(0, len(data), limit):
             try:
-                steps += [self._step(message) for message in self._decoder.feed(data[start : start + limit])]
+                steps += [self._step(message) for message in self._decoder.feed(bytes(data[start : start + limit]))]
             except UpstreamError:
                 steps += self._too_long()
         return steps
@@ -215,6 +234,8 @@ class Translator:
     def _learn_dialect(self, chunk: dict[str, Any]) -> None:
         if self._dialect is None and (model := chunk.get("model")):
             self._dialect = dialect_for(str(model))
+            for lane in self._lanes.values():
+                lane.speak(self._dialect, self._offer, self._options)
 
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,7 +301,8 @@ class Translator:
     def _tell(self, came: bytes, data: str, events: list[ev.Event], sent: bytes) -> Step:
         for event in events:
             if isinstance(event, ev.Finding):
-                place = event.place or (f"event {self._messages}" if self._messages else "the reply")
+                where = f"event {self._messages}" if self._messages else "the reply"
+                place = f"{where}, {event.place}" if event.place else where
                 self.findings.append(msgspec.structs.replace(event, place=place))
         held = "".join(lane.held for lane in self._lanes.values())
         return Step(came, data, events, sent, held)
@@ -313,8 +335,9 @@ class Translator:
     def _too_long(self) -> list[Step]:
         if self._state is not _State.OPEN:
             return []
-        failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.line:,} bytes")
+        failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.event:,} bytes")
         events, sent = self._fail([failure], self._emitter.fail(failure))
+        self._state = _State.OVERRUN
         return [self._tell(b"", "", events, sent)]
 
 

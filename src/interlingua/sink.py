@@ -9,7 +9,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.args import STREAMED, Args
 from interlingua.limits import Limits
-from interlingua.source import Channel, Source
+from interlingua.source import Channel, Markers, Source
 from interlingua.tools import Offer
 
 __all__ = ["Header", "OpenCall", "Sink"]
@@ -26,18 +26,19 @@ class Header(msgspec.Struct, frozen=True):
 class Sink:
     """Collects events. Knows the channel that the text is in now, and gives findings their place."""
 
-    def __init__(self, source: Source, offer: Offer, limits: Limits) -> None:
+    def __init__(self, source: Source, markers: Markers, offer: Offer, limits: Limits) -> None:
         self.offer = offer
         self.limits = limits
         self.thinking = False
         self.calls = 0
         self.failed = False
         self._source = source
+        self._markers = markers
         self._events: list[ev.Event] = []
         self.add = self._events.append
         self._open: OpenCall | None = None
 
-    def take(self) -> list[ev.Event]:
+    def drain(self) -> list[ev.Event]:
         """What was collected since the last time."""
         events = self._events[:]
         self._events.clear()
@@ -47,12 +48,12 @@ class Sink:
         thinking = self.thinking or channel is Channel.REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
-    def give_back(self, text: str) -> None:
-        """Text that was read as part of a call and is none."""
-        if text.strip():
-            self.text(text, self._source.channel)
+    def give_back(self, text: str, channel: Channel) -> None:
+        """Text that was read as part of a call and is none. What it quotes of the dialect's markers goes."""
+        if text.strip() and not self.failed:
+            self.text(self._markers.without(text), channel)
 
-    def find(self, kind: str, message: str, offset: int | None = None) -> None:
+    def report(self, kind: str, message: str, offset: int | None = None) -> None:
         at = self._source.offset if offset is None else offset
         self._events.append(ev.Finding(kind, message, f"character {at}"))
 
@@ -63,7 +64,12 @@ class Sink:
             self._events.append(ev.Failure(message))
             self.failed = True
         else:
-            self.find("over-limit", f"{message}: given out as it came, and read on afresh")
+            self.report("over-limit", f"{message}: given out as it came, and read on afresh")
+
+    @property
+    def channel(self) -> Channel:
+        """The channel that the source is in."""
+        return self._source.channel
 
     def start(self, header: Header) -> OpenCall:
         self._open = OpenCall(self, header)
@@ -85,6 +91,7 @@ class OpenCall:
         self._sink = sink
         self._header = header
         self._index = sink.calls
+        self._channel = sink.channel
         self._args = Args(sink.limits.held)
         self._waiting: list[str] | None = None
         self._append = sink.add
@@ -114,7 +121,7 @@ class OpenCall:
         if not self._settle():
             return
         for kind, message in self._args.notes:
-            self._sink.find(kind, message)
+            self._sink.report(kind, message)
         self._sink.add(ev.CallEnd(self._index, complete))
 
     def cut(self) -> None:
@@ -141,8 +148,8 @@ class OpenCall:
         name = self._sink.offer.fitting(args)
         if name is None and not self._header.text:
             self._sink.calls -= 1
-            self._sink.find("call-without-name", "nothing names this call: its arguments are given back as text")
-            self._sink.give_back(args)
+            self._sink.report("call-without-name", "nothing names this call: its arguments are given back as text")
+            self._sink.give_back(args, self._channel)
             return False
         self._begin_unnamed(name)
         self._send(args)
@@ -154,9 +161,7 @@ class OpenCall:
     def _begin_unnamed(self, guess: str | None) -> None:
         header = self._header.text
         if guess is None:
-            self._sink.find(
-                "call-without-name", f"{header!r} names no tool and no tool's params fit: taken as the name"
-            )
+            self._sink.report("header-as-name", f"{header!r} names no tool and no tool's params fit: taken as the name")
         else:
-            self._sink.find("guessed-name", f"{header!r} names no tool: {guess!r} is the one whose params fit")
+            self._sink.report("guessed-name", f"{header!r} names no tool: {guess!r} is the one whose params fit")
         self._begin(guess or header)

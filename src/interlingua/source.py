@@ -24,6 +24,9 @@ Reading: TypeAlias = Generator[None, None, T]
 BLANK = 256
 """How much white space may wait for the marker that it belongs to."""
 
+SHOWN = 64
+"""How many pieces that wait are shown."""
+
 _SPACE = re.compile(r"\s*+")
 
 
@@ -37,17 +40,15 @@ class Channel(Enum):
 class Markers:
     """The markers that count in one state of a reader.
 
-    Both patterns are alternations of literals: no match goes back further than one marker is long.
+    The pattern is an alternation of literals: no match goes back further than one marker is long.
     """
 
     def __init__(self, *literals: str) -> None:
         self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
         self._firsts = tuple(sorted({literal[0] for literal in self.literals}))
         self._longest = max(map(len, self.literals), default=0)
-        self._whole = re.compile(_any_of(self.literals))
-        beginnings = {literal[:n] for literal in self.literals for n in range(1, len(literal))}
-        self._tail = re.compile(_any_of(beginnings) + r"\Z")
-        self._growing = frozenset(beginnings.intersection(self.literals))
+        self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
+        self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
     def search(self, text: str, pos: int) -> re.Match[str] | None:
         """The first marker from here on; the longest where several begin."""
@@ -59,16 +60,27 @@ class Markers:
 
     def tail(self, text: str, pos: int) -> int:
         """Where the end of the text begins that may yet become a marker; the text's length if there is none."""
-        found = self._tail.search(text, max(pos, len(text) - self._longest + 1))
-        return found.start() if found else len(text)
+        best = len(text)
+        for first in self._firsts:
+            at = text.find(first, max(pos, len(text) - self._longest + 1), best)
+            while at >= 0 and text[at:] not in self._beginnings:
+                at = text.find(first, at + 1, best)
+            best = at if at >= 0 else best
+        return best
 
     def may_begin(self, text: str, pos: int) -> bool:
         """Whether the text from here to its end is the beginning of a marker."""
-        return self._tail.match(text, pos) is not None
+        return len(text) - pos < self._longest and text[pos:] in self._beginnings
 
     def may_grow(self, found: re.Match[str]) -> bool:
         """Whether what follows may make this marker a longer one."""
-        return found.group() in self._growing and self.may_begin(found.string, found.start())
+        return found.group() in self._beginnings and self.may_begin(found.string, found.start())
+
+    def without(self, text: str) -> str:
+        """The text with all markers taken out, also such as come about by that."""
+        while (less := self._whole.sub("", text)) != text:
+            text = less
+        return text
 
     def possible(self, text: str, pos: int) -> bool:
         """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""
@@ -78,13 +90,8 @@ class Markers:
         return False
 
 
-def _any_of(literals: set[str] | tuple[str, ...]) -> str:
-    longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
-    return f"(?:{'|'.join(map(re.escape, longest_first))})" if literals else r"(?!)"
-
-
 markers = lru_cache(maxsize=256)(Markers)
-"""Markers, compiled once for each set of literals."""
+"""Markers, compiled once for each set of literals. Only for what dialects declare, never for what clients send."""
 
 
 class Source:
@@ -129,15 +136,16 @@ class Source:
 
     @property
     def held(self) -> str:
-        """What waits for what follows it."""
-        return "".join(self._taken) + self._text[self._pos :]
+        """What waits for what follows it, or the end of it if it is long."""
+        return "".join(self._taken[-SHOWN:]) + self._text[self._pos :]
 
     def unread(self, marker: str) -> None:
         """Puts back the marker that was just read, for another reader."""
         self._pos -= len(marker)
 
     def copy_until(self, marks: Markers, write: Callable[[str, Channel], None]) -> Reading[str | None]:
-        """Copies text up to the next marker, steps over it and returns it; None where the text ends.
+        """Copies text up to the next marker, steps over it and returns it; "" where the channel changes, None where the
+        text ends.
 
         White space alone between two markers belongs to them and is not copied. It waits for what follows, so at the
         end of the text the caller finds it in `held`.
@@ -156,6 +164,7 @@ class Source:
             if self._pos < self._seam:
                 write(self._text[self._pos : self._seam], self._channel_before_seam)
                 self._pos = self._seam
+                return ""
             found, end = self._search(marks)
             body = self._text[self._pos : end]
             if body and not (blank and body.isspace() and len(body) <= BLANK):
@@ -169,7 +178,8 @@ class Source:
                 return None
             channel = self.channel
             yield from self._wait(go_on)
-            blank = blank or self.channel is not channel
+            if self.channel is not channel and self._pos >= self._seam:
+                return ""
 
     def _wait(self, shortcut: Callable[[str], bool]) -> Reading[None]:
         """Waits for a piece that the shortcut does not read all of. It may have read some."""
@@ -195,9 +205,15 @@ class Source:
         return None, marks.may_begin(self._text, pos)
 
     def take_until(self, marks: Markers, limit: int) -> Reading[tuple[str, str | None]]:
-        """The text up to the next marker, and the marker; None for it where the text ends or the limit is passed."""
+        """The text up to the next marker, and the marker; None for it where the text ends, the channel changes or the
+        limit is passed."""
         size = 0
+        channel = self.channel
         while True:
+            if self.channel is not channel:
+                self._taken.append(self._text[self._pos : self._seam])
+                self._pos = max(self._pos, self._seam)
+                return self._all_taken(), None
             found, end = self._search(marks)
             end = min(end, self._pos + limit + 1 - size)
             self._taken.append(self._text[self._pos : end])
@@ -218,8 +234,7 @@ class Source:
     def accept(self, marks: Markers) -> Reading[str | None]:
         """The marker that stands next, white space aside; None, and nothing is read, if no marker does."""
         while True:
-            space = _SPACE.match(self._text, self._pos)
-            start = space.end() if space else self._pos
+            start = self._after_space()
             if start - self._pos > BLANK:
                 return None
             found, undecided = self._match(marks, start)
@@ -230,11 +245,38 @@ class Source:
                 return None
             yield
 
+    def accept_word(self, words: tuple[str, ...]) -> Reading[str | None]:
+        """The longest of these words that stands next, white space aside; None, and nothing is read, if none does."""
+        while True:
+            start = self._after_space()
+            rest = self._text[start:]
+            undecided = not self._closed and any(word.startswith(rest) and word != rest for word in words)
+            if start - self._pos > BLANK:
+                return None
+            if not undecided:
+                found = max((word for word in words if rest.startswith(word)), key=len, default=None)
+                self._pos = start + len(found) if found else self._pos
+                return found
+            yield
+
+    def _after_space(self) -> int:
+        space = _SPACE.match(self._text, self._pos)
+        return space.end() if space else self._pos
+
+    def next_char(self) -> Reading[str]:
+        """The character after white space, unread; " " if there is too much of that, "" where the text ends."""
+        while True:
+            start = self._after_space()
+            if start - self._pos > BLANK:
+                return " "
+            if start < len(self._text) or self._closed:
+                return self._text[start : start + 1]
+            yield
+
     def skip_space(self) -> Reading[str]:
         """Steps over white space. Returns the character after it, unread; "" where the text ends."""
         while True:
-            space = _SPACE.match(self._text, self._pos)
-            self._pos = space.end() if space else self._pos
+            self._pos = self._after_space()
             if self._pos < len(self._text) or self._closed:
                 return self._text[self._pos : self._pos + 1]
             yield
@@ -244,11 +286,12 @@ class Source:
         taken = ""
         while True:
             end = self._pos
-            while end < len(self._text) and self._text[end] in "0123456789":
+            room = self._pos + BLANK - len(taken)
+            while end < min(len(self._text), room) and self._text[end] in "0123456789":
                 end += 1
             taken += self._text[self._pos : end]
             self._pos = end
-            if end < len(self._text) or self._closed or len(taken) > BLANK:
+            if end < len(self._text) or self._closed or end == room:
                 return taken
             yield
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import msgspec
+
 from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError
 from interlingua.pipeline import Lane, Options
-from interlingua.reply import Call, Part, Reply, Text, fold
+from interlingua.reply import Call, Reply, Text, fold
 from interlingua.source import markers
 from interlingua.tools import Offer, ToolsLike
 
@@ -26,12 +28,16 @@ class Parser:
         prefill: str = "",
         options: Options | None = None,
     ) -> None:
-        options = options or Options(prefill=prefill)
+        options = options or Options()
+        if prefill:
+            options = msgspec.structs.replace(options, prefill=prefill)
         self._lane: Lane | None = Lane(dialect_named(dialect), Offer(tools), options)
 
     def feed(self, text: str) -> list[ev.Event]:
         if self._lane is None:
             raise _closed()
+        if not isinstance(text, str):
+            raise UsageError(f"text is str, not {type(text).__name__}", "a Translator takes the bytes of a stream")
         return self._lane.take_text(text)
 
     def close(self) -> list[ev.Event]:
@@ -62,30 +68,35 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
     dialect = dialect_named(dialect)
     unfinished = [call for call in reply.calls if not call.complete]
     if unfinished and unfinished != list(reply.parts[-1:]):
-        raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it")
+        raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it", "drop one")
     written: list[str] = []
     before = 0
-    for is_call, parts in groupby(reply.parts, key=lambda part: isinstance(part, Call)):
-        if is_call:
-            calls = [part for part in parts if isinstance(part, Call)]
-            if dialect.shape is None:
-                raise RenderError(f"the dialect {dialect.name!r} has no way to write calls")
-            written.append(dialect.shape.write(calls, before))
+    for kind, neighbours in groupby(reply.parts, key=type):
+        if kind is Call:
+            calls = [part for part in neighbours if isinstance(part, Call)]
+            written.append(_write_calls(calls, before, dialect))
             before += len(calls)
         else:
-            written += [_write_text(part, dialect) for part in parts]
+            text = "".join(part.text for part in neighbours if not isinstance(part, Call))
+            written.append(_write_text(text, dialect) if kind is Text else _write_thinking(text, dialect))
     return "".join(written)
 
 
-def _write_text(part: Part, dialect: Dialect) -> str:
-    assert not isinstance(part, Call)
-    found = markers(*dialect.markers).search(part.text, 0)
+def _write_calls(calls: list[Call], before: int, dialect: Dialect) -> str:
+    if dialect.grammar is None:
+        raise RenderError(f"the dialect {dialect.name!r} has no way to write calls", "pick the model's own dialect")
+    return dialect.grammar.write(calls, before)
+
+
+def _write_text(text: str, dialect: Dialect) -> str:
+    found = markers(*dialect.markers).search(text, 0)
     if found:
-        raise RenderError(
-            f"text that holds the marker {found.group()} cannot be written: it would be read as structure"
-        )
-    if isinstance(part, Text):
-        return part.text
+        raise RenderError(f"text with {found.group()} in it would be read as structure", "take the marker out")
+    return text
+
+
+def _write_thinking(text: str, dialect: Dialect) -> str:
     if not dialect.thinking:
-        raise RenderError(f"the dialect {dialect.name!r} has no way to write thinking")
-    return dialect.thinking[0].open + part.text + dialect.thinking[0].close
+        raise RenderError(f"the dialect {dialect.name!r} has no way to write thinking", "pick the model's own dialect")
+    span = dialect.thinking[0]
+    return span.open + _write_text(text, dialect) + span.close

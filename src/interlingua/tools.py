@@ -27,7 +27,8 @@ class Tool(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
         """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`."""
-        body = _mapping(_mapping(tool).get("function", tool))
+        tool = _mapping(tool)
+        body = _mapping(tool.get("function") or tool.get("custom") or tool)
         name = body.get("name")
         if not isinstance(name, str) or not name:
             raise BadInput(
@@ -54,8 +55,10 @@ class Offer:
             self._tools = tools._tools
         elif tools is None:
             self._tools = None
+        elif isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+            raise BadInput(f"tools should be a list of tools, not {tools!r:.60}", EXAMPLE)
         else:
-            read = (tool if isinstance(tool, Tool) else Tool.read(tool) for tool in tools)
+            read = (tool if isinstance(tool, Tool) else Tool.read(tool) for tool in tools if not _is_hosted(tool))
             self._tools = {tool.name: tool for tool in read}
 
     @property
@@ -74,6 +77,12 @@ class Offer:
     def has(self, name: str) -> bool:
         return self._tools is not None and name in self._tools
 
+    def meant(self, name: str) -> str | None:
+        """The offered tool that an upstream means by this name: some leave the prompt's `functions.` and `:0` on it."""
+        plain = name.removeprefix("functions.")
+        stem, _, number = plain.rpartition(":")
+        return self.pick((plain, stem) if number.isdecimal() else (plain,))
+
     def pick(self, candidates: Iterable[str]) -> str | None:
         """The first of these names that was offered."""
         return next((name for name in candidates if self.has(name)), None)
@@ -83,6 +92,12 @@ class Offer:
         keys = read_object(arguments)
         fits = [tool.name for tool in (self._tools or {}).values() if keys is not None and tool.takes(keys)]
         return fits[0] if len(fits) == 1 else None
+
+
+def _is_hosted(tool: object) -> bool:
+    """Whether the server runs this tool itself, such as web_search: no model writes calls to it."""
+    tool = _mapping(tool)
+    return "name" not in tool and tool.get("type", "function") not in ("function", "custom")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -123,9 +123,12 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 def write(data: bytes) -> None:
     """Gives data out at once."""
-    if data and sys.stdout is not None:
-        sys.stdout.buffer.write(data)
-        flush()
+    if not data:
+        return
+    if sys.stdout is None:
+        raise BadInput("the standard output is closed, and data should go there", "leave `>&-` out")
+    sys.stdout.buffer.write(data)
+    flush()
 
 
 def flush() -> None:

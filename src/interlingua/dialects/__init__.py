@@ -24,9 +24,10 @@ def dialects() -> tuple[Dialect, ...]:
 def dialect_named(dialect: str | Dialect) -> Dialect:
     if isinstance(dialect, Dialect):
         return dialect
-    if dialect not in BY_NAME:
+    known = BY_NAME.get(dialect)
+    if known is None:
         raise UnknownDialect(dialect, BY_NAME)
-    return BY_NAME[dialect]
+    return known
 
 
 def dialect_for(model: str) -> Dialect:

@@ -32,7 +32,7 @@ def read_header(text: str, offer: Offer) -> Header:
     underscored = _UNDERSCORED.fullmatch(header)
     plain = underscored[1] if underscored else base.removeprefix(PREFIX)
     name = offer.pick((base, plain, header, header.removeprefix(PREFIX)))
-    if name is None and plain and not _NAMELESS.fullmatch(header):
+    if name is None and plain.strip() and (numbered or not _NAMELESS.fullmatch(header)):
         name = plain
     id = header if numbered or underscored or name is None else None
     return Header(header, id or None, name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from interlingua.args import STREAMED
 from interlingua.cursor import JsonCursor
-from interlingua.dialect import ShapeReader, Span
+from interlingua.dialect import Grammar, Span
 from interlingua.errors import RenderError
 from interlingua.reply import Call
 from interlingua.sink import Header, OpenCall, Sink
@@ -21,7 +21,8 @@ from interlingua.tools import Offer
 __all__ = ["FramedJson"]
 
 JSON_BEGINS = (*STREAMED, '"')
-AFTER_JSON = (*JSON_BEGINS, "}", "]", ",")
+JSON_OBJECT = "{"
+AFTER_JSON = (JSON_OBJECT, "}", "]")
 
 
 @dataclass(frozen=True)
@@ -34,33 +35,14 @@ class FramedJson:
     read_header: Callable[[str, Offer], Header]
     write_header: Callable[[Call, int], str]
     """The header of a call, given how many calls stand before it in the reply."""
-    lost_openers: Callable[[Offer], tuple[str, ...]]
+    lost_openers: Callable[[Offer], tuple[str, ...]] = lambda _: ()
     """What the header of a call to an offered tool begins with, up to its number."""
 
-    def reader(self, outside: tuple[str, ...]) -> ShapeReader:
-        return FramedJsonReader(self, outside)
-
-    def write(self, calls: Sequence[Call], before: int) -> str:
-        written = "".join(self._write_call(call, before + n) for n, call in enumerate(calls))
-        section = self.sections[0]
-        return section.open + written + (section.close if calls[-1].complete else "")
-
-    def _write_call(self, call: Call, number: int) -> str:
-        header = self.write_header(call, number)
-        if self.read_header(header, Offer()).name != call.name or self._marker_in(header):
-            raise RenderError(f"a call named {call.name!r} cannot be written: the name would be read back differently")
-        if self._marker_in(call.arguments) and not _is_json(call.arguments):
-            raise RenderError(f"the arguments of {call.name!r} hold a marker outside a JSON string")
-        return self.open + header + self.args + call.arguments + (self.close if call.complete else "")
-
-    def _marker_in(self, text: str) -> bool:
-        return any(marker in text for marker in (self.open, self.args, self.close, *self._section_markers()))
-
-    def _section_markers(self) -> tuple[str, ...]:
-        return tuple(marker for span in self.sections for marker in (span.open, span.close))
+    def grammar(self, outside: tuple[str, ...]) -> Grammar:
+        return FramedJsonGrammar(self, outside)
 
 
-class FramedJsonReader:
+class FramedJsonGrammar:
     def __init__(self, shape: FramedJson, outside: tuple[str, ...]) -> None:
         self._shape = shape
         self._section_opens = tuple(span.open for span in shape.sections)
@@ -69,9 +51,28 @@ class FramedJsonReader:
         self.strays = (shape.args, shape.close, *self._section_closes)
         self._all = markers(*self.openers, *self.strays, *outside)
         self._outside = frozenset(outside)
+        self._header_ends = markers(*self._all.literals, JSON_OBJECT)
         self._args = markers(shape.args)
         self._closers = markers(shape.close, *self._section_closes)
         self._call_close = markers(shape.close)
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, calls: Sequence[Call], before: int) -> str:
+        written = "".join(self._write_call(call, before + n) for n, call in enumerate(calls))
+        section = self._shape.sections[0]
+        return section.open + written + (section.close if calls[-1].complete else "")
+
+    def _write_call(self, call: Call, number: int) -> str:
+        shape = self._shape
+        header = shape.write_header(call, number)
+        if shape.read_header(header, Offer()).name != call.name or self._all.search(header, 0):
+            raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
+        if self._all.search(call.arguments, 0) and not _is_json(call.arguments):
+            raise RenderError(f"the arguments of {call.name!r} hold a marker and are not JSON", "make them JSON")
+        return shape.open + header + shape.args + call.arguments + (shape.close if call.complete else "")
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lost_openers(self, offer: Offer) -> tuple[str, ...]:
         return self._shape.lost_openers(offer)
@@ -80,7 +81,7 @@ class FramedJsonReader:
         if opener in self._section_opens:
             yield from self._section(source, sink)
         elif opener == self._shape.open:
-            sink.find("no-section", "a call outside a section: taken as a call")
+            sink.report("no-section", "a call outside a section: taken as a call")
             yield from self._call(source, sink)
         else:
             yield from self._rest_of_call(opener, source, sink)
@@ -93,15 +94,15 @@ class FramedJsonReader:
             elif marker in self._section_closes:
                 return
             elif marker is None or marker in self._outside:
-                sink.find("section-not-closed", "the section of calls was never closed: taken as closed here")
+                sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
                 if marker is not None:
                     source.unread(marker)
                 return
-            else:
-                sink.find("stray-marker", f"{marker} means nothing here: dropped")
+            elif marker:
+                sink.report("stray-marker", f"{marker} means nothing here: dropped")
 
     def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
-        """The next marker of a section; text before it is none of ours, but is not lost."""
+        """The next marker of a section. Text before it belongs to no call, but is not lost."""
         said: list[int] = []
 
         def text(text: str, channel: Channel) -> None:
@@ -110,31 +111,48 @@ class FramedJsonReader:
 
         marker = yield from source.copy_until(self._all, text)
         if said:
-            sink.find("text-in-section", "text among the calls of a section: kept as text", said[0])
+            sink.report("text-in-section", "text among the calls of a section: kept as text", said[0])
         return marker
 
     def _call(self, source: Source, sink: Sink) -> Reading[None]:
         limit = sink.limits.header
-        start = source.offset
-        text, marker = yield from source.take_until(self._all, limit)
-        if marker == self._shape.args:
-            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
-        elif marker == self._shape.close and text.strip():
-            sink.find(
-                "no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without arguments"
-            )
-            sink.start(self._shape.read_header(text, sink.offer)).end()
-        elif len(text) > limit:
+        start, channel = source.offset, source.channel
+        text, marker = yield from source.take_until(self._header_ends, limit)
+        if len(text) > limit:
             sink.over_limit("the header of a call", limit)
-            sink.give_back(text)
+            sink.give_back(text, channel)
+        elif marker in (self._shape.args, JSON_OBJECT) and sink.offer.empty:
+            yield from self._call_to_nothing(text, marker, source, sink)
+        elif marker == self._shape.args:
+            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
+        elif marker == JSON_OBJECT and text.strip():
+            sink.report("no-separator", f"arguments right after the header {text.strip()!r}: taken as such")
+            source.unread(marker)
+            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
+        elif marker == self._shape.close and len(text.split()) == 1:
+            sink.report("no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without any")
+            sink.start(self._shape.read_header(text, sink.offer)).end()
         else:
-            sink.find("call-without-arguments", "a call that breaks off in its header: given back as text", start)
-            sink.give_back(text)
+            sink.report("broken-header", "a call that breaks off in its header: given back as text", start)
+            sink.give_back(text, channel)
             self._leave(marker, source)
+
+    def _call_to_nothing(self, header: str, marker: str, source: Source, sink: Sink) -> Reading[None]:
+        """A call although no tool was offered. It is text, up to its closer, and no marker in it may leak."""
+        name = self._shape.read_header(header, sink.offer).name or header.strip()
+        sink.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+        sink.text(name, source.channel)
+        if marker == JSON_OBJECT:
+            source.unread(marker)
+        self._leave((yield from source.copy_until(self._all, sink.text)), source)
 
     def _arguments(self, header: Header, source: Source, sink: Sink) -> Reading[None]:
         call = sink.start(header)
+        channel = source.channel
         first = yield from source.skip_space()
+        if first not in JSON_BEGINS and source.channel is not channel:
+            call.end()
+            return
         if first not in JSON_BEGINS:
             yield from self._plain_arguments(call, source, sink)
             return
@@ -164,16 +182,22 @@ class FramedJsonReader:
 
     def _leave(self, marker: str | None, source: Source) -> None:
         """A call is over at this marker. What is not its own closer is for another reader."""
-        if marker is not None and marker != self._shape.close:
+        if marker and marker != self._shape.close:
             source.unread(marker)
 
     def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
         """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
-        closer = yield from source.accept(self._call_close)
-        if closer is None and source.held.lstrip()[:1] in AFTER_JSON:
-            start = source.offset
-            rest, marker = yield from source.take_until(self._all, sink.limits.held)
-            sink.find("after-arguments", f"{len(rest)} characters after the arguments' end: dropped", start)
+        if (yield from source.accept(self._call_close)):
+            return
+        start, channel = source.offset, source.channel
+        first = yield from source.next_char()
+        if first not in AFTER_JSON:
+            return
+        rest, marker = yield from source.take_until(self._all, sink.limits.held)
+        if marker is None and first == JSON_OBJECT:
+            sink.give_back(rest, channel)
+        else:
+            sink.report("after-arguments", f"{len(rest)} characters after the arguments' end: dropped", start)
             self._leave(marker, source)
 
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
@@ -187,13 +211,13 @@ class FramedJsonReader:
         args: list[str] = []
         marker = yield from source.copy_json(cursor, self._all, args.append, sink.limits.held)
         if cursor.ended and (yield from source.accept(self._closers)):
-            sink.find("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
+            sink.report("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
             call = sink.start(self._shape.read_header(opener + number, sink.offer))
             call.cursor.walk("".join(args), 0)
             call.writer(call.cursor.first)("".join(args))
             call.end()
             return
-        sink.find("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
+        sink.report("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
         sink.text(opener + number + "".join(args), source.channel)
         if marker:
             source.unread(marker)

@@ -26,14 +26,14 @@ def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
     choices = body.get("choices")
     if not isinstance(choices, list):
         return reader.read(body)
-    read = reader.read({**body, "choices": [_as_streamed(choice) for choice in choices]})
+    read = reader.read({**body, "choices": [_as_streamed(choice, n) for n, choice in enumerate(choices)]})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
         next(choice for choice in read.choices if choice.index == index).events += events
     return read
 
 
-def _as_streamed(choice: Any) -> Any:
-    """A message is one big delta, and in it the place of a call is its index."""
+def _as_streamed(choice: Any, position: int) -> Any:
+    """A message is one big delta. In a body the place of a choice is its index, and so is the place of a call."""
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         return choice
@@ -41,7 +41,8 @@ def _as_streamed(choice: Any) -> Any:
     if isinstance(calls, list):
         entries = [{**call, "index": n} if isinstance(call, dict) else call for n, call in enumerate(calls)]
         message = {**message, "tool_calls": entries}
-    return {**choice, "delta": message}
+    index = position if isinstance(choice.get("index"), int) else None
+    return {**choice, "index": index, "delta": message}
 
 
 def write_body(told: dict[int, list[ev.Event]], like: dict[str, Any]) -> dict[str, Any]:
@@ -53,9 +54,8 @@ def write_body(told: dict[int, list[ev.Event]], like: dict[str, Any]) -> dict[st
         return like
     choices = list(like["choices"])
     for position, choice in enumerate(choices):
-        index = choice_index(choice, position) if isinstance(choice, dict) else None
-        if index in told:
-            choices[position] = _write_choice(index, told[index], choice)
+        if position in told:
+            choices[position] = _write_choice(choice_index(choice, position), told[position], choice)
     return {**like, "choices": choices}
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any
-
-import msgspec
+from zlib import crc32
 
 from interlingua import events as ev
 from interlingua.args import Args
+from interlingua.json_text import write_json
 from interlingua.limits import Limits
 
 __all__ = ["Calls"]
-
-HEAD = 64  # how much of a call's arguments is remembered, to know them again
 
 
 class _Call:
@@ -31,13 +29,13 @@ class _Call:
         self.early: list[str] = []
         self.ended = False
         self.size = 0
-        self.head = ""
+        self.sum = 0  # of the arguments so far: all that is kept of them, to know them again
         self.resends = False
         self.noted: set[str] = set()
 
     def repeats(self, text: str) -> bool:
         """Whether this begins with all the arguments so far."""
-        return 0 < self.size <= len(text) and text.startswith(self.head)
+        return 0 < self.size <= len(text) and _sum(text[: self.size]) == self.sum
 
 
 class Calls:
@@ -47,6 +45,7 @@ class Calls:
         self._limits = limits
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
         self._out: list[ev.Event] = []
 
     def read(self, entries: list[Any]) -> tuple[list[ev.Event], bool]:
@@ -56,15 +55,17 @@ class Calls:
             if isinstance(entry, dict):
                 exact &= self._read_entry(entry, alone=len(entries) == 1)
             else:
-                self._find("bad-chunk", f"an entry of tool_calls is no object: {entry!r:.60}; dropped")
+                self._report("bad-chunk", f"an entry of tool_calls is no object: {entry!r:.60}; dropped")
                 exact = False
-        return self._take(), exact
+        return self._drain(), exact
 
     def finish(self) -> list[ev.Event]:
         """The upstream has stopped well: the calls that it has not cut are over."""
         for call in self._calls:
             if call.name is None:
-                self._find("call-without-name", f"a call without a name (id {call.id!r}): dropped")
+                text = "".join(call.early)
+                self._report("call-without-name", f"a call without a name (id {call.id!r}): given out as text")
+                self._out += [ev.TextDelta(text)] if text else []
             elif not call.ended and not call.args.unfinished:
                 self._end(call)  # one that has begun and not ended is cut, whatever the upstream says
         return self.cut()
@@ -74,21 +75,21 @@ class Calls:
         for call in self._calls:
             if call.name is not None and not call.ended and (rest := call.args.cut()):
                 self._out.append(ev.ArgsDelta(call.key, rest))
-        self._calls, self._by_index = [], {}
-        return self._take()
+        self._calls, self._by_index, self._by_id = [], {}, {}
+        return self._drain()
 
-    def _take(self) -> list[ev.Event]:
+    def _drain(self) -> list[ev.Event]:
         out, self._out = self._out, []
         return out
 
-    def _find(self, kind: str, message: str) -> None:
+    def _report(self, kind: str, message: str) -> None:
         self._out.append(ev.Finding(kind, message, f"tool call {len(self._calls)}"))
 
-    def _note(self, call: _Call, kind: str, message: str) -> None:
+    def _report_once(self, call: _Call, kind: str, message: str) -> None:
         """A finding, the first time: what an upstream does to one entry of a call, it does to all."""
         if kind not in call.noted:
             call.noted.add(kind)
-            self._find(kind, message)
+            self._report(kind, message)
 
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -111,21 +112,23 @@ class Calls:
         """The call that an entry belongs to, a new one if it begins one."""
         if not isinstance(index, int):
             placed = self._owner_without_index(id, name, alone) or self._new(id)
-            self._note(placed, "no-index", "a tool call without its index: placed by its id or its order")
+            self._report_once(placed, "no-index", "a tool call without its index: placed by its id or its order")
             return placed
         call = self._by_index.get(index)
         if call is None:
             call = self._by_index[index] = self._new(id)
             if index != call.key:
-                self._note(call, "renumbered", f"a tool call on index {index} where {call.key} comes next: renumbered")
+                self._report_once(
+                    call, "renumbered", f"a tool call on index {index} where {call.key} comes next: renumbered"
+                )
         elif _is_another(call, id, name, arguments):
             call = self._by_index[index] = self._new(id)
-            self._note(call, "shared-index", f"another call on index {index}: taken as a call of its own")
+            self._report_once(call, "shared-index", f"another call on index {index}: taken as a call of its own")
         return call
 
     def _owner_without_index(self, id: str | None, name: str | None, alone: bool) -> _Call | None:
         if id is not None:
-            return next((call for call in self._calls if call.id == id), None)
+            return self._by_id.get(id)
         last = self._calls[-1] if self._calls else None
         if last is None or name is None:
             return last
@@ -135,6 +138,8 @@ class Calls:
     def _new(self, id: str | None) -> _Call:
         call = _Call(len(self._calls), id, self._limits)
         self._calls.append(call)
+        if id is not None:
+            self._by_id.setdefault(id, call)
         return call
 
     def _start(self, call: _Call, name: str, entry: dict[str, Any], function: dict[str, Any]) -> bool:
@@ -142,9 +147,9 @@ class Calls:
         call.name = name
         call.id = call.id or _text(entry.get("id"))
         if call.id is None:
-            self._note(call, "no-id", f"a call of {name!r} without an id: it gets one")
+            self._report_once(call, "no-id", f"a call of {name!r} without an id: it gets one")
         if entry.get("type") != "function":
-            self._note(call, "no-type", f"a call of {name!r} without its type: taken as a function")
+            self._report_once(call, "no-type", f"a call of {name!r} without its type: taken as a function")
         self._out.append(ev.CallStart(call.key, call.id, name, _extra(entry, function)))
         early, call.early, call.size = call.early, [], 0
         for text in early:
@@ -156,19 +161,21 @@ class Calls:
         if call.name is None:
             call.id = call.id or id
         elif id is not None and id == call.id:
-            self._note(call, "repeated-id", f"the id {id!r} was sent again: dropped")
+            self._report_once(call, "repeated-id", f"the id {id!r} was sent again: dropped")
         elif id is not None:
-            self._note(call, "changed-id", f"the id {id!r} came after the call had begun with {call.id!r}: dropped")
+            self._report_once(
+                call, "changed-id", f"the id {id!r} came after the call had begun with {call.id!r}: dropped"
+            )
         if name is not None:
-            self._note(call, "repeated-name", f"the name {name!r} was sent again: dropped")
+            self._report_once(call, "repeated-name", f"the name {name!r} was sent again: dropped")
 
     # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _as_text(self, call: _Call, arguments: Any) -> str:
         if arguments is None:
             return ""
-        self._note(call, "bad-arguments", "arguments sent as a value, not as text: written as text")
-        return msgspec.json.encode(arguments).decode()
+        self._report_once(call, "arguments-as-value", "arguments sent as a value, not as text: written as text")
+        return write_json(arguments)
 
     def _args(self, call: _Call, text: str) -> bool:
         """Returns whether the text goes on just as it is."""
@@ -179,11 +186,11 @@ class Calls:
         passed, rest = ("", new) if call.ended else call.args.feed(new)
         read = new[: len(new) - len(rest)]
         call.size += len(read)
-        call.head += read[: HEAD - len(call.head)]
+        call.sum = _sum(read, call.sum)
         if passed:
             self._out.append(ev.ArgsDelta(call.key, passed))
         if rest.strip():
-            self._note(call, "after-arguments", f"{len(rest)} characters after the arguments' end: dropped")
+            self._report_once(call, "after-arguments", f"{len(rest)} characters after the arguments' end: dropped")
         if call.args.cursor.ended and not call.ended:
             self._end(call)
         return passed == text
@@ -201,7 +208,9 @@ class Calls:
             trial.walk(text, 0)
             call.resends = trial.problem is not None
         if call.resends:
-            self._note(call, "resent-arguments", "each piece of the arguments holds all those before it: sent once")
+            self._report_once(
+                call, "resent-arguments", "each piece of the arguments holds all those before it: sent once"
+            )
         return call.resends
 
     def _keep_early(self, call: _Call, text: str) -> None:
@@ -213,7 +222,7 @@ class Calls:
         if self._limits.over == "error":
             self._out.append(ev.Failure(message))
         else:
-            self._find("over-limit", f"{message}; given out as text")
+            self._report("over-limit", f"{message}; given out as text")
             self._out.append(ev.TextDelta("".join(call.early)))
         call.early, call.size = [], 0
 
@@ -222,7 +231,7 @@ class Calls:
         if rest := call.args.end():
             self._out.append(ev.ArgsDelta(call.key, rest))
         for kind, message in call.args.notes:
-            self._find(kind, message)
+            self._report(kind, message)
         self._out.append(ev.CallEnd(call.key))
 
 
@@ -238,8 +247,12 @@ def _is_another(call: _Call, id: str | None, name: str | None, arguments: Any) -
     return not (again and call.id is not None and name == call.name)
 
 
+def _sum(text: str, before: int = 0) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"), before)
+
+
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def _extra(entry: dict[str, Any], function: dict[str, Any]) -> dict[str, Any] | None:

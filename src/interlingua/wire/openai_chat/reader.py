@@ -46,7 +46,7 @@ class Choice(msgspec.Struct):
     events: list[ev.Event]
     exact: bool
 
-    def find(self, kind: str, message: str) -> None:
+    def report(self, kind: str, message: str) -> None:
         self.events.append(ev.Finding(kind, message))
         self.exact = False
 
@@ -135,7 +135,9 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
         parts = [part for part in content if isinstance(part, dict)]
         reasoning += "".join(_part_text(part.get("thinking")) for part in parts)
         content = "".join(_part_text(part.get("text")) for part in parts)
-    choice.exact &= content is delta.get("content") and (content is None or isinstance(content, str))
+    choice.exact &= content is delta.get("content")
+    if content is not None and not isinstance(content, str):
+        choice.report("bad-chunk", f"content that is no text: {content!r:.60}; dropped")
     if reasoning:
         choice.events.append(ev.ReasoningDelta(reasoning))
     if isinstance(content, str) and content:
@@ -156,7 +158,7 @@ def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice) -> None:
     if legacy and isinstance(legacy, dict):
         choice.exact = False
         if legacy.get("name"):
-            choice.find("function-call", "the legacy function_call: taken as a tool call")
+            choice.report("function-call", "the legacy function_call: taken as a tool call")
         entries = entries or [{"index": 0, "type": "function", "function": legacy}]
     if entries:
         events, exact = calls.read(entries if isinstance(entries, list) else [entries])
@@ -199,7 +201,7 @@ def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
     reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
     if reason is None:
         reason = _ALIASES.get(str(finish).lower(), "stop")
-        choice.find("finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
+        choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
     choice.events.append(ev.Stop(reason))
 
 
