@@ -116,6 +116,30 @@ def test_accept(text: str, expected: object) -> None:
     assert both_ways(lambda source: source.accept(MARKS), text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ls:x", ("ls:", "x")),
+        (" lsx:y", ("lsx:", "y")),
+        ("ls", (None, "ls")),
+        ("hello", (None, "hello")),
+        ("", (None, "")),
+        (" " * 400 + "ls:", (None, " " * 400 + "ls:")),
+    ],
+)
+def test_accept_word(text: str, expected: object) -> None:
+    assert both_ways(lambda source: source.accept_word(("ls:", "lsx:")), text) == expected
+
+
+@pytest.mark.parametrize(("text", "char"), [(" x", "x"), ("  ", ""), (" " * 400 + "x", " ")])
+def test_next_char_is_unread(text: str, char: str) -> None:
+    assert both_ways(lambda source: source.next_char(), text) == (char, text)
+
+
+def test_markers_are_taken_out_with_those_that_come_about_by_it() -> None:
+    assert MARKS.without("a<<a>a>b[X]") == "ab"
+
+
 def test_skip_space_and_take_digits() -> None:
     assert both_ways(lambda source: source.skip_space(), " \n x") == ("x", "x")
     assert both_ways(lambda source: source.skip_space(), "  ") == ("", "")

@@ -113,13 +113,14 @@ class Source:
 
         Nearly every piece of a long text or argument does: a reading that copies leaves a shortcut while it waits.
         """
-        rest = self._text[self._pos :]
-        self._read_before += self._pos
-        self._seam = self._seam - self._pos if self._seam > self._pos else 0
+        read = self._pos
+        self._read_before += read
         self._pos = 0
-        if self._shortcut is not None and not rest and channel is self.channel:
-            self._text = text
+        if self._shortcut is not None and read == len(self._text) and channel is self.channel:
+            self._text, self._seam = text, 0
             return not self._shortcut(text)
+        rest = self._text[read:]
+        self._seam = max(0, self._seam - read)
         if channel is not self.channel:
             self._seam, self._channel_before_seam, self.channel = len(rest), self.channel, channel
         self._text = rest + text if rest else text

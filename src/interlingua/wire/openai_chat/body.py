@@ -23,10 +23,7 @@ _WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "reasoning_d
 
 def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
     """A body says what its stream would have said, all at once."""
-    choices = body.get("choices")
-    if not isinstance(choices, list):
-        return reader.read(body)
-    read = reader.read({**body, "choices": [_as_streamed(choice, n) for n, choice in enumerate(choices)]})
+    read = reader.read({**body, "choices": [_as_streamed(choice, n) for n, choice in enumerate(body["choices"])]})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
         next(choice for choice in read.choices if choice.index == index).events += events
     return read
