@@ -14,8 +14,8 @@ import msgspec
 import interlingua as il
 from interlingua import events as ev
 from interlingua.dialects import dialect_named
+from interlingua.markers import markers
 from interlingua.order import Order
-from interlingua.source import markers
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MADE = re.compile(r"call_[0-9a-f]{24}")

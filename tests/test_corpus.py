@@ -10,7 +10,7 @@ import pytest
 
 import interlingua as il
 from interlingua.dialects import BY_NAME, dialect_named
-from interlingua.source import markers
+from interlingua.markers import markers
 from tests.harness import Case, cuttings, reply
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"

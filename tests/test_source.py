@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from interlingua.cursor import JsonCursor
-from interlingua.source import Channel, Markers, Reading, Source
+from interlingua.markers import Markers
+from interlingua.source import Channel, Reading, Source
 
 MARKS = Markers("<a>", "<a><b>", "</a>", "[X]")
 

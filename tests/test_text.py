@@ -15,8 +15,8 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UnknownDialect, UsageError
+from interlingua.markers import markers
 from interlingua.reply import Call, Part, Reasoning, Reply, Text
-from interlingua.source import markers
 from tests.harness import tool
 
 KIMI = dialect_named("kimi_k2")

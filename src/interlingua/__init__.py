@@ -3,8 +3,9 @@
 from interlingua.dialect import Dialect, Span
 from interlingua.dialects import dialect_for, dialects
 from interlingua.errors import InterlinguaError
+from interlingua.lane import Options
 from interlingua.limits import Limits
-from interlingua.pipeline import Options, Translator, translate_reply
+from interlingua.pipeline import Translator, translate_reply
 from interlingua.reply import Call, Reply, fold
 from interlingua.text import Parser, parse, render
 from interlingua.tools import Tool

@@ -6,14 +6,13 @@ out in the order of `order`, and whatever was mended on the way is a finding amo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from hashlib import blake2s
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from interlingua import events as ev
+from interlingua.ids import Ids
 from interlingua.json_text import read_object
 from interlingua.limits import Limits
 from interlingua.tools import Offer
@@ -62,9 +61,7 @@ class Guard:
         self._limits = limits or Limits()
         self._delivery = delivery
         self._reasoning = reasoning
-        self._ids = set(taken)
-        self._numbers: dict[str, int] = {}  # the last number given to ids that begin like this
-        self._seed = seed
+        self._ids = Ids(taken, seed)
         self._calls = 0
         self._open: _Open | None = None
         self._waiting: dict[int | None, list[_Waiting]] = {}
@@ -241,26 +238,10 @@ class Guard:
         return name
 
     def _id(self, native: str | None) -> str:
-        id = native or self._made_id()
-        if id in self._ids:
-            taken, id = id, self._next_free(id)
-            self._report("id-renamed", f"the id {taken!r} is taken: this call gets {id!r}")
-        self._ids.add(id)
+        id = self._ids.unique(native, self._calls)
+        if native and id != native:
+            self._report("id-renamed", f"the id {native!r} is taken: this call gets {id!r}")
         return id
-
-    def _made_id(self) -> str:
-        seed = f"{self._seed}/{self._calls}".encode(errors="replace")
-        return f"call_{blake2s(seed, digest_size=12).hexdigest()}"
-
-    def _next_free(self, id: str) -> str:
-        """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
-        numbered = _NUMBERED.fullmatch(id)
-        stem, number = (numbered[1], int(numbered[2])) if numbered else (f"{id}_", 1)
-        number = max(number, self._numbers.get(stem, 0)) + 1
-        while f"{stem}{number}" in self._ids:
-            number += 1
-        self._numbers[stem] = number
-        return f"{stem}{number}"
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -301,31 +282,19 @@ class Guard:
 
 _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]
 
+_SPOKEN = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta)
 _OPEN: _Handlers = {
-    ev.Begin: Guard._pass,
-    ev.TextDelta: Guard._say,
-    ev.ReasoningDelta: Guard._say,
-    ev.RefusalDelta: Guard._say,
+    **dict.fromkeys((ev.Begin, ev.Usage, ev.Finding), Guard._pass),
+    **dict.fromkeys(_SPOKEN, Guard._say),
     ev.CallStart: Guard._call,
     ev.ArgsDelta: Guard._args,
     ev.CallEnd: Guard._end,
     ev.Stop: Guard._stop,
     ev.Failure: Guard._fail,
-    ev.Usage: Guard._pass,
-    ev.Finding: Guard._pass,
 }
 _STOPPED: _Handlers = {
-    ev.Begin: Guard._ignore,
-    ev.TextDelta: Guard._late_text,
-    ev.ReasoningDelta: Guard._late_text,
-    ev.RefusalDelta: Guard._late_text,
-    ev.CallStart: Guard._late,
-    ev.ArgsDelta: Guard._ignore,
-    ev.CallEnd: Guard._ignore,
-    ev.Stop: Guard._late,
-    ev.Failure: Guard._late,
-    ev.Usage: Guard._pass,
-    ev.Finding: Guard._pass,
+    **dict.fromkeys((ev.Usage, ev.Finding), Guard._pass),
+    **dict.fromkeys(_SPOKEN, Guard._late_text),
+    **dict.fromkeys((ev.CallStart, ev.Stop, ev.Failure), Guard._late),
+    **dict.fromkeys((ev.Begin, ev.ArgsDelta, ev.CallEnd), Guard._ignore),
 }
-
-_NUMBERED = re.compile(r"(.*:)([0-9]{1,18})", re.S)

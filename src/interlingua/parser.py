@@ -5,8 +5,9 @@ from __future__ import annotations
 from interlingua import events as ev
 from interlingua.dialect import Dialect, Grammar
 from interlingua.limits import Limits
+from interlingua.markers import markers
 from interlingua.sink import Sink
-from interlingua.source import Channel, Reading, Source, markers
+from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["Parser"]

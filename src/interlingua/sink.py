@@ -9,7 +9,8 @@ import msgspec
 from interlingua import events as ev
 from interlingua.args import STREAMED, Args
 from interlingua.limits import Limits
-from interlingua.source import Channel, Markers, Source
+from interlingua.markers import Markers
+from interlingua.source import Channel, Source
 from interlingua.tools import Offer
 
 __all__ = ["Header", "OpenCall", "Sink"]

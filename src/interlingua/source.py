@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from enum import Enum
-from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 from interlingua.cursor import JsonCursor
+from interlingua.markers import Markers
 
-__all__ = ["Channel", "Markers", "Reading", "Source", "markers"]
+__all__ = ["Channel", "Reading", "Source"]
 
 T = TypeVar("T")
 Reading: TypeAlias = Generator[None, None, T]
@@ -35,63 +35,6 @@ class Channel(Enum):
 
     TEXT = "text"
     REASONING = "reasoning"
-
-
-class Markers:
-    """The markers that count in one state of a reader.
-
-    The pattern is an alternation of literals: no match goes back further than one marker is long.
-    """
-
-    def __init__(self, *literals: str) -> None:
-        self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
-        self._firsts = tuple(sorted({literal[0] for literal in self.literals}))
-        self._longest = max(map(len, self.literals), default=0)
-        self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
-        self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
-
-    def search(self, text: str, pos: int) -> re.Match[str] | None:
-        """The first marker from here on; the longest where several begin."""
-        return self._whole.search(text, pos)
-
-    def match(self, text: str, pos: int) -> re.Match[str] | None:
-        """The marker that stands here."""
-        return self._whole.match(text, pos)
-
-    def tail(self, text: str, pos: int) -> int:
-        """Where the end of the text begins that may yet become a marker; the text's length if there is none."""
-        best = len(text)
-        for first in self._firsts:
-            at = text.find(first, max(pos, len(text) - self._longest + 1), best)
-            while at >= 0 and text[at:] not in self._beginnings:
-                at = text.find(first, at + 1, best)
-            best = at if at >= 0 else best
-        return best
-
-    def may_begin(self, text: str, pos: int) -> bool:
-        """Whether the text from here to its end is the beginning of a marker."""
-        return len(text) - pos < self._longest and text[pos:] in self._beginnings
-
-    def may_grow(self, found: re.Match[str]) -> bool:
-        """Whether what follows may make this marker a longer one."""
-        return found.group() in self._beginnings and self.may_begin(found.string, found.start())
-
-    def without(self, text: str) -> str:
-        """The text with all markers taken out, also such as come about by that."""
-        while (less := self._whole.sub("", text)) != text:
-            text = less
-        return text
-
-    def possible(self, text: str, pos: int) -> bool:
-        """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""
-        for first in self._firsts:  # noqa: SIM110 (any() would build a generator for every token)
-            if text.find(first, pos) >= 0:
-                return True
-        return False
-
-
-markers = lru_cache(maxsize=256)(Markers)
-"""Markers, compiled once for each set of literals. Only for what dialects declare, never for what clients send."""
 
 
 class Source:

@@ -10,9 +10,9 @@ from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError
-from interlingua.pipeline import Lane, Options
+from interlingua.lane import Lane, Options
+from interlingua.markers import markers
 from interlingua.reply import Call, Reply, Text, fold
-from interlingua.source import markers
 from interlingua.tools import Offer, ToolsLike
 
 __all__ = ["Parser", "parse", "render"]

@@ -12,8 +12,8 @@ from interlingua.cli.columns import Line, Row, Tone
 from interlingua.cli.io import printable
 from interlingua.cli.shown import fields, messages, quoted, read, shown, strings, what_matters
 from interlingua.dialect import Dialect
+from interlingua.markers import markers
 from interlingua.pipeline import Step, Translator
-from interlingua.source import markers
 from interlingua.wire import sse
 
 __all__ = ["Explainer"]

@@ -13,9 +13,10 @@ from interlingua.args import STREAMED
 from interlingua.cursor import JsonCursor
 from interlingua.dialect import Grammar, Span
 from interlingua.errors import RenderError
+from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.sink import Header, OpenCall, Sink
-from interlingua.source import Channel, Reading, Source, markers
+from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["FramedJson"]

@@ -1,0 +1,42 @@
+"""Call ids: the model's own where they are free, made unique where they are not, and made where there are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2s
+
+__all__ = ["Ids"]
+
+_NUMBERED = re.compile(r"(.*:)([0-9]{1,18})", re.S)
+
+
+class Ids:
+    """The ids of one conversation. There is no chance in them: the seed makes them differ from reply to reply."""
+
+    def __init__(self, taken: Iterable[str], seed: str) -> None:
+        self._taken = set(taken)
+        self._seed = seed
+        self._numbers: dict[str, int] = {}  # the last number given to ids that begin like this
+
+    def unique(self, native: str | None, number: int) -> str:
+        """The id of the call with this number in its reply."""
+        id = native or self._made(number)
+        if id in self._taken:
+            id = self._next_free(id)
+        self._taken.add(id)
+        return id
+
+    def _made(self, number: int) -> str:
+        seed = f"{self._seed}/{number}".encode(errors="replace")
+        return f"call_{blake2s(seed, digest_size=12).hexdigest()}"
+
+    def _next_free(self, id: str) -> str:
+        """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""
+        numbered = _NUMBERED.fullmatch(id)
+        stem, number = (numbered[1], int(numbered[2])) if numbered else (f"{id}_", 1)
+        number = max(number, self._numbers.get(stem, 0)) + 1
+        while f"{stem}{number}" in self._taken:
+            number += 1
+        self._numbers[stem] = number
+        return f"{stem}{number}"

@@ -1,0 +1,114 @@
+"""One choice's way through parser and guard, and the options that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.dialect import Dialect
+from interlingua.errors import check
+from interlingua.guard import Delivery, Guard, ReasoningPolicy
+from interlingua.limits import Limits
+from interlingua.parser import Parser
+from interlingua.source import Channel
+from interlingua.tools import Offer
+
+__all__ = ["Lane", "Options"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reply is treated, whatever its wires."""
+
+    prefill: str = ""
+    """What the prompt had already written of the reply, such as `<think>`."""
+    delivery: Delivery = "stream"
+    """`whole`: a call goes out only when it is complete and its arguments are a JSON object."""
+    reasoning: ReasoningPolicy = "keep"
+    limits: Limits = Limits()
+    taken_ids: tuple[str, ...] = ()
+    """The call ids that the conversation already has."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+class Lane:
+    """One choice's way from events as they were read to events as they are promised."""
+
+    def __init__(self, dialect: Dialect, offer: Offer, options: Options, seed: str = "") -> None:
+        self._parser = Parser(dialect, offer, options.prefill, options.limits) if dialect.markers else None
+        self._guard = Guard(
+            offer,
+            limits=options.limits,
+            delivery=options.delivery,
+            reasoning=options.reasoning,
+            taken=options.taken_ids,
+            seed=seed,
+        )
+
+    @property
+    def held(self) -> str:
+        """The text that waits for what follows it."""
+        return self._parser.held if self._parser else ""
+
+    @property
+    def stopped(self) -> bool:
+        return self._guard.stopped
+
+    def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        return self._guard.take(self._parse(events))
+
+    def release(self) -> list[ev.Event]:
+        """No more text will come: gives out what is held."""
+        parser, self._parser = self._parser, None
+        return self._guard.take(parser.close()) if parser else []
+
+    def close_text(self) -> list[ev.Event]:
+        """The text was all there is. If it ends inside a call, then it was cut."""
+        events = self.release()
+        return events + self._guard.take([ev.Stop("length" if self._guard.inside_call else None)])
+
+    def speak(self, dialect: Dialect, offer: Offer, options: Options) -> None:
+        """From here on the text is in this dialect."""
+        if dialect.markers and not self._guard.stopped:
+            self._parser = Parser(dialect, offer, options.prefill, options.limits)
+
+    def close_stream(self, said_done: bool) -> list[ev.Event]:
+        """The upstream's stream is over. It should have said before why it stopped."""
+        broken_off = self._parser is not None and self._parser.inside_calls and not said_done
+        events = self.release()
+        if self._guard.stopped:
+            return events
+        if broken_off and not self._guard.inside_call:
+            return events + self._guard.take([ev.Failure("the upstream ended inside a section of calls")])
+        if self._guard.inside_call or said_done or self._guard.finished_calls:
+            finding = ev.Finding("no-finish-reason", "the upstream never said why it stopped: taken from what it sent")
+            return events + self._guard.take([finding, ev.Stop(None)])
+        return events + self._guard.take([ev.Failure("the upstream ended without finishing its reply")])
+
+    def take_text(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
+        """A piece of text, with nothing around it."""
+        if self._parser is None:
+            return self._guard.take([ev.TextDelta(text) if channel is Channel.TEXT else ev.ReasoningDelta(text)])
+        return self._guard.take(self._parser.feed(text, channel))
+
+    def _parse(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        parsed: list[ev.Event] = []
+        for event in events:
+            if self._parser is None:
+                parsed.append(event)
+            elif isinstance(event, ev.TextDelta):
+                parsed += self._parser.feed(event.text, Channel.TEXT)
+            elif isinstance(event, ev.ReasoningDelta):
+                parsed += self._parser.feed(event.text, Channel.REASONING)
+            elif isinstance(event, ev.CallStart | ev.ArgsDelta | ev.CallEnd):
+                # Sent structured beside native text: a number of its own, that no call of the text can have.
+                parsed.append(msgspec.structs.replace(event, index=~event.index))
+            else:
+                if isinstance(event, ev.Stop | ev.Failure):
+                    parsed += self._parser.close()
+                    self._parser = None
+                parsed.append(event)
+        return parsed
