@@ -397,3 +397,29 @@ def test_text_that_waits_long_costs_no_more_per_piece() -> None:
 
     run(100)
     assert min(run(4000) for _ in range(3)) < 24 * min(run(500) for _ in range(3))
+
+
+NATIVE_NAMES = {
+    "functions.f:0": "f",
+    "functions.f:0<|tool_call_argument_begin|>": "f",
+    "f": "f",
+    "google.search": "google.search",
+}
+
+
+@pytest.mark.parametrize(("sent", "name"), NATIVE_NAMES.items(), ids=NATIVE_NAMES)
+def test_native_text_in_a_structured_name(sent: str, name: str) -> None:
+    heard = listen(il.Translator().feed(called([start(sent, "{}")], model=KIMI)))
+    assert heard.choices[0].calls == [("call_1", name, "{}")]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["text first", "structured first"])
+def test_a_call_that_comes_as_text_and_structured_is_taken_once(order: int) -> None:
+    structured = {"tool_calls": [start("get_weather", '{"city": "Paris"}', id="functions.get_weather:0")]}
+    deltas = [{"content": SECTION_OF_PARIS}, structured][::order]
+    stream = sse(*[chunk(choice({"role": "assistant"})), *map(chunk, map(choice, deltas)), chunk(choice({}, "stop"))])
+    translator = il.Translator()
+    heard = listen(translator.feed(stream))
+    assert heard.choices[0].calls == [("functions.get_weather:0", "get_weather", '{"city": "Paris"}')]
+    assert heard.choices[0].finish == "tool_calls"
+    assert "duplicate-call" in [finding.kind for finding in translator.findings]

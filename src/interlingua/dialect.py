@@ -41,6 +41,10 @@ class Grammar(Protocol):
         """Reads on after the opener, or after one of the lost ones, to the end of what it began."""
         ...
 
+    def name_in(self, text: str, offer: Offer) -> str:
+        """The name in what an upstream sent as a structured call's name: some leave native text in it."""
+        ...
+
     def write(self, calls: Sequence[Call], before: int) -> str:
         """Neighbouring calls as the model would write them; `before` others stand before them in the reply."""
         ...

@@ -19,9 +19,10 @@ KINDS: dict[str, str] = {
     "guessed-name": "a call without a name: taken as the one offered tool whose params fit",
     "header-as-name": "a call without a name, and no one tool fits: its header is taken as the name",
     "call-without-name": "a call that nothing names: its arguments are given out as text",
-    "renamed": "a name that was not offered, but was without its prefix: taken as that",
+    "renamed": "a name with native text or a prefix in it: taken without",
     "unknown-tool": "a tool that was not offered: passed on all the same",
     "no-tools-offered": "a call although no tool was offered: given out as text",
+    "duplicate-call": "a call that came as text and structured, with one id: taken once",
     "id-renamed": "an id that the conversation already has: made unique",
     # a call's arguments
     "bad-arguments": "arguments that are no JSON object: passed on as they are",

@@ -67,6 +67,7 @@ class Guard:
         self._waiting: dict[int | None, list[_Waiting]] = {}
         self._waiting_size = 0
         self._dropped: set[int] = set()
+        self._origins: dict[tuple[str, str], bool] = {}
         self._reasoning_dropped = 0
         self._out: list[ev.Event] = []
 
@@ -126,6 +127,10 @@ class Guard:
 
     def _start(self, event: ev.CallStart) -> None:
         name = self._name(event.name)
+        if self._is_same_call(event, name):
+            self._report("duplicate-call", f"the call {event.id!r} came as text and structured: taken once")
+            self._dropped.add(event.index)
+            return
         start = msgspec.structs.replace(event, index=self._calls, id=self._id(event.id), name=name)
         plain = self._delivery == "stream" and not self._offer.empty
         self._open = _Open(event.index, start, untouched=plain and start.index == event.index)
@@ -135,6 +140,16 @@ class Guard:
         elif self._delivery == "stream":
             self._out.append(self._open.start)
         self._calls += 1
+
+    def _is_same_call(self, event: ev.CallStart, name: str) -> bool:
+        """Whether the upstream has sent this call already, the other way: some parse native text and leave it there.
+
+        Only in a native dialect, where structured calls have negative numbers. A model's own slip is another call.
+        """
+        if event.id is None:
+            return False
+        structured = event.index < 0
+        return self._origins.setdefault((event.id, name), structured) is not structured
 
     def _args(self, event: ev.ArgsDelta) -> None:
         call = self._open

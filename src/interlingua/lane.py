@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect
+from interlingua.dialect import Dialect, Grammar
 from interlingua.errors import check
 from interlingua.guard import Delivery, Guard, ReasoningPolicy
 from interlingua.limits import Limits
@@ -38,7 +38,10 @@ class Lane:
     """One choice's way from events as they were read to events as they are promised."""
 
     def __init__(self, dialect: Dialect, offer: Offer, options: Options, seed: str = "") -> None:
-        self._parser = Parser(dialect, offer, options.prefill, options.limits) if dialect.markers else None
+        self._offer = offer
+        self._options = options
+        self._parser: Parser | None = None
+        self._grammar: Grammar | None = None
         self._guard = Guard(
             offer,
             limits=options.limits,
@@ -47,6 +50,7 @@ class Lane:
             taken=options.taken_ids,
             seed=seed,
         )
+        self.speak(dialect)
 
     @property
     def held(self) -> str:
@@ -70,10 +74,11 @@ class Lane:
         events = self.release()
         return events + self._guard.take([ev.Stop("length" if self._guard.inside_call else None)])
 
-    def speak(self, dialect: Dialect, offer: Offer, options: Options) -> None:
+    def speak(self, dialect: Dialect) -> None:
         """From here on the text is in this dialect."""
+        self._grammar = dialect.grammar
         if dialect.markers and not self._guard.stopped:
-            self._parser = Parser(dialect, offer, options.prefill, options.limits)
+            self._parser = Parser(dialect, self._offer, self._options.prefill, self._options.limits)
 
     def close_stream(self, said_done: bool) -> list[ev.Event]:
         """The upstream's stream is over. It should have said before why it stopped."""
@@ -104,11 +109,21 @@ class Lane:
             elif isinstance(event, ev.ReasoningDelta):
                 parsed += self._parser.feed(event.text, Channel.REASONING)
             elif isinstance(event, ev.CallStart | ev.ArgsDelta | ev.CallEnd):
-                # Sent structured beside native text: a number of its own, that no call of the text can have.
-                parsed.append(msgspec.structs.replace(event, index=~event.index))
+                parsed += self._beside_text(event)
             else:
                 if isinstance(event, ev.Stop | ev.Failure):
                     parsed += self._parser.close()
                     self._parser = None
                 parsed.append(event)
         return parsed
+
+    def _beside_text(self, event: ev.CallStart | ev.ArgsDelta | ev.CallEnd) -> list[ev.Event]:
+        """Of a call that was sent structured in a native dialect: with a number that no call of the text can have."""
+        numbered = msgspec.structs.replace(event, index=~event.index)
+        if not isinstance(numbered, ev.CallStart) or self._grammar is None:
+            return [numbered]
+        name = self._grammar.name_in(numbered.name, self._offer)
+        if name == numbered.name:
+            return [numbered]
+        finding = ev.Finding("renamed", f"native text in the name {numbered.name!r}: taken as {name!r}")
+        return [finding, msgspec.structs.replace(numbered, name=name)]

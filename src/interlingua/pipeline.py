@@ -136,7 +136,7 @@ class Translator:
         if self._dialect is None and (model := chunk.get("model")):
             self._dialect = dialect_for(str(model))
             for lane in self._lanes.values():
-                lane.speak(self._dialect, self._offer, self._options)
+                lane.speak(self._dialect)
 
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 

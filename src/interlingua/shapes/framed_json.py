@@ -78,6 +78,9 @@ class FramedJsonGrammar:
     def lost_openers(self, offer: Offer) -> tuple[str, ...]:
         return self._shape.lost_openers(offer)
 
+    def name_in(self, text: str, offer: Offer) -> str:
+        return self._shape.read_header(self._all.without(text), offer).name or text
+
     def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         if opener in self._section_opens:
             yield from self._section(source, sink)
