@@ -52,9 +52,9 @@ DIALECT = Dialect(
     summary="Kimi K2, K2-Thinking, K2.5 to K2.7: special tokens, ids from the model",
     models=("*kimi*k2*", "*kimi-linear*", "*kimi-for-coding*", "*kimi-latest*", "*kimi-thinking*", "kimi"),
     shape=FramedJson(
-        open="<|tool_call_begin|>",
-        args="<|tool_call_argument_begin|>",
-        close="<|tool_call_end|>",
+        open=("<|tool_call_begin|>",),
+        args=("<|tool_call_argument_begin|>",),
+        close=("<|tool_call_end|>",),
         sections=(
             Span("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             Span("<|tool_call_section_begin|>", "<|tool_call_section_end|>"),

@@ -28,11 +28,12 @@ AFTER_JSON = (JSON_OBJECT, "}", "]")
 
 @dataclass(frozen=True)
 class FramedJson:
-    open: str
-    args: str
-    close: str
+    """Each marker may have several spellings. The first is how we write it."""
+
+    open: tuple[str, ...]
+    args: tuple[str, ...]
+    close: tuple[str, ...]
     sections: tuple[Span, ...]
-    """The first is how we write it."""
     read_header: Callable[[str, Offer], Header]
     write_header: Callable[[Call, int], str]
     """The header of a call, given how many calls stand before it in the reply."""
@@ -48,14 +49,14 @@ class FramedJsonGrammar:
         self._shape = shape
         self._section_opens = tuple(span.open for span in shape.sections)
         self._section_closes = tuple(span.close for span in shape.sections)
-        self.openers = (shape.open, *self._section_opens)
-        self.strays = (shape.args, shape.close, *self._section_closes)
+        self.openers = (*shape.open, *self._section_opens)
+        self.strays = (*shape.args, *shape.close, *self._section_closes)
         self._all = markers(*self.openers, *self.strays, *outside)
         self._outside = frozenset(outside)
         self._header_ends = markers(*self._all.literals, JSON_OBJECT)
-        self._args = markers(shape.args)
-        self._closers = markers(shape.close, *self._section_closes)
-        self._call_close = markers(shape.close)
+        self._args = markers(*shape.args)
+        self._closers = markers(*shape.close, *self._section_closes)
+        self._call_close = markers(*shape.close)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -71,7 +72,7 @@ class FramedJsonGrammar:
             raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
         if self._all.search(call.arguments, 0) and not _is_json(call.arguments):
             raise RenderError(f"the arguments of {call.name!r} hold a marker and are not JSON", "make them JSON")
-        return shape.open + header + shape.args + call.arguments + (shape.close if call.complete else "")
+        return shape.open[0] + header + shape.args[0] + call.arguments + (shape.close[0] if call.complete else "")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -84,7 +85,7 @@ class FramedJsonGrammar:
     def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         if opener in self._section_opens:
             yield from self._section(source, sink)
-        elif opener == self._shape.open:
+        elif opener in self._shape.open:
             sink.report("no-section", "a call outside a section: taken as a call")
             yield from self._call(source, sink)
         else:
@@ -93,7 +94,7 @@ class FramedJsonGrammar:
     def _section(self, source: Source, sink: Sink) -> Reading[None]:
         while not sink.failed:
             marker = yield from self._between_calls(source, sink)
-            if marker == self._shape.open:
+            if marker in self._shape.open:
                 yield from self._call(source, sink)
             elif marker in self._section_closes:
                 return
@@ -125,15 +126,15 @@ class FramedJsonGrammar:
         if len(text) > limit:
             sink.over_limit("the header of a call", limit)
             sink.give_back(text, channel)
-        elif marker in (self._shape.args, JSON_OBJECT) and sink.offer.empty:
+        elif marker in (*self._shape.args, JSON_OBJECT) and sink.offer.empty:
             yield from self._call_to_nothing(text, marker, source, sink)
-        elif marker == self._shape.args:
+        elif marker in self._shape.args:
             yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
         elif marker == JSON_OBJECT and text.strip():
             sink.report("no-separator", f"arguments right after the header {text.strip()!r}: taken as such")
             source.unread(marker)
             yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
-        elif marker == self._shape.close and len(text.split()) == 1:
+        elif marker in self._shape.close and len(text.split()) == 1:
             sink.report("no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without any")
             sink.start(self._shape.read_header(text, sink.offer)).end()
         else:
@@ -186,7 +187,7 @@ class FramedJsonGrammar:
 
     def _leave(self, marker: str | None, source: Source) -> None:
         """A call is over at this marker. What is not its own closer is for another reader."""
-        if marker and marker != self._shape.close:
+        if marker and marker not in self._shape.close:
             source.unread(marker)
 
     def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
