@@ -40,7 +40,8 @@ def test_native(row: dict[str, Any]) -> None:
     calls = [{"name": call.name, "arguments": json.loads(call.arguments)} for call in whole.calls]
     assert calls == row["expected_calls"]
     assert whole.text == (row["expected_content"] or "")
-    assert whole.reasoning == (row["expected_reasoning"] or "")
+    reasoning = row["expected_reasoning"] or ""
+    assert whole.reasoning == (reasoning if reasoning in text else "")  # some templates leave it out
     for _, pieces in cuttings(text):
         assert reply(case(row, text), pieces) == whole
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlingua.dialect import Dialect
-from interlingua.dialects import kimi_k2, standard
+from interlingua.dialects import deepseek_v31, kimi_k2, standard
 from interlingua.errors import UnknownDialect
 
 __all__ = ["dialect_for", "dialect_named", "dialects"]
@@ -11,6 +11,7 @@ __all__ = ["dialect_for", "dialect_named", "dialects"]
 STANDARD = standard.DIALECT
 ALL = (
     kimi_k2.DIALECT,
+    deepseek_v31.DIALECT,
     STANDARD,
 )
 BY_NAME = {dialect.name: dialect for dialect in ALL}
