@@ -268,9 +268,19 @@ def test_too_much_behind_an_open_call_is_cut_and_the_open_call_is_not_harmed() -
     events: list[ev.Event] = [start(0), start(1), ev.ArgsDelta(1, "123456"), ev.ArgsDelta(1, "7"), ev.CallEnd(1)]
     out = guard([*events, ev.ArgsDelta(0, "{}"), ev.CallEnd(0), ev.Stop("tool_calls")], limits=il.Limits(held=5))
     reply = il.fold(out)
-    assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("123456", False)]
+    assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("", False)]
     assert kinds(out) == ["over-limit", "stop-reason"]
     assert reply.stop_reason == "length", "an incomplete call does not hide"
+
+
+def test_one_call_that_is_cut_while_it_waits_harms_no_other() -> None:
+    big: list[ev.Event] = [start(0), ev.ArgsDelta(0, "{"), start(1), ev.ArgsDelta(1, "1234567"), ev.TextDelta("text")]
+    rest: list[ev.Event] = [*call(2, "[]"), ev.CallEnd(1), ev.ArgsDelta(0, "}"), ev.CallEnd(0)]
+    reply = il.fold(guard([*big, *rest, ev.Stop("stop")], limits=il.Limits(held=20)))
+    assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("1234567", True), ("[]", True)]
+    reply = il.fold(guard([*big, *rest, ev.Stop("stop")], limits=il.Limits(held=6)))
+    assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("", False), ("[]", True)]
+    assert reply.text == "text"
 
 
 def test_too_much_text_behind_an_open_call_ends_that_call() -> None:

@@ -53,6 +53,27 @@ ROWS: dict[str, tuple[list[tuple[str, Channel]], list[Part]]] = {
         [("hm", R), ("ls:0<|tool_call_argument_begin|>{}<|tool_calls_section_end|>", T)],
         [Reasoning("hm"), Call("ls:0", "ls", "{}")],
     ),
+    "a header that has not begun goes on in content": (
+        [("<|tool_calls_section_begin|><|tool_call_begin|>", R), (OPEN.split("begin|>")[-2].split("<")[0], T)],
+        [Text("functions.ls:0")],
+    ),
+    "prose for arguments, then an answer": (
+        [(OPEN + "prose", R), ("Hi", T), ("bye", T)],
+        [Call("functions.ls:0", "ls", "prose"), Text("Hibye")],
+    ),
+    "null for arguments, then an answer": ([(OPEN + "null", R), ("Hi", T)], [CALL, Text("Hi")]),
+    "a tool's name across the seam": ([("l", R), ("s: done", T)], [Reasoning("l"), Text("s: done")]),
+    "a tool's name at the end of the thinking": ([("ls:", R), (" the list", T)], [Reasoning("ls:"), Text(" the list")]),
+    "a tool's name and number across the seam": ([("ls:1", R), ("5 apples", T)], [Reasoning("ls:1"), Text("5 apples")]),
+    "the rest of a call, never closed": (
+        [('ls:1<|tool_call_argument_begin|>{"a":"Q"}', R), ("The answer", T)],
+        [Reasoning('ls:1{"a":"Q"}'), Text("The answer")],
+    ),
+    "a closer never spans the seam": (
+        [(OPEN + "{}<|tool_c", R), ("all_end|>X", T)],
+        [CALL, Reasoning("<|tool_c"), Text("all_end|>X")],
+    ),
+    "a brace that begins an answer": ([(OPEN + "{}", R), ("} hello", T)], [CALL, Text("} hello")]),
     "thinking markers inside the thinking field mean nothing": ([("<think>a</think>b", R)], [Reasoning("ab")]),
 }
 

@@ -255,6 +255,12 @@ WRONG: dict[str, Any] = {
     "no wire is called None": lambda: ANY.Translator(source=None),
     "text is str, not bytes": lambda: ANY.Parser("kimi_k2").feed(b"x"),
     "data is bytes, not str": lambda: ANY.Translator().feed("x"),
+    "Limits.event: less than 1": lambda: ANY.Limits(event=0),
+    "a model id is str, not NoneType": lambda: ANY.dialect_for(None),
+    "no dialect is called ['a']": lambda: ANY.parse("x", ["a"]),
+    "a reply is a Reply, not str": lambda: ANY.render("abc", "kimi_k2"),
+    "options are an Options, not dict": lambda: ANY.Parser("kimi_k2", options={}),
+    "options are an Options": lambda: ANY.Translator(options={}),
     "a reply is a dict, not NoneType": lambda: ANY.translate_reply(None),
 }
 

@@ -20,6 +20,7 @@ from tests.chat_scenarios import (
     BYE,
     CALL,
     CLOSE,
+    END,
     HI,
     KIMI,
     SCENARIOS,
@@ -423,3 +424,31 @@ def test_a_call_that_comes_as_text_and_structured_is_taken_once(order: int) -> N
     assert heard.choices[0].calls == [("functions.get_weather:0", "get_weather", '{"city": "Paris"}')]
     assert heard.choices[0].finish == "tool_calls"
     assert "duplicate-call" in [finding.kind for finding in translator.findings]
+
+
+def test_a_call_that_began_before_the_model_was_named_goes_on() -> None:
+    first = without(chunk(choice({"role": "assistant", "tool_calls": [start("f", '{"a":')]})), "model")
+    rest = [chunk(choice({"tool_calls": [more("1}")]}), model=KIMI), chunk(choice({}, "tool_calls"), model=KIMI)]
+    heard = listen(il.Translator().feed(sse(first, *rest)))
+    assert heard.choices[0] == Said(calls=[("call_1", "f", '{"a":1}')], finish="tool_calls")
+
+
+def test_what_comes_after_the_end_is_dropped_however_it_is_cut() -> None:
+    stream = sse(
+        {"error": {"message": "boom"}}, chunk(choice({"content": "x"})), chunk(choice({"content": "y"})), done=False
+    )
+    outputs = set()
+    for at in range(len(stream)):
+        translator = il.Translator()
+        outputs.add(translator.feed(stream[:at]) + translator.feed(stream[at:]) + translator.close())
+    assert len(outputs) == 1
+
+
+def test_nested_markers_in_text_that_is_given_back_cost_no_more_than_their_length() -> None:
+    def run(size: int) -> float:
+        text = CALL + ARGS + '{"zz":"' + "<|im_" * size + "end|>" * size + '"}' + END
+        before = time.process_time()
+        il.parse(text, "kimi_k2", tools=[{"name": "ls"}])
+        return time.process_time() - before
+
+    assert min(run(8000) for _ in range(3)) < 24 * min(run(1000) for _ in range(3))

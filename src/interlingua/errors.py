@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from types import UnionType
 
 import msgspec
 
@@ -28,6 +29,7 @@ __all__ = [
     "UpstreamError",
     "UsageError",
     "check",
+    "expect",
     "nearest",
 ]
 
@@ -87,3 +89,9 @@ def check(settings: msgspec.Struct) -> None:
                 msgspec.convert(value, field.type)
         except msgspec.ValidationError as error:
             raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"it takes: {field.type}") from None
+
+
+def expect(value: object, kind: type | UnionType, what: str, hint: str) -> None:
+    """Raises UsageError if a program gave something else."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what}, not {type(value).__name__}", hint)

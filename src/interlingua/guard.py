@@ -197,6 +197,7 @@ class Guard:
             self._out += [call.start, ev.ArgsDelta(end.index, args), end]
             self.finished_calls += 1
             return
+        self._cut_calls += not end.complete
         why = "its arguments are not a JSON object" if end.complete else "it was cut short"
         self._report("call-withheld", f"the call of {call.start.name!r} is not delivered: {why}")
         self._calls -= 1
@@ -232,6 +233,9 @@ class Guard:
             self._take(ev.CallEnd(call.key, complete=False))
         elif key is not None:
             self._cut("what waits behind an open call", self._limits.held, key)
+            waited = self._waiting[key]
+            self._waiting_size -= sum(len(event.text) for event in waited if isinstance(event, ev.ArgsDelta))
+            self._waiting[key] = [event for event in waited if isinstance(event, ev.CallStart)]
             self._waiting[key].append(ev.CallEnd(key, complete=False))
 
     def _cut(self, what: str, limit: int, key: int) -> None:

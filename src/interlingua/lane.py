@@ -42,6 +42,7 @@ class Lane:
         self._options = options
         self._parser: Parser | None = None
         self._grammar: Grammar | None = None
+        self._beside: set[int] = set()
         self._guard = Guard(
             offer,
             limits=options.limits,
@@ -119,6 +120,10 @@ class Lane:
 
     def _beside_text(self, event: ev.CallStart | ev.ArgsDelta | ev.CallEnd) -> list[ev.Event]:
         """Of a call that was sent structured in a native dialect: with a number that no call of the text can have."""
+        if isinstance(event, ev.CallStart):
+            self._beside.add(event.index)
+        if event.index not in self._beside:  # it began before the dialect was known
+            return [event]
         numbered = msgspec.structs.replace(event, index=~event.index)
         if not isinstance(numbered, ev.CallStart) or self._grammar is None:
             return [numbered]

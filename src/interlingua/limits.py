@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from interlingua.errors import check
+from interlingua.errors import UsageError, check
 
 __all__ = ["Limits"]
 
@@ -31,3 +31,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check(self)
+        for name in ("header", "held", "args", "event"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"Limits.{name}: less than 1", "a limit leaves room for something")

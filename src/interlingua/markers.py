@@ -49,9 +49,12 @@ class Markers:
 
     def without(self, text: str) -> str:
         """The text with all markers taken out, also such as come about by that."""
-        while (less := self._whole.sub("", text)) != text:
+        for _ in range(8):
+            less = self._whole.sub("", text)
+            if less == text:
+                return text
             text = less
-        return text
+        return self._whole.sub(lambda found: found.group()[1:], text)  # somebody nests them: no more than half of it
 
     def possible(self, text: str, pos: int) -> bool:
         """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""

@@ -72,7 +72,7 @@ class Parser:
                 sink.report("stray-marker", f"{marker} without a call around it: dropped")
             elif marker and grammar is not None:
                 yield from self._read_calls(marker, grammar)
-        if source.held and not sink.calls:
+        if source.held and not sink.calls and not sink.failed:
             sink.text(source.held, source.channel)
 
     def _read_calls(self, opener: str, grammar: Grammar) -> Reading[None]:

@@ -11,7 +11,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import STANDARD, dialect_for, dialect_named
-from interlingua.errors import UnknownWire, UpstreamError, UsageError
+from interlingua.errors import UnknownWire, UpstreamError, UsageError, expect
 from interlingua.lane import Lane, Options
 from interlingua.tools import Offer, ToolsLike
 from interlingua.wire import chunks, openai_chat, sse
@@ -57,7 +57,8 @@ class Translator:
         self.findings: list[ev.Finding] = []
         self._dialect = _choose_dialect(dialect, model)
         self._offer = Offer(tools)
-        self._options = options or Options()
+        self._options = Options() if options is None else options
+        expect(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
         self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
         self._reader = openai_chat.Reader(self._options.limits)
@@ -81,8 +82,7 @@ class Translator:
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole reply, instead of a stream. It is what the stream would have folded to."""
         self._must_be_open()
-        if not isinstance(body, dict):
-            raise UsageError(f"a reply is a dict, not {type(body).__name__}", "decode its JSON first")
+        expect(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = _State.CLOSED
         if not isinstance(body.get("choices"), list):
             return body
@@ -102,8 +102,7 @@ class Translator:
     def steps(self, data: bytes) -> list[Step]:
         """`feed`, told message by message."""
         self._must_be_open()
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise UsageError(f"data is bytes, not {type(data).__name__}", "feed what came from the wire as it is")
+        expect(data, bytes | bytearray | memoryview, "data is bytes", "feed what came from the wire as it is")
         if self._state is _State.OVERRUN:
             return []
         steps: list[Step] = []
@@ -142,7 +141,8 @@ class Translator:
 
     def _step(self, message: sse.Message) -> Step:
         if not message.has_data:
-            return self._tell(message.raw, "", [], message.raw)
+            passes = message.closed and self._state is not _State.OVERRUN
+            return self._tell(message.raw, "", [], message.raw if passes else b"")
         self._messages += 1
         if self._state is not _State.OPEN:
             return self._overrun(message)

@@ -50,6 +50,8 @@ class Source:
         self._closed = False
         self._shortcut: Callable[[str], bool] | None = None
         self._taken: list[str] = []
+        self.taken_from = Channel.TEXT
+        """The channel of the text that was taken last."""
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Takes the next piece. False if the reading need not be resumed, because the piece has gone straight through.
@@ -72,6 +74,10 @@ class Source:
     def close(self) -> None:
         """No more will come: whatever waits is what it seems."""
         self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     @property
     def offset(self) -> int:
@@ -152,12 +158,15 @@ class Source:
         """The text up to the next marker, and the marker; None for it where the text ends, the channel changes or the
         limit is passed."""
         size = 0
-        channel = self.channel
+        self.taken_from = self.channel
         while True:
-            if self.channel is not channel:
+            if self.channel is not self.taken_from:
                 self._taken.append(self._text[self._pos : self._seam])
                 self._pos = max(self._pos, self._seam)
-                return self._all_taken(), None
+                text = self._all_taken()
+                if text.strip():
+                    return text, None
+                size, self.taken_from = 0, self.channel
             found, end = self._search(marks)
             end = min(end, self._pos + limit + 1 - size)
             self._taken.append(self._text[self._pos : end])
@@ -177,7 +186,8 @@ class Source:
 
     def accept(self, marks: Markers) -> Reading[str | None]:
         """The marker that stands next, white space aside; None, and nothing is read, if no marker does."""
-        while True:
+        channel = self.channel
+        while self.channel is channel:
             start = self._after_space()
             if start - self._pos > BLANK:
                 return None
@@ -188,10 +198,12 @@ class Source:
             if self._closed or not (undecided or start == len(self._text)):
                 return None
             yield
+        return None
 
     def accept_word(self, words: tuple[str, ...]) -> Reading[str | None]:
         """The longest of these words that stands next, white space aside; None, and nothing is read, if none does."""
-        while True:
+        channel = self.channel
+        while self.channel is channel:
             start = self._after_space()
             rest = self._text[start:]
             undecided = not self._closed and any(word.startswith(rest) and word != rest for word in words)
@@ -202,6 +214,7 @@ class Source:
                 self._pos = start + len(found) if found else self._pos
                 return found
             yield
+        return None
 
     def _after_space(self) -> int:
         space = _SPACE.match(self._text, self._pos)
@@ -225,19 +238,21 @@ class Source:
                 return self._text[self._pos : self._pos + 1]
             yield
 
-    def take_digits(self) -> Reading[str]:
-        """The digits that stand next."""
+    def take_run(self, chars: str) -> Reading[str]:
+        """The characters of this kind that stand next."""
         taken = ""
-        while True:
+        channel = self.channel
+        while self.channel is channel:
             end = self._pos
             room = self._pos + BLANK - len(taken)
-            while end < min(len(self._text), room) and self._text[end] in "0123456789":
+            while end < min(len(self._text), room) and self._text[end] in chars:
                 end += 1
             taken += self._text[self._pos : end]
             self._pos = end
             if end < len(self._text) or self._closed or end == room:
-                return taken
+                break
             yield
+        return taken
 
     def copy_json(
         self, cursor: JsonCursor, marks: Markers, write: Callable[[str], None], limit: int

@@ -9,7 +9,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import dialect_named
-from interlingua.errors import RenderError, UsageError
+from interlingua.errors import RenderError, UsageError, expect
 from interlingua.lane import Lane, Options
 from interlingua.markers import markers
 from interlingua.reply import Call, Reply, Text, fold
@@ -28,7 +28,8 @@ class Parser:
         prefill: str = "",
         options: Options | None = None,
     ) -> None:
-        options = options or Options()
+        options = Options() if options is None else options
+        expect(options, Options, "options are an Options", "write il.Options(delivery=…)")
         if prefill:
             options = msgspec.structs.replace(options, prefill=prefill)
         self._lane: Lane | None = Lane(dialect_named(dialect), Offer(tools), options)
@@ -36,8 +37,7 @@ class Parser:
     def feed(self, text: str) -> list[ev.Event]:
         if self._lane is None:
             raise _closed()
-        if not isinstance(text, str):
-            raise UsageError(f"text is str, not {type(text).__name__}", "a Translator takes the bytes of a stream")
+        expect(text, str, "text is str", "a Translator takes the bytes of a stream")
         return self._lane.take_text(text)
 
     def close(self) -> list[ev.Event]:
@@ -65,6 +65,7 @@ def parse(text: str, dialect: str | Dialect, tools: ToolsLike = None, prefill: s
 
 def render(reply: Reply, dialect: str | Dialect) -> str:
     """The inverse of parse: what the model would have written."""
+    expect(reply, Reply, "a reply is a Reply", "make one with il.Reply(parts=[…])")
     dialect = dialect_named(dialect)
     unfinished = [call for call in reply.calls if not call.complete]
     if unfinished and unfinished != list(reply.parts[-1:]):

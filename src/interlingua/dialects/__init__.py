@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlingua.dialect import Dialect
 from interlingua.dialects import deepseek_v31, kimi_k2, standard
-from interlingua.errors import UnknownDialect
+from interlingua.errors import UnknownDialect, expect
 
 __all__ = ["dialect_for", "dialect_named", "dialects"]
 
@@ -25,7 +25,7 @@ def dialects() -> tuple[Dialect, ...]:
 def dialect_named(dialect: str | Dialect) -> Dialect:
     if isinstance(dialect, Dialect):
         return dialect
-    known = BY_NAME.get(dialect)
+    known = BY_NAME.get(str(dialect))
     if known is None:
         raise UnknownDialect(dialect, BY_NAME)
     return known
@@ -33,4 +33,5 @@ def dialect_named(dialect: str | Dialect) -> Dialect:
 
 def dialect_for(model: str) -> Dialect:
     """The dialect that this model speaks; the standard one if the id is not known."""
+    expect(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
     return next((dialect for dialect in ALL if dialect.speaks(model)), STANDARD)

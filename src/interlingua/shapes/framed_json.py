@@ -121,16 +121,17 @@ class FramedJsonGrammar:
 
     def _call(self, source: Source, sink: Sink) -> Reading[None]:
         limit = sink.limits.header
-        start, channel = source.offset, source.channel
+        start = source.offset
         text, marker = yield from source.take_until(self._header_ends, limit)
+        channel = source.taken_from
         if len(text) > limit:
             sink.over_limit("the header of a call", limit)
             sink.give_back(text, channel)
-        elif marker in (*self._shape.args, JSON_OBJECT) and sink.offer.empty:
+        elif marker and sink.offer.empty and text.strip() and marker not in self.openers:
             yield from self._call_to_nothing(text, marker, source, sink)
         elif marker in self._shape.args:
             yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
-        elif marker == JSON_OBJECT and text.strip():
+        elif marker == JSON_OBJECT and self._is_header(text, sink.offer):
             sink.report("no-separator", f"arguments right after the header {text.strip()!r}: taken as such")
             source.unread(marker)
             yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
@@ -142,12 +143,17 @@ class FramedJsonGrammar:
             sink.give_back(text, channel)
             self._leave(marker, source)
 
+    def _is_header(self, text: str, offer: Offer) -> bool:
+        """Whether this is a header even without the marker that should follow it: of a tool on offer, or with an id."""
+        header = self._shape.read_header(text, offer)
+        return len(text.split()) == 1 and (header.id is not None or offer.has(header.name or ""))
+
     def _call_to_nothing(self, header: str, marker: str, source: Source, sink: Sink) -> Reading[None]:
         """A call although no tool was offered. It is text, up to its closer, and no marker in it may leak."""
         name = self._shape.read_header(header, sink.offer).name or header.strip()
         sink.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
         sink.text(name, source.channel)
-        if marker == JSON_OBJECT:
+        if marker not in self._shape.args:
             source.unread(marker)
         self._leave((yield from source.copy_until(self._all, sink.text)), source)
 
@@ -178,12 +184,12 @@ class FramedJsonGrammar:
         limit = sink.limits.held
         text, marker = yield from source.take_until(self._all, limit)
         call.writer("")(text)
-        if marker is not None:
-            call.end()
-            self._leave(marker, source)
-        elif len(text) > limit:
+        if len(text) > limit:
             sink.over_limit("a call's arguments, which are not JSON,", limit)
             call.end(complete=False)
+        elif marker is not None or not source.closed:
+            call.end()
+            self._leave(marker, source)
 
     def _leave(self, marker: str | None, source: Source) -> None:
         """A call is over at this marker. What is not its own closer is for another reader."""
@@ -192,25 +198,41 @@ class FramedJsonGrammar:
 
     def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
         """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
+        start, channel = source.offset, source.channel
         if (yield from source.accept(self._call_close)):
             return
-        start, channel = source.offset, source.channel
         first = yield from source.next_char()
-        if first not in AFTER_JSON:
+        if source.channel is not channel or first not in AFTER_JSON:
             return
-        rest, marker = yield from source.take_until(self._all, sink.limits.held)
-        if marker is None and first == JSON_OBJECT:
-            sink.give_back(rest, channel)
+        yield from source.skip_space()
+        if first == JSON_OBJECT:
+            yield from self._object_again(source, sink)
         else:
-            sink.report("after-arguments", f"{len(rest)} characters after the arguments' end: dropped", start)
+            rest = yield from source.take_run("}]")
+            sink.report("after-arguments", f"{rest!r} after the arguments' end: dropped", start)
+            yield from source.accept(self._call_close)
+
+    def _object_again(self, source: Source, sink: Sink) -> Reading[None]:
+        """A second object right after the arguments. It is dropped if a marker follows, else it begins the answer."""
+        start, channel = source.offset, source.channel
+        cursor = JsonCursor()
+        again: list[str] = []
+        marker = yield from source.copy_json(cursor, self._all, again.append, sink.limits.held)
+        if cursor.ended:
+            marker = yield from source.accept(self._all)
+        if marker:
+            sink.report("after-arguments", f"{cursor.offset} characters after the arguments' end: dropped", start)
             self._leave(marker, source)
+        else:
+            sink.give_back("".join(again), channel)
 
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
-        number = yield from source.take_digits()
+        channel = source.channel
+        number = yield from source.take_run("0123456789")
         separator = (yield from source.accept(self._args)) if number else None
         if separator is None:
-            sink.text(opener + number, source.channel)
+            sink.text(opener + number, channel)
             return
         cursor = JsonCursor()
         args: list[str] = []
@@ -223,7 +245,7 @@ class FramedJsonGrammar:
             call.end()
             return
         sink.report("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
-        sink.text(opener + number + "".join(args), source.channel)
+        sink.give_back(opener + number + "".join(args), channel)
         if marker:
             source.unread(marker)
 
