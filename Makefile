@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check fmt demo docs bench pins clean
+.PHONY: help setup test check fmt run demo docs bench pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -39,7 +39,9 @@ fmt: setup ## format, and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-demo: setup ## a short tour
+run: demo ## the main job; today that is the demo
+
+demo: setup ## a Kimi stream goes in on the left, standard frames come out on the right
 	$(BIN)/python examples/demo.py
 
 docs: setup ## write what in docs/reference is made from the code

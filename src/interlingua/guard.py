@@ -15,15 +15,13 @@ from interlingua import events as ev
 from interlingua.ids import Ids
 from interlingua.json_text import read_object
 from interlingua.limits import Limits
+from interlingua.line import Line, Spoken, Waiting
 from interlingua.tools import Offer
 
 __all__ = ["Delivery", "Guard", "ReasoningPolicy"]
 
 Delivery: TypeAlias = Literal["stream", "whole"]
 ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
-
-_Spoken: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
-_Waiting: TypeAlias = _Spoken | ev.CallStart | ev.ArgsDelta | ev.CallEnd
 
 
 class _Open:
@@ -64,8 +62,7 @@ class Guard:
         self._ids = Ids(taken, seed)
         self._calls = 0
         self._open: _Open | None = None
-        self._waiting: dict[int | None, list[_Waiting]] = {}
-        self._waiting_size = 0
+        self._line = Line()
         self._dropped: set[int] = set()
         self._origins: dict[tuple[str, str], bool] = {}
         self._reasoning_dropped = 0
@@ -83,7 +80,7 @@ class Guard:
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         for event in events:
             self._handlers[type(event)](self, event)  # a look-up, for this runs for every token of every reply
-            if self._waiting:
+            if self._line:
                 self._next()
         out, self._out = self._out, []
         return out
@@ -95,10 +92,8 @@ class Guard:
         self._out.append(event)
 
     def _fail(self, event: ev.Failure) -> None:
-        if self._waiting:
-            self._report(
-                "lost", f"{self._waiting_size:,} characters that waited behind an open call: lost in the failure"
-            )
+        if self._line:
+            self._report("lost", f"{self._line.size:,} characters that waited behind an open call: lost in the failure")
         self._out.append(event)
         self._handlers = _STOPPED
 
@@ -107,7 +102,7 @@ class Guard:
 
     # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _say(self, event: _Spoken) -> None:
+    def _say(self, event: Spoken) -> None:
         if self._open is not None:
             self._wait(None, event)
         elif not isinstance(event, ev.ReasoningDelta) or self._reasoning == "keep":
@@ -202,27 +197,22 @@ class Guard:
         self._report("call-withheld", f"the call of {call.start.name!r} is not delivered: {why}")
         self._calls -= 1
 
-    def _wait(self, key: int | None, event: _Waiting) -> None:
+    def _wait(self, key: int | None, event: Waiting) -> None:
         """Stands in line behind the open call."""
         if key in self._dropped:
             return
-        if key not in self._waiting and isinstance(event, ev.ArgsDelta | ev.CallEnd):
+        if not self._line.has(key) and isinstance(event, ev.ArgsDelta | ev.CallEnd):
             self._report("no-such-call", "arguments for a call that is not open: dropped")
             self._dropped.add(event.index)
             return
-        self._waiting.setdefault(key, []).append(event)
-        if not isinstance(event, ev.CallStart | ev.CallEnd):
-            self._waiting_size += len(event.text)
-            if self._waiting_size > self._limits.held:
-                self._too_much_waits(key)
+        self._line.join(key, event)
+        if self._line.size > self._limits.held:
+            self._too_much_waits(key)
 
     def _next(self) -> None:
         """Lets those go that waited, up to the first call that is still open."""
-        while self._waiting and self._open is None:
-            key = next(iter(self._waiting))
-            for event in self._waiting.pop(key):
-                if not isinstance(event, ev.CallStart | ev.CallEnd):
-                    self._waiting_size -= len(event.text)
+        while self._line and self._open is None:
+            for event in self._line.leave():
                 self._take(event)
 
     def _too_much_waits(self, key: int | None) -> None:
@@ -233,10 +223,7 @@ class Guard:
             self._take(ev.CallEnd(call.key, complete=False))
         elif key is not None:
             self._cut("what waits behind an open call", self._limits.held, key)
-            waited = self._waiting[key]
-            self._waiting_size -= sum(len(event.text) for event in waited if isinstance(event, ev.ArgsDelta))
-            self._waiting[key] = [event for event in waited if isinstance(event, ev.CallStart)]
-            self._waiting[key].append(ev.CallEnd(key, complete=False))
+            self._line.cut(key)
 
     def _cut(self, what: str, limit: int, key: int) -> None:
         message = f"{what}: longer than {limit:,} characters"
@@ -291,7 +278,7 @@ class Guard:
     def _late(self, event: ev.Event) -> None:
         self._report("after-stop", f"{type(event).__name__} after the reply had stopped: dropped")
 
-    def _late_text(self, event: _Spoken) -> None:
+    def _late_text(self, event: Spoken) -> None:
         if event.text:
             self._late(event)
 
