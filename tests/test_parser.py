@@ -49,6 +49,10 @@ ROWS: dict[str, tuple[list[tuple[str, Channel]], list[Part]]] = {
     ),
     "arguments that never come, then an answer": ([(OPEN, R), ("Hello", T)], [CALL, Text("Hello")]),
     "white space, then content": ([(" ", R), ("Hello", T)], [Reasoning(" "), Text("Hello")]),
+    "the rest of a call at the start of the thinking": (
+        [("ls:0<|tool_call_argument_begin|>{}<|tool_calls_section_end|>", R), ("b", T)],
+        [Call("ls:0", "ls", "{}"), Text("b")],
+    ),
     "the rest of a call after thinking": (
         [("hm", R), ("ls:0<|tool_call_argument_begin|>{}<|tool_calls_section_end|>", T)],
         [Reasoning("hm"), Call("ls:0", "ls", "{}")],

@@ -31,8 +31,7 @@ class Parser:
         self._sink.thinking = self._ends_thinking(prefill)
         self.inside_calls = False
         """Whether the text stands in a call or a section of calls."""
-        self._reading = self._read()
-        next(self._reading)
+        self._reading = self._read()  # begins with the first piece, in its channel
 
     @property
     def held(self) -> str:
