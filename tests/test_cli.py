@@ -140,7 +140,7 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "no JSON": (["render", "--dialect", "kimi_k2"], "<think>", 1, "malformed"),
     "no input": (["render", "--dialect", "kimi_k2"], " \n", 1, "is empty"),
     "no UTF-8": (["render", "--dialect", "kimi_k2"], '{"text": "\udcff"}', 1, "utf-8"),
-    "too deep": (["render", "--dialect", "kimi_k2"], '{"x": ' + "[" * 5000, 1, "too deep"),
+    "too deep": (["render", "--dialect", "kimi_k2"], '{"x": ' + "[" * 100_000, 1, "too deep"),
     "a list": (["render", "--dialect", "kimi_k2"], "[]", 1, "Expected `object`, got `array`"),
     "no parts": (["render", "--dialect", "kimi_k2"], "{}", 1, "neither parts nor"),
     "unknown kind": (["render", "--dialect", "kimi_k2"], '{"parts": [{"kind": "x"}]}', 1, "`$.parts[0].kind`"),
