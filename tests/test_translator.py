@@ -414,6 +414,13 @@ def test_native_text_in_a_structured_name(sent: str, name: str) -> None:
     assert heard.choices[0].calls == [("call_1", name, "{}")]
 
 
+def test_a_structured_name_that_was_offered_stays_whole() -> None:
+    translator = il.Translator(tools=[{"name": "f:0"}, {"name": "f"}])
+    heard = listen(translator.feed(called([start("f:0", "{}")], model=KIMI)))
+    assert heard.choices[0].calls == [("call_1", "f:0", "{}")]
+    assert translator.findings == []
+
+
 @pytest.mark.parametrize("order", [1, -1], ids=["text first", "structured first"])
 def test_a_call_that_comes_as_text_and_structured_is_taken_once(order: int) -> None:
     structured = {"tool_calls": [start("get_weather", '{"city": "Paris"}', id="functions.get_weather:0")]}

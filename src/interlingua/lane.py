@@ -94,11 +94,9 @@ class Lane:
             return events + self._guard.take([finding, ev.Stop(None)])
         return events + self._guard.take([ev.Failure("the upstream ended without finishing its reply")])
 
-    def take_text(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
-        """A piece of text, with nothing around it."""
-        if self._parser is None:
-            return self._guard.take([ev.TextDelta(text) if channel is Channel.TEXT else ev.ReasoningDelta(text)])
-        return self._guard.take(self._parser.feed(text, channel))
+    def take_text(self, text: str) -> list[ev.Event]:
+        """`take` of one TextDelta, without making it first: this runs for every token."""
+        return self._guard.take(self._parser.feed(text) if self._parser else [ev.TextDelta(text)])
 
     def _parse(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         parsed: list[ev.Event] = []
@@ -125,7 +123,7 @@ class Lane:
         if event.index not in self._beside:  # it began before the dialect was known
             return [event]
         numbered = msgspec.structs.replace(event, index=~event.index)
-        if not isinstance(numbered, ev.CallStart) or self._grammar is None:
+        if not isinstance(numbered, ev.CallStart) or self._grammar is None or self._offer.has(numbered.name):
             return [numbered]
         name = self._grammar.name_in(numbered.name, self._offer)
         if name == numbered.name:

@@ -76,6 +76,10 @@ class Sink:
         self._open = OpenCall(self, header)
         return self._open
 
+    def forget(self) -> None:
+        """The call in progress is over."""
+        self._open = None
+
     def close(self) -> None:
         """The text is over: gives out what a call in progress still holds. Ending that call is the guard's."""
         if self._open is not None:
@@ -116,7 +120,7 @@ class OpenCall:
 
     def end(self, complete: bool = True) -> None:
         """The model has closed the call, or a limit has."""
-        self._sink._open = None
+        self._sink.forget()
         if rest := self._args.end():
             self._send(rest)
         if not self._settle():

@@ -33,10 +33,7 @@ _ALIASES: dict[str, ev.StopReason] = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "max_tokens": "length",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "eos": "stop",
-}
+}  # all else is "stop"
 
 
 class Choice(msgspec.Struct):
