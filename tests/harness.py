@@ -28,7 +28,8 @@ class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     dialect: str = ""
     text: str = ""
     pieces: list[str] = []
-    tools: dict[str, list[str]] | None = None
+    tools: dict[str, list[str] | dict[str, Any]] | list[dict[str, Any]] | None = None
+    """Each tool's params: names of strings, or a schema (or just a type) for each. Or tools as a client writes."""
     prefill: str = ""
     parts: list[dict[str, Any]]
     stop: str = "tool_calls"
@@ -43,12 +44,15 @@ class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def offer(self) -> list[dict[str, Any]] | None:
-        return None if self.tools is None else [tool(name, params) for name, params in self.tools.items()]
+        if not isinstance(self.tools, dict):
+            return self.tools
+        return [tool(name, params) for name, params in self.tools.items()]
 
 
-def tool(name: str, params: Iterable[str] = ()) -> dict[str, Any]:
-    """A tool as a chat client offers it, its params all strings."""
-    properties = {param: {"type": "string"} for param in params}
+def tool(name: str, params: Iterable[str] | dict[str, Any] = ()) -> dict[str, Any]:
+    """A tool as a chat client offers it. Params are strings where nothing else is said."""
+    schemas = params if isinstance(params, dict) else dict.fromkeys(params, "string")
+    properties = {key: {"type": schema} if isinstance(schema, str) else schema for key, schema in schemas.items()}
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
 
 
@@ -111,8 +115,10 @@ def check(case: Case) -> None:
 def check_truncations(case: Case) -> None:
     """Cut at any point: no exception, no marker as text, in order, no call that the whole text does not have, streamed
     the same as whole, and at most the last call is incomplete."""
-    finished = [part for part in reply(case, [case.whole]).calls if part.complete]
-    marks = markers(*dialect_named(case.dialect).markers)
+    parts = reply(case, [case.whole]).parts
+    finished = [part for part in parts if isinstance(part, il.Call) and part.complete]
+    said = "".join(part.text for part in parts if not isinstance(part, il.Call))
+    marks = markers(*(marker for marker in dialect_named(case.dialect).markers if marker not in said))
     for end in range(len(case.whole)):
         text = case.whole[:end]
         streamed = reply(case, text)
@@ -134,8 +140,8 @@ def check_streams(case: Case) -> None:
     """Nothing waits that need not. After each character what is held is white space or `null`, can still become a
     marker, or is what follows an opener and is not known to be a call yet."""
     dialect = dialect_named(case.dialect)
-    marks = markers(*dialect.markers)
-    openers = dialect.grammar.openers if dialect.grammar else ()
+    inner, openers = (dialect.grammar.inner, dialect.grammar.openers) if dialect.grammar else ((), ())
+    marks = markers(*dialect.markers, *inner)
     parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
     order = Order()
     last = ""

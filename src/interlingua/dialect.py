@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Protocol
 
+from interlingua.ids import IdStyle
 from interlingua.reply import Call
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
@@ -21,10 +22,12 @@ __all__ = ["Dialect", "Grammar", "Shape", "Span"]
 
 @dataclass(frozen=True)
 class Span:
-    """A pair of markers."""
+    """A pair of markers, and the white space that the model writes inside and after it."""
 
     open: str
     close: str
+    inside: str = ""
+    after: str = ""
 
 
 class Grammar(Protocol):
@@ -32,13 +35,18 @@ class Grammar(Protocol):
 
     openers: tuple[str, ...]
     strays: tuple[str, ...]
+    inner: tuple[str, ...]
+    """The markers that count inside a call only. Outside they are text."""
 
-    def lost_openers(self, offer: Offer) -> tuple[str, ...]:
-        """What the reply begins with if the opener of a call was lost on the way. Only for tools on offer."""
+    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+        """What opens a call only where a text begins: bare JSON, or an offered tool's name whose marker was lost."""
         ...
 
     def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        """Reads on after the opener, or after one of the lost ones, to the end of what it began."""
+        """Reads on after the opener, or after one of the first ones, to the end of what it began.
+
+        The source records from the opener on. What turns out to be no call is given back to the sink from there.
+        """
         ...
 
     def name_in(self, text: str, offer: Offer) -> str:
@@ -67,8 +75,16 @@ class Dialect:
     shape: Shape | None = None
     thinking: tuple[Span, ...] = ()
     """How thinking is written; the first one is how we write it."""
+    text: tuple[Span, ...] = ()
+    """Markers around the text that mean no more than that; the first one is how we write it."""
     noise: tuple[str, ...] = ()
     """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
+    special_tokens: bool = True
+    """Whether no prose holds the markers. If prose may, then what leads to no offered tool is text, markers and all."""
+    trim: str = ""
+    """The white space that the model writes next to markers, as layout: there it is no part of the text."""
+    ids: IdStyle = "call"
+    """What ids look like that are made for calls without one."""
     sample: str = ""
     """A genuine reply."""
 
@@ -80,12 +96,16 @@ class Dialect:
         return tuple(marker for span in self.thinking for marker in (span.open, span.close))
 
     @cached_property
+    def text_markers(self) -> tuple[str, ...]:
+        return tuple(marker for span in self.text for marker in (span.open, span.close) if marker)
+
+    @cached_property
     def grammar(self) -> Grammar | None:
-        return self.shape.grammar(self.thinking_markers + self.noise) if self.shape else None
+        return self.shape.grammar(self.thinking_markers + self.text_markers + self.noise) if self.shape else None
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
         """All that can be structure in this dialect's text."""
         grammar = self.grammar
         of_shape = grammar.openers + grammar.strays if grammar else ()
-        return of_shape + self.thinking_markers + self.noise
+        return of_shape + self.thinking_markers + self.text_markers + self.noise

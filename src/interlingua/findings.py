@@ -21,6 +21,7 @@ KINDS: dict[str, str] = {
     "call-without-name": "a call that nothing names: its arguments are given out as text",
     "renamed": "a name with native text or a prefix in it: taken without",
     "unknown-tool": "a tool that was not offered: passed on all the same",
+    "not-a-tool": "what looks like a call, in markers that prose may hold, of a tool not offered: given out as text",
     "no-tools-offered": "a call although no tool was offered: given out as text",
     "duplicate-call": "a call that came as text and structured, with one id: taken once",
     "id-renamed": "an id that the conversation already has: made unique",

@@ -59,7 +59,7 @@ class Guard:
         self._limits = limits or Limits()
         self._delivery = delivery
         self._reasoning = reasoning
-        self._ids = Ids(taken, seed)
+        self.ids = Ids(taken, seed)
         self._calls = 0
         self._open: _Open | None = None
         self._line = Line()
@@ -244,7 +244,7 @@ class Guard:
         return name
 
     def _id(self, native: str | None) -> str:
-        id = self._ids.unique(native, self._calls)
+        id = self.ids.unique(native, self._calls)
         if native and id != native:
             self._report("id-renamed", f"the id {native!r} is taken: this call gets {id!r}")
         return id

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from hashlib import blake2s
+from typing import Literal, TypeAlias
 
-__all__ = ["Ids"]
+__all__ = ["IdStyle", "Ids"]
+
+IdStyle: TypeAlias = Literal["call", "nine"]
+"""What made ids look like: `call_` and 24 hex digits, or nine letters and digits, which is all that Mistral takes."""
 
 _NUMBERED = re.compile(r"(.*:)([0-9]{1,18})", re.S)
 
@@ -15,6 +19,7 @@ class Ids:
     """The ids of one conversation. There is no chance in them: the seed makes them differ from reply to reply."""
 
     def __init__(self, taken: Iterable[str], seed: str) -> None:
+        self.style: IdStyle = "call"
         self._taken = set(taken)
         self._seed = seed
         self._numbers: dict[str, int] = {}  # the last number given to ids that begin like this
@@ -29,7 +34,8 @@ class Ids:
 
     def _made(self, number: int) -> str:
         seed = f"{self._seed}/{number}".encode(errors="replace")
-        return f"call_{blake2s(seed, digest_size=12).hexdigest()}"
+        digest = blake2s(seed, digest_size=12).hexdigest()
+        return digest[:9] if self.style == "nine" else f"call_{digest}"
 
     def _next_free(self, id: str) -> str:
         """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""

@@ -78,6 +78,7 @@ class Lane:
     def speak(self, dialect: Dialect) -> None:
         """From here on the text is in this dialect."""
         self._grammar = dialect.grammar
+        self._guard.ids.style = dialect.ids
         if dialect.markers and not self._guard.stopped:
             self._parser = Parser(dialect, self._offer, self._options.prefill, self._options.limits)
 

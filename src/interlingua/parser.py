@@ -24,13 +24,15 @@ class Parser:
         self._dialect = dialect
         self._source = Source()
         self._markers = markers(*dialect.markers)
-        self._sink = Sink(self._source, self._markers, offer, limits or Limits())
-        self._lost_openers = dialect.grammar.lost_openers(offer) if dialect.grammar else ()
+        self._sink = Sink(self._source, self._markers, offer, limits or Limits(), dialect.special_tokens)
+        self._first_openers = dialect.grammar.first_openers(offer) if dialect.grammar else ()
         self._opens = frozenset(span.open for span in dialect.thinking)
         self._closes = frozenset(span.close for span in dialect.thinking)
+        self._around_text = frozenset(dialect.text_markers)
         self._sink.thinking = self._ends_thinking(prefill)
         self.inside_calls = False
         """Whether the text stands in a call or a section of calls."""
+        self._source.begin_with(prefill[self._markers.tail(prefill, 0) :])
         self._reading = self._read()  # begins with the first piece, in its channel
 
     @property
@@ -57,14 +59,16 @@ class Parser:
         marker: str | None = ""
         while marker is not None and not sink.failed:
             if marker == "" or marker in self._closes:  # a text begins here: its first opener may have been lost
-                opener = yield from source.accept_word(self._lost_openers)
+                opener = yield from source.accept_word(self._first_openers)
                 if opener is not None and grammar is not None:
                     yield from self._read_calls(opener, grammar)
-            marker = yield from source.copy_until(self._markers, sink.text)
+            marker = yield from source.copy_until(self._markers, sink.text, self._dialect.trim)
             if marker in self._opens:
                 self._open_thinking(marker)
-            elif marker in self._closes:
+            elif marker in self._closes and (sink.thinking or marker not in self._around_text):
                 self._close_thinking(marker)
+            elif marker in self._around_text:
+                sink.thinking = False
             elif marker in self._dialect.noise:
                 sink.report("noise", f"{marker} is not part of the reply: dropped")
             elif marker and grammar is not None and marker in grammar.strays:
@@ -76,6 +80,7 @@ class Parser:
 
     def _read_calls(self, opener: str, grammar: Grammar) -> Reading[None]:
         self.inside_calls = True
+        self._source.record(opener)
         yield from grammar.read(opener, self._source, self._sink)
         self.inside_calls = False
 

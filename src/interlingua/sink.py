@@ -27,7 +27,9 @@ class Header(msgspec.Struct, frozen=True):
 class Sink:
     """Collects events. Knows the channel that the text is in now, and gives findings their place."""
 
-    def __init__(self, source: Source, markers: Markers, offer: Offer, limits: Limits) -> None:
+    def __init__(
+        self, source: Source, markers: Markers, offer: Offer, limits: Limits, special_tokens: bool = True
+    ) -> None:
         self.offer = offer
         self.limits = limits
         self.thinking = False
@@ -35,24 +37,66 @@ class Sink:
         self.failed = False
         self._source = source
         self._markers = markers
+        self._special_tokens = special_tokens
         self._events: list[ev.Event] = []
         self.add = self._events.append
         self._open: OpenCall | None = None
+        self._trial: _Trial | None = None
 
     def drain(self) -> list[ev.Event]:
         """What was collected since the last time."""
-        events = self._events[:]
-        self._events.clear()
+        settled = self._trial.before if self._trial else self._events
+        events = settled[:]
+        settled.clear()
         return events
+
+    # ── what may yet turn out to be no call ───────────────────────────────────────────────────────────────────────
+
+    def try_call(self) -> None:
+        """From here on events wait: what is read is a call only if `keep` follows. `drop` undoes it."""
+        self._trial = _Trial(self._events, self.calls)
+        self._events = []
+        self.add = self._events.append
+
+    def keep(self) -> None:
+        """What was tried is a call."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            self._events[:0] = trial.before
+            self._source.forget()
+
+    def drop(self) -> None:
+        """What was tried is no call: all that was read of it is text."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            self._events, self.calls, self._open = trial.before, trial.calls, None
+            self.add = self._events.append
+        self.not_a_call()
+
+    def not_a_call(self) -> None:
+        """Gives back what the source has recorded."""
+        channel = self._source.recorded_from
+        self.give_back(self._source.recorded(), channel)
+
+    def wait(self, text: str) -> None:
+        """Arguments of a call that is tried. When they are too many to wait, the call is kept as it is."""
+        if self._trial is not None:
+            self._trial.size += len(text)
+            if self._trial.size > self.limits.held:
+                self.keep()
 
     def text(self, text: str, channel: Channel) -> None:
         thinking = self.thinking or channel is Channel.REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def give_back(self, text: str, channel: Channel) -> None:
-        """Text that was read as part of a call and is none. What it quotes of the dialect's markers goes."""
+        """Text that was read as part of a call and is none. Special tokens in it go, as does a beginning of a call
+        that the end has cut. Other markers are ordinary text."""
+        if self._special_tokens or self._source.closed:
+            text = self._markers.without(text)
         if text.strip() and not self.failed:
-            self.text(self._markers.without(text), channel)
+            self.text(text, channel)
+            self._source.resume_text()
 
     def report(self, kind: str, message: str, offset: int | None = None) -> None:
         at = self._source.offset if offset is None else offset
@@ -72,7 +116,23 @@ class Sink:
         """The channel that the source is in."""
         return self._source.channel
 
+    def refuses(self, name: str) -> bool:
+        """Whether a call of this name is text: because no tool was offered, or not this one and prose may hold what
+        looks like a call. Says so if it is."""
+        if self.offer.empty:
+            self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+        elif self._special_tokens or not self.offer.known or self.offer.has(name):
+            return False
+        else:
+            self.report(
+                "not-a-tool", f"no tool called {name!r} was offered: what looks like a call is given out as text"
+            )
+        return True
+
     def start(self, header: Header) -> OpenCall:
+        """A call begins: its name is known, or will be at its end."""
+        if self._trial is None:
+            self._source.forget()
         self._open = OpenCall(self, header)
         return self._open
 
@@ -84,6 +144,15 @@ class Sink:
         """The text is over: gives out what a call in progress still holds. Ending that call is the guard's."""
         if self._open is not None:
             self._open.cut()
+
+
+class _Trial:
+    """A call that is tried: the events before it, and how much of its arguments waits."""
+
+    def __init__(self, before: list[ev.Event], calls: int) -> None:
+        self.before = before
+        self.calls = calls
+        self.size = 0
 
 
 class OpenCall:
@@ -138,6 +207,7 @@ class OpenCall:
     def _send(self, text: str) -> None:
         if self._waiting is None:
             self._append(ev.ArgsDelta(self._index, text))
+            self._sink.wait(text)
         else:
             self._waiting.append(text)
 

@@ -30,6 +30,14 @@ SHOWN = 64
 _SPACE = re.compile(r"\s*+")
 
 
+class _Behind(Enum):
+    """What stands before the place where the source is read."""
+
+    NOTHING = "nothing"
+    MARKER = "marker"
+    TEXT = "text"
+
+
 class Channel(Enum):
     """Where a piece of text stood in the upstream's reply."""
 
@@ -52,6 +60,12 @@ class Source:
         self._taken: list[str] = []
         self.taken_from = Channel.TEXT
         """The channel of the text that was taken last."""
+        self._behind = _Behind.NOTHING
+        self._trimmed = ""  # the layout that stood before the last marker and was not copied
+        self._record: list[str] | None = None  # what was read since `record`, but for the text that waits
+        self._record_from = 0
+        self.recorded_from = Channel.TEXT
+        """The channel of what was recorded."""
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Takes the next piece. False if the reading need not be resumed, because the piece has gone straight through.
@@ -59,6 +73,9 @@ class Source:
         Nearly every piece of a long text or argument does: a reading that copies leaves a shortcut while it waits.
         """
         read = self._pos
+        if self._record is not None:
+            self._record.append(self._text[self._record_from : read])
+            self._record_from = 0
         self._read_before += read
         self._pos = 0
         if self._shortcut is not None and read == len(self._text) and channel is self.channel:
@@ -93,43 +110,123 @@ class Source:
         """Puts back the marker that was just read, for another reader."""
         self._pos -= len(marker)
 
-    def copy_until(self, marks: Markers, write: Callable[[str, Channel], None]) -> Reading[str | None]:
+    def begin_with(self, text: str) -> None:
+        """The beginning of a marker that the prompt had already written. It is no part of the reply's text."""
+        self._text = text
+        self._read_before = -len(text)
+
+    def record(self, marker: str) -> None:
+        """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
+        self.recorded_from = self.channel
+        self._record = [self._trimmed]
+        self._trimmed = ""
+        self._record_from = self._pos - len(marker)
+
+    def recorded(self) -> str:
+        """What was read since `record`. It is kept no longer."""
+        if self._record is None:
+            return ""
+        text = "".join(self._record) + self._text[self._record_from : self._pos]
+        self._record = None
+        return text
+
+    def forget(self) -> None:
+        """What was recorded need not be given back."""
+        self._record = None
+
+    def resume_text(self) -> None:
+        """What was read last was text after all, and no marker."""
+        self._behind = _Behind.TEXT
+
+    def copy_until(self, marks: Markers, write: Callable[[str, Channel], None], trim: str = "") -> Reading[str | None]:
         """Copies text up to the next marker, steps over it and returns it; "" where the channel changes, None where the
         text ends.
 
         White space alone between two markers belongs to them and is not copied. It waits for what follows, so at the
-        end of the text the caller finds it in `held`.
+        end of the text the caller finds it in `held`. The characters of `trim` are not copied next to a marker at all.
         A marker never spans two channels: where the channel changes, what waited for the rest of one was text.
         """
 
         def go_on(piece: str) -> bool:
-            if blank or marks.possible(piece, 0):
+            if self._behind is not _Behind.TEXT or marks.possible(piece, 0) or piece.endswith(trims):
                 return False
             write(piece, self.channel)
             self._pos = len(piece)
             return True
 
-        blank = True
+        trims = tuple(trim)
         while True:
             if self._pos < self._seam:
                 write(self._text[self._pos : self._seam], self._channel_before_seam)
                 self._pos = self._seam
+                self._behind = _Behind.NOTHING
                 return ""
+            if self._behind is _Behind.MARKER and trim:
+                self._skip(trim)
             found, end = self._search(marks)
             body = self._text[self._pos : end]
-            if body and not (blank and body.isspace() and len(body) <= BLANK):
+            if trim and not (self._closed and found is None):
+                body = body[: max(len(body.rstrip(trim)), len(body) - BLANK)]
+            if body and not (self._behind is not _Behind.TEXT and body.isspace() and len(body) <= BLANK):
                 write(body, self.channel)
-                self._pos = end
-                blank = False
+                self._pos += len(body)
+                self._behind = _Behind.TEXT
             if found:
+                self._trimmed = self._text[self._pos : found.start()] if trim else ""
                 self._pos = found.end()
+                self._behind = _Behind.MARKER
                 return found.group()
             if self._closed:
                 return None
             channel = self.channel
             yield from self._wait(go_on)
             if self.channel is not channel and self._pos >= self._seam:
+                self._behind = _Behind.NOTHING
                 return ""
+
+    def _skip(self, chars: str) -> None:
+        while self._pos < len(self._text) and self._text[self._pos] in chars:
+            self._pos += 1
+
+    def copy_value(self, marks: Markers, write: Callable[[str], None], limit: int) -> Reading[str | None]:
+        """Copies all text up to the next marker, white space too. Returns the marker, "" if the limit or a change of
+        the channel cut it short, None where the text ends."""
+
+        size = 0
+
+        def go_on(piece: str) -> bool:
+            nonlocal size
+            if marks.possible(piece, 0) or size + len(piece) > limit:
+                return False
+            size += len(piece)
+            write(piece)
+            self._pos = len(piece)
+            return True
+
+        channel = self.channel
+        while self.channel is channel:
+            found, end = self._search(marks)
+            body = self._text[self._pos : min(end, self._pos + limit - size)]
+            if body:
+                size += len(body)
+                write(body)
+                self._pos += len(body)
+            if self._pos < end:
+                return ""
+            if found:
+                self._pos = found.end()
+                return found.group()
+            if self._closed:
+                return None
+            yield from self._wait(go_on)
+        return self._cut_value(write)
+
+    def _cut_value(self, write: Callable[[str], None]) -> str:
+        """The channel has changed inside a value: what waited of the old one still belongs to it."""
+        if self._pos < self._seam:
+            write(self._text[self._pos : self._seam])
+            self._pos = self._seam
+        return ""
 
     def _wait(self, shortcut: Callable[[str], bool]) -> Reading[None]:
         """Waits for a piece that the shortcut does not read all of. It may have read some."""
@@ -186,17 +283,28 @@ class Source:
 
     def accept(self, marks: Markers) -> Reading[str | None]:
         """The marker that stands next, white space aside; None, and nothing is read, if no marker does."""
+        found = yield from self._next(marks)
+        if found is None:
+            return None
+        self._pos = found.end()
+        return found.group()
+
+    def peek(self, marks: Markers) -> Reading[str | None]:
+        """The marker that stands next, white space aside, unread; "" if the text ends, None if no marker is next."""
+        found = yield from self._next(marks)
+        if found is None:
+            return "" if self._closed and self._after_space() == len(self._text) else None
+        return found.group()
+
+    def _next(self, marks: Markers) -> Reading[re.Match[str] | None]:
         channel = self.channel
         while self.channel is channel:
             start = self._after_space()
             if start - self._pos > BLANK:
                 return None
             found, undecided = self._match(marks, start)
-            if found:
-                self._pos = found.end()
-                return found.group()
-            if self._closed or not (undecided or start == len(self._text)):
-                return None
+            if found or self._closed or not (undecided or start == len(self._text)):
+                return found
             yield
         return None
 

@@ -7,7 +7,7 @@ from itertools import groupby
 import msgspec
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect
+from interlingua.dialect import Dialect, Span
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError, expect
 from interlingua.lane import Lane, Options
@@ -80,7 +80,7 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
             before += len(calls)
         else:
             text = "".join(part.text for part in neighbours if not isinstance(part, Call))
-            written.append(_write_text(text, dialect) if kind is Text else _write_thinking(text, dialect))
+            written.append(_write_answer(text, dialect) if kind is Text else _write_thinking(text, dialect))
     return "".join(written)
 
 
@@ -88,6 +88,14 @@ def _write_calls(calls: list[Call], before: int, dialect: Dialect) -> str:
     if dialect.grammar is None:
         raise RenderError(f"the dialect {dialect.name!r} has no way to write calls", "pick the model's own dialect")
     return dialect.grammar.write(calls, before)
+
+
+def _write_answer(text: str, dialect: Dialect) -> str:
+    return _write_span(dialect.text[0], text, dialect) if dialect.text else _write_text(text, dialect)
+
+
+def _write_span(span: Span, text: str, dialect: Dialect) -> str:
+    return span.open + span.inside + _write_text(text, dialect) + span.inside + span.close + span.after
 
 
 def _write_text(text: str, dialect: Dialect) -> str:
@@ -100,5 +108,4 @@ def _write_text(text: str, dialect: Dialect) -> str:
 def _write_thinking(text: str, dialect: Dialect) -> str:
     if not dialect.thinking:
         raise RenderError(f"the dialect {dialect.name!r} has no way to write thinking", "pick the model's own dialect")
-    span = dialect.thinking[0]
-    return span.open + _write_text(text, dialect) + span.close
+    return _write_span(dialect.thinking[0], text, dialect)

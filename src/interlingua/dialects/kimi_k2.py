@@ -43,7 +43,7 @@ def write_header(call: Call, number: int) -> str:
     return call.id if (own.id, own.name) == (call.id, call.name) else f"{PREFIX}{call.name}:{number}"
 
 
-def lost_openers(offer: Offer) -> tuple[str, ...]:
+def first_openers(offer: Offer) -> tuple[str, ...]:
     return tuple(f"{prefix}{name}:" for name in offer.names for prefix in ("", PREFIX))
 
 
@@ -61,7 +61,7 @@ DIALECT = Dialect(
         ),
         read_header=read_header,
         write_header=write_header,
-        lost_openers=lost_openers,
+        first_openers=first_openers,
     ),
     thinking=(
         Span("<think>", "</think>"),

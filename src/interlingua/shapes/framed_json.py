@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from interlingua.args import STREAMED
 from interlingua.cursor import JsonCursor
 from interlingua.dialect import Grammar, Span
 from interlingua.errors import RenderError
 from interlingua.markers import markers
 from interlingua.reply import Call
-from interlingua.sink import Header, OpenCall, Sink
+from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs
+from interlingua.sink import Header, Sink
 from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["FramedJson"]
-
-JSON_BEGINS = (*STREAMED, '"')
-JSON_OBJECT = "{"
-AFTER_JSON = (JSON_OBJECT, "}", "]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class FramedJson:
     read_header: Callable[[str, Offer], Header]
     write_header: Callable[[Call, int], str]
     """The header of a call, given how many calls stand before it in the reply."""
-    lost_openers: Callable[[Offer], tuple[str, ...]] = lambda _: ()
+    first_openers: Callable[[Offer], tuple[str, ...]] = lambda _: ()
     """What the header of a call to an offered tool begins with, up to its number."""
 
     def grammar(self, outside: tuple[str, ...]) -> Grammar:
@@ -50,13 +46,14 @@ class FramedJsonGrammar:
         self._section_opens = tuple(span.open for span in shape.sections)
         self._section_closes = tuple(span.close for span in shape.sections)
         self.openers = (*shape.open, *self._section_opens)
+        self.inner: tuple[str, ...] = ()
         self.strays = (*shape.args, *shape.close, *self._section_closes)
         self._all = markers(*self.openers, *self.strays, *outside)
         self._outside = frozenset(outside)
         self._header_ends = markers(*self._all.literals, JSON_OBJECT)
-        self._args = markers(*shape.args)
+        self._args = JsonArgs(self._all, markers(*shape.close))
+        self._separators = markers(*shape.args)
         self._closers = markers(*shape.close, *self._section_closes)
-        self._call_close = markers(*shape.close)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -70,14 +67,13 @@ class FramedJsonGrammar:
         header = shape.write_header(call, number)
         if shape.read_header(header, Offer()).name != call.name or self._all.search(header, 0):
             raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
-        if self._all.search(call.arguments, 0) and not _is_json(call.arguments):
-            raise RenderError(f"the arguments of {call.name!r} hold a marker and are not JSON", "make them JSON")
+        self._args.check(call)
         return shape.open[0] + header + shape.args[0] + call.arguments + (shape.close[0] if call.complete else "")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lost_openers(self, offer: Offer) -> tuple[str, ...]:
-        return self._shape.lost_openers(offer)
+    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+        return self._shape.first_openers(offer)
 
     def name_in(self, text: str, offer: Offer) -> str:
         return self._shape.read_header(self._all.without(text), offer).name or text
@@ -127,7 +123,7 @@ class FramedJsonGrammar:
         if len(text) > limit:
             sink.over_limit("the header of a call", limit)
             sink.give_back(text, channel)
-        elif marker and sink.offer.empty and text.strip() and marker not in self.openers:
+        elif marker and text.strip() and marker not in self.openers and self._refuses(text, sink):
             yield from self._call_to_nothing(text, marker, source, sink)
         elif marker in self._shape.args:
             yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
@@ -141,96 +137,31 @@ class FramedJsonGrammar:
         else:
             sink.report("broken-header", "a call that breaks off in its header: given back as text", start)
             sink.give_back(text, channel)
-            self._leave(marker, source)
+            self._args.leave(marker, source)
 
     def _is_header(self, text: str, offer: Offer) -> bool:
         """Whether this is a header even without the marker that should follow it: of a tool on offer, or with an id."""
         header = self._shape.read_header(text, offer)
         return len(text.split()) == 1 and (header.id is not None or offer.has(header.name or ""))
 
+    def _refuses(self, header: str, sink: Sink) -> bool:
+        return sink.refuses(self._shape.read_header(header, sink.offer).name or header.strip())
+
     def _call_to_nothing(self, header: str, marker: str, source: Source, sink: Sink) -> Reading[None]:
-        """A call although no tool was offered. It is text, up to its closer, and no marker in it may leak."""
-        name = self._shape.read_header(header, sink.offer).name or header.strip()
-        sink.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
-        sink.text(name, source.channel)
+        """A call that is none. It is text, up to its closer, and no marker in it may leak."""
+        sink.text(self._shape.read_header(header, sink.offer).name or header.strip(), source.channel)
         if marker not in self._shape.args:
             source.unread(marker)
-        self._leave((yield from source.copy_until(self._all, sink.text)), source)
+        self._args.leave((yield from source.copy_until(self._all, sink.text)), source)
 
     def _arguments(self, header: Header, source: Source, sink: Sink) -> Reading[None]:
-        call = sink.start(header)
-        channel = source.channel
-        first = yield from source.skip_space()
-        if first not in JSON_BEGINS and source.channel is not channel:
-            call.end()
-            return
-        if first not in JSON_BEGINS:
-            yield from self._plain_arguments(call, source, sink)
-            return
-        limit = sink.limits.args if first in STREAMED and not call.waits else sink.limits.held
-        marker = yield from source.copy_json(call.cursor, self._all, call.writer(first), limit)
-        if call.cursor.ended:
-            call.end()
-            yield from self._after_arguments(source, sink)
-        elif marker == "":
-            sink.over_limit("a call's arguments", limit)
-            call.end(complete=False)
-        elif marker is not None:
-            call.end()
-            self._leave(marker, source)
-
-    def _plain_arguments(self, call: OpenCall, source: Source, sink: Sink) -> Reading[None]:
-        """Nothing, `null`, or prose: all that stands before the next marker."""
-        limit = sink.limits.held
-        text, marker = yield from source.take_until(self._all, limit)
-        call.writer("")(text)
-        if len(text) > limit:
-            sink.over_limit("a call's arguments, which are not JSON,", limit)
-            call.end(complete=False)
-        elif marker is not None or not source.closed:
-            call.end()
-            self._leave(marker, source)
-
-    def _leave(self, marker: str | None, source: Source) -> None:
-        """A call is over at this marker. What is not its own closer is for another reader."""
-        if marker and marker not in self._shape.close:
-            source.unread(marker)
-
-    def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
-        """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
-        start, channel = source.offset, source.channel
-        if (yield from source.accept(self._call_close)):
-            return
-        first = yield from source.next_char()
-        if source.channel is not channel or first not in AFTER_JSON:
-            return
-        yield from source.skip_space()
-        if first == JSON_OBJECT:
-            yield from self._object_again(source, sink)
-        else:
-            rest = yield from source.take_run("}]")
-            sink.report("after-arguments", f"{rest!r} after the arguments' end: dropped", start)
-            yield from source.accept(self._call_close)
-
-    def _object_again(self, source: Source, sink: Sink) -> Reading[None]:
-        """A second object right after the arguments. It is dropped if a marker follows, else it begins the answer."""
-        start, channel = source.offset, source.channel
-        cursor = JsonCursor()
-        again: list[str] = []
-        marker = yield from source.copy_json(cursor, self._all, again.append, sink.limits.held)
-        if cursor.ended:
-            marker = yield from source.accept(self._all)
-        if marker:
-            sink.report("after-arguments", f"{cursor.offset} characters after the arguments' end: dropped", start)
-            self._leave(marker, source)
-        else:
-            sink.give_back("".join(again), channel)
+        yield from self._args.read(sink.start(header), source, sink)
 
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
         channel = source.channel
         number = yield from source.take_run("0123456789")
-        separator = (yield from source.accept(self._args)) if number else None
+        separator = (yield from source.accept(self._separators)) if number else None
         if separator is None:
             sink.text(opener + number, channel)
             return
@@ -248,10 +179,3 @@ class FramedJsonGrammar:
         sink.give_back(opener + number + "".join(args), channel)
         if marker:
             source.unread(marker)
-
-
-def _is_json(text: str) -> bool:
-    cursor = JsonCursor()
-    end = cursor.walk(text, 0)
-    cursor.finish()
-    return cursor.problem is None and not text[end:].strip()
