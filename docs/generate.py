@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import textwrap
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
+import interlingua as il
+from interlingua.cli.show import field_docs, on_one_line
+from interlingua.dialect_check import shape_name
+from interlingua.dialect_file import SHAPES
+from interlingua.dialects import dialect_named
 from interlingua.findings import KINDS
+from interlingua.shapes.tags import Tag
 
 REFERENCE = Path(__file__).parent / "reference"
+PARITY = Path(__file__).parents[1] / "tests" / "parity"
+COMPARED, AGREED = 739, 480
+"""Of the parity corpus: the inputs that we read, and those on which the engines agree. A test counts them again."""
 
 
 def findings() -> str:
@@ -22,7 +37,207 @@ done: in `Reply.findings`, in `Translator.findings`, in the `finding:` lines of 
 """
 
 
-PAGES = {"findings.md": findings}
+# ── dialects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def dialects() -> str:
+    known = il.dialects()
+    rows = "\n".join(
+        f"| [{dialect.name}](#{dialect.name}) | {plain(dialect.summary)} | {_shape(dialect)} |" for dialect in known
+    )
+    sections = "\n".join(_dialect(dialect) for dialect in known)
+    detect = dialect_named("detect")
+    return f"""# Dialects
+
+All {len(known)} of them, in the order in which model ids are tried. `interlingua dialects show NAME` prints one as a
+file to copy.
+
+{wrapped(f"`detect` is for models that nobody knows, {detect.summary}. {detect.caveats}")}
+
+## What none of them can
+
+- A marker is told by its characters. Where markers are **special tokens**, the same characters in an answer are
+  dropped, with a finding. Where they are **ordinary text**, what leads to no call stays as it is, and a call of a tool
+  that was not offered is text: so pass `tools`. A whole call of an offered tool that an answer only quotes is called.
+- Special tokens have to arrive. A server that takes them out of the text leaves nothing to read.
+- Inside a JSON string everything is data. A string that the model forgets to close swallows what follows.
+- Where values have no types of their own and the tool's schema is not known, JSON is a value (`3`, `true`, `[…]`),
+  and all else is a string.
+- Where the prompt opens the thinking, only `prefill` can say so.
+
+What else one of them cannot read right stands below, as its caveats.
+
+## All of them
+
+| dialect | who speaks it, and how | shape |
+|---|---|---|
+{rows}
+
+{sections}"""
+
+
+def _dialect(dialect: il.Dialect) -> str:
+    facts = "".join(wrapped(f"- {name}: {fact}") + "\n" for name, fact in _facts(dialect) if fact)
+    fence = "````" if "```" in dialect.sample else "```"
+    sample = f"\n{fence}\n{dialect.sample}\n{fence}\n" if dialect.sample else ""
+    return f"## {dialect.name}\n\n{plain(dialect.summary)}\n\n{facts}{sample}"
+
+
+def _facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
+    yield "models", ", ".join(map(code, dialect.models)) or "every other"
+    if dialect.shape is None:
+        return
+    yield "shape", _shape(dialect)
+    yield "ids", _ids(dialect)
+    thinking = dialect.thinking or tuple(filter(None, [getattr(dialect.shape, "thinking", None)]))
+    yield "thinking", ", ".join(f"{code(span.open)} … {code(span.close)}" for span in thinking)
+    yield "markers", "special tokens" if dialect.special_tokens else "ordinary text"
+    yield "caveats", dialect.caveats
+
+
+def _shape(dialect: il.Dialect) -> str:
+    if dialect.shape is None:
+        return ""
+    name = shape_name(dialect.shape)
+    return f"[{name}](shapes.md#{name})"
+
+
+def _ids(dialect: il.Dialect) -> str:
+    if all(call.id in dialect.sample for call in il.parse(dialect.sample, dialect).calls):
+        return "the model's own"
+    return {"call": "made, `call_` and 24 hex digits", "nine": "made, nine letters and digits"}[dialect.ids]
+
+
+# ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shapes() -> str:
+    sections = "\n".join(
+        _fields(name, inspect.getdoc(inspect.getmodule(shape)) or "", shape) for name, shape in SHAPES.items()
+    )
+    return f"""# Shapes
+
+A shape is a layout that several dialects share. These are the fields that a dialect has, in Python and in a YAML file
+alike, with an example from one of ours. How to write a dialect is told [step by step](../guides/new-dialect.md).
+
+Where a marker may have several spellings, all are read, and the first is written. A span is a pair
+`["<think>", "</think>"]`, or a mapping with `open`, `close`, and the white space that the model writes `inside`, next
+to both, and `after` the second one.
+
+{_fields("dialect", "What every dialect has, whatever its shape.", il.Dialect)}
+{_fields("tag", inspect.getdoc(Tag) or "", Tag)}
+{sections}"""
+
+
+EMPTY = ("", (), False, None)
+LONG = ("sample", "caveats", "shape")
+ROOM = 60
+"""An example is the first that has no more characters than this, or else the shortest."""
+
+
+def _fields(name: str, doc: str, kind: type[Any]) -> str:
+    about, _, more = doc.removeprefix(f"{name}: ").partition("\n\n")
+    fields = "".join(wrapped(f"- `{field.name}`: {_field(field, kind)}") + "\n" for field in dataclasses.fields(kind))
+    return f"## {name}\n\n{about}\n\n{more.strip()}\n\n{fields}".replace("\n\n\n\n", "\n\n")
+
+
+def _field(field: dataclasses.Field[Any], kind: type[Any]) -> str:
+    """What the field means, what it may be, and what it is in one of our dialects."""
+    said = [" ".join(field_docs(kind).get(field.name, "").split())]
+    choices = get_args(get_type_hints(kind)[field.name])
+    if choices and all(isinstance(choice, str) for choice in choices):
+        said.append(f"One of {', '.join(map(code, choices))}.")
+    if field.default not in (*EMPTY, dataclasses.MISSING):
+        said.append(f"Left out, it is {code(on_one_line(field.default))}.")
+    given = [(on_one_line(value), name) for name, value in _given(field, kind)]
+    if given:
+        line, name = min(given, key=lambda found: max(len(found[0]), ROOM))
+        said.append(f"{name}: {code(line)}")
+    return " ".join(filter(None, said))
+
+
+def _given(field: dataclasses.Field[Any], kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    """What our dialects have in this field, if anything."""
+    if field.name in LONG:
+        return
+    for name, one in _uses(kind):
+        if (value := getattr(one, field.name)) != field.default:
+            yield name, value
+
+
+def _uses(kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Every value of this class in our dialects."""
+    for dialect in il.dialects():
+        yield from ((dialect.name, value) for value in _parts(dialect) if type(value) is kind)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    yield value
+    for field in dataclasses.fields(value):
+        if dataclasses.is_dataclass(inner := getattr(value, field.name)):
+            yield from _parts(inner)
+
+
+# ── parity ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+TEXT = "text: "
+"""What reasons begin with where a marker stays in the text."""
+
+
+def parity() -> str:
+    rows = "\n".join(
+        f"| {family} | {', '.join(cases)} | {plain(reason)} |" for family, reason, cases in _parity_reasons()
+    )
+    return f"""# Where we answer otherwise than the engines
+
+[ai-dynamo/dynamo](https://github.com/ai-dynamo/dynamo) (Apache-2.0) keeps a public corpus of what models write, with
+what three engines made of it: Dynamo, vLLM and SGLang. That is captured behaviour, not truth; but where engines agree,
+one needs a reason to differ. `tests/test_corpus.py` reads {COMPARED} of its inputs whole, in pieces and per character.
+On {AGREED} of them two or three engines read the family and agree: there the calls are compared. The corpus is no
+part of this project, and the test is skipped where it does not lie beside the checkout.
+
+These are all the cases with another answer, and those where a marker stays in the text on purpose, *as text*.
+
+| family | case | why |
+|---|---|---|
+{rows}
+"""
+
+
+def _parity_reasons() -> Iterator[tuple[str, str, list[str]]]:
+    """Each family's reasons, and the cases that have them."""
+    for path in sorted(PARITY.glob("*.toml")):
+        cases: dict[str, list[str]] = {}
+        for case, reason in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            why = f"*as text*: {reason.removeprefix(TEXT)}" if reason.startswith(TEXT) else reason
+            cases.setdefault(why, []).append(case.removeprefix("TOOLCALLING."))
+        for reason, found in cases.items():
+            yield path.stem, reason, found
+
+
+# ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wrapped(text: str) -> str:
+    """A paragraph or a list item in lines of one width."""
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def plain(text: str) -> str:
+    """Text that shows as it is."""
+    return text.replace("<", "\\<").replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    """Text between as many backquotes as it takes."""
+    shown = text.replace("\n", "\\n")
+    marks = "``" if "`" in shown else "`"
+    return f"{marks} {shown} {marks}" if marks in ("``",) or shown != shown.strip() else f"{marks}{shown}{marks}"
+
+
+PAGES = {"findings.md": findings, "dialects.md": dialects, "shapes.md": shapes, "parity.md": parity}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -128,8 +128,8 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "unknown option": (["parse", "--dialct", "x"], "", 2, "--dialct"),
     "no dialect": (["parse"], "hello", 2, "which dialect"),
     "no dialect to render": (["render"], "{}", 2, "which dialect"),
-    "unknown dialect": (["parse", "--dialect", "kimi_k3"], "", 2, "did you mean 'kimi_k2'?"),
-    "unknown dialect to render": (["render", "--dialect", "kimi"], "", 2, "did you mean 'kimi_k2'?"),
+    "unknown dialect": (["parse", "--dialect", "kimi-k2"], "", 2, "did you mean 'kimi_k2'?"),
+    "unknown dialect to render": (["render", "--dialect", "kimi_2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown dialect to translate": (["translate", "--dialect", "kimik2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown wire": (["translate", "--to", "openai-chta"], "", 2, "did you mean 'openai-chat'?"),
     "unknown delivery": (["translate", "--delivery", "later"], "", 2, "'later'"),
@@ -331,7 +331,7 @@ def test_dialects_fit_the_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, wi
 def test_dialects_as_json(cli: Cli) -> None:
     known = json.loads(cli("dialects", "--json").out)
     assert [entry["name"] for entry in known] == [dialect.name for dialect in il.dialects()]
-    assert set(known[0]) == {"name", "models", "summary"}
+    assert set(known[0]) == {"name", "models", "summary", "shape"}
 
 
 # ── translate ─────────────────────────────────────────────────────────────────────────────────────────────────────────

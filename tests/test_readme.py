@@ -1,11 +1,15 @@
-"""The README says what is true: its program runs, and its commands exist."""
+"""The README says what is true: its program and its commands run, and what it names exists."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import interlingua as il
+from interlingua.dialects import dialect_named
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,11 +24,35 @@ def test_the_program_runs() -> None:
     assert ran.stdout.endswith('functions.get_weather:1 get_weather {"city": "São Paulo"} True\n')
 
 
-def test_the_commands_exist() -> None:
-    commands = set(re.findall(r"^\$ .*?\binterlingua (\w+)", README, re.M))
+FILES = {
+    "recorded.sse": (ROOT / "examples" / "kimi_stream.sse").read_text(encoding="utf-8"),
+    "reply.txt": il.dialect_for("kimi-k2").sample,
+    "reply.json": '{"calls": [{"id": "", "name": "ls", "arguments": "{}"}]}',
+    "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
+    "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
+    "chat_template.jinja": (ROOT / "tests" / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
+}
+
+
+def test_the_commands_run(tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
+    assert len(commands) == 10
     for command in commands:
-        subprocess.run([sys.executable, "-m", "interlingua", command, "--help"], capture_output=True, check=True)
-    assert commands == {"translate", "parse", "render", "dialects"}
+        line = command.replace("curl -sN …", "cat recorded.sse").replace(
+            "interlingua", f"{sys.executable} -m interlingua"
+        )
+        ran = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
+    assert ran.stderr == "1 of 1 right\n"
+
+
+def test_the_dialects_are_known() -> None:
+    rows = re.findall(r"^\| [^|]+ \| (`[a-z0-9_`, ]+`) \| [^|]+ \|$", README, re.M)
+    assert len(rows) == 10
+    for name in re.findall(r"`(\w+)`", " ".join(rows)):
+        assert dialect_named(name)
 
 
 def test_the_targets_exist() -> None:

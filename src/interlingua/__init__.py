@@ -1,6 +1,7 @@
 """Any model's tool calls, in any client's API, exactly."""
 
 from interlingua.dialect import Dialect, Span
+from interlingua.dialect_file import load_dialect
 from interlingua.dialects import dialect_for, dialects
 from interlingua.errors import InterlinguaError
 from interlingua.lane import Options
@@ -24,6 +25,7 @@ __all__ = [
     "dialect_for",
     "dialects",
     "fold",
+    "load_dialect",
     "parse",
     "render",
     "translate_reply",

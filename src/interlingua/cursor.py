@@ -133,6 +133,11 @@ class JsonCursor:
         """Whether the value is complete: nothing more belongs to it."""
         return self._place == "end"
 
+    @property
+    def in_string(self) -> bool:
+        """Whether the text so far ends inside a string."""
+        return self._held[:1] in ('"', "\\")
+
     def walk(self, text: str, pos: int) -> int:
         """Goes on from text[pos:] and returns where it stopped.
 

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from interlingua.ids import IdStyle
-from interlingua.reply import Call
+from interlingua.reply import Call, Part
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
-__all__ = ["Dialect", "Grammar", "Shape", "Span"]
+__all__ = ["Dialect", "Grammar", "Router", "Shape", "Span"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,19 @@ class Grammar(Protocol):
         ...
 
 
+@runtime_checkable
+class Router(Grammar, Protocol):
+    """A grammar whose headers say what is text and what is thinking too, so that it reads and writes these as well."""
+
+    def write_reply(self, parts: Sequence[Part]) -> str:
+        """A whole reply as the model would write it. No neighbours are both text or both thinking."""
+        ...
+
+    def unfinished(self, prefill: str) -> str:
+        """What the prompt has written of a message that the model goes on with, as far as it is still to be read."""
+        ...
+
+
 class Shape(Protocol):
     """A layout with a dialect's markers in it, as data."""
 
@@ -73,6 +86,7 @@ class Dialect:
     models: tuple[str, ...] = ()
     """Globs for the ids of models that speak it, in lower case."""
     shape: Shape | None = None
+    """How it writes calls. Without one, only thinking, text and noise are told apart."""
     thinking: tuple[Span, ...] = ()
     """How thinking is written; the first one is how we write it."""
     text: tuple[Span, ...] = ()
@@ -83,8 +97,12 @@ class Dialect:
     """Whether no prose holds the markers. If prose may, then what leads to no offered tool is text, markers and all."""
     trim: str = ""
     """The white space that the model writes next to markers, as layout: there it is no part of the text."""
+    lead: str = ""
+    """What the model writes between what it says and its calls."""
     ids: IdStyle = "call"
     """What ids look like that are made for calls without one."""
+    caveats: str = ""
+    """What of it cannot be read right, in words."""
     sample: str = ""
     """A genuine reply."""
 
@@ -104,8 +122,15 @@ class Dialect:
         return self.shape.grammar(self.thinking_markers + self.text_markers + self.noise) if self.shape else None
 
     @cached_property
+    def strays(self) -> tuple[str, ...]:
+        """The shape's markers that mean nothing alone. Special tokens never do, nor are they text."""
+        if self.grammar is None:
+            return ()
+        return self.grammar.strays + (self.grammar.inner if self.special_tokens else ())
+
+    @cached_property
     def markers(self) -> tuple[str, ...]:
         """All that can be structure in this dialect's text."""
         grammar = self.grammar
-        of_shape = grammar.openers + grammar.strays if grammar else ()
+        of_shape = grammar.openers + self.strays if grammar else ()
         return of_shape + self.thinking_markers + self.text_markers + self.noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from hashlib import blake2s
+from itertools import count
 from typing import Literal, TypeAlias
 
 __all__ = ["IdStyle", "Ids"]
@@ -28,14 +29,19 @@ class Ids:
         """The id of the call with this number in its reply."""
         id = native or self._made(number)
         if id in self._taken:
-            id = self._next_free(id)
+            id = self._next_free(id) if self.style == "call" else self._next_made(number)
         self._taken.add(id)
         return id
 
-    def _made(self, number: int) -> str:
-        seed = f"{self._seed}/{number}".encode(errors="replace")
+    def _made(self, number: int, attempt: int = 0) -> str:
+        seed = f"{self._seed}/{number}{f'/{attempt}' if attempt else ''}".encode(errors="replace")
         digest = blake2s(seed, digest_size=12).hexdigest()
         return digest[:9] if self.style == "nine" else f"call_{digest}"
+
+    def _next_made(self, number: int) -> str:
+        """Another one of its kind: where ids must look just so, no number can be put behind them."""
+        attempts = (self._made(number, attempt) for attempt in count(1))
+        return next(id for id in attempts if id not in self._taken)
 
     def _next_free(self, id: str) -> str:
         """The next number that is free where the id ends in one, as Kimi's do, else `id_2`, `id_3`, …"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 __all__ = ["Markers", "markers"]
@@ -18,6 +19,8 @@ class Markers:
         self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
         self._firsts = tuple(sorted({literal[0] for literal in self.literals}))
         self._longest = max(map(len, self.literals), default=0)
+        self.like_json = any(first in '"{[' for first in self._firsts)
+        """Whether some begin as a JSON value does, so that a reader of JSON has to look for them."""
         self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
         self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
@@ -28,6 +31,10 @@ class Markers:
     def match(self, text: str, pos: int) -> re.Match[str] | None:
         """The marker that stands here."""
         return self._whole.match(text, pos)
+
+    def all(self, text: str) -> Iterator[re.Match[str]]:
+        """Every marker in a text."""
+        return self._whole.finditer(text)
 
     def tail(self, text: str, pos: int) -> int:
         """Where the end of the text begins that may yet become a marker; the text's length if there is none."""

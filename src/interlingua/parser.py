@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from interlingua import events as ev
-from interlingua.dialect import Dialect, Grammar
+from interlingua.dialect import Dialect, Grammar, Router
 from interlingua.limits import Limits
 from interlingua.markers import markers
+from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.sink import Sink
 from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
@@ -13,32 +16,51 @@ from interlingua.tools import Offer
 __all__ = ["Parser"]
 
 
+@lru_cache(maxsize=256)
+def _guided(outside: tuple[str, ...]) -> Grammar:
+    """Where a tool is required, servers make the model write JSON, whatever its dialect."""
+    return JsonEnvelope(open=()).grammar(outside)
+
+
 class Parser:
     """Reads one reply's text. What it emits is in order, but not yet guarded: ids may be missing or repeated, and a
     call that the text's end has cut is left open.
 
     `prefill` is what the prompt had already written of the reply; if it opened the thinking, the text starts inside it.
+    If the text is the rest of one, `thinking` says whether it starts inside thinking, and `offset` where.
     """
 
-    def __init__(self, dialect: Dialect, offer: Offer, prefill: str = "", limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        offer: Offer,
+        prefill: str = "",
+        limits: Limits | None = None,
+        *,
+        thinking: bool = False,
+        offset: int = 0,
+    ) -> None:
         self._dialect = dialect
-        self._source = Source()
+        self._source = Source(offset)
         self._markers = markers(*dialect.markers)
         self._sink = Sink(self._source, self._markers, offer, limits or Limits(), dialect.special_tokens)
-        self._first_openers = dialect.grammar.first_openers(offer) if dialect.grammar else ()
+        self._first_openers = self._find_first_openers(offer)
         self._opens = frozenset(span.open for span in dialect.thinking)
         self._closes = frozenset(span.close for span in dialect.thinking)
         self._around_text = frozenset(dialect.text_markers)
-        self._sink.thinking = self._ends_thinking(prefill)
-        self.inside_calls = False
-        """Whether the text stands in a call or a section of calls."""
-        self._source.begin_with(prefill[self._markers.tail(prefill, 0) :])
+        self._sink.thinking = thinking or self._ends_thinking(prefill)
+        self._source.begin_with(self._unfinished(prefill))
         self._reading = self._read()  # begins with the first piece, in its channel
 
     @property
     def held(self) -> str:
         """The text that waits for what follows it."""
         return self._source.held
+
+    @property
+    def inside_calls(self) -> bool:
+        """Whether the text stands in a call or a section of calls."""
+        return self._sink.inside_calls
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
         if self._sink.failed:
@@ -59,10 +81,10 @@ class Parser:
         marker: str | None = ""
         while marker is not None and not sink.failed:
             if marker == "" or marker in self._closes:  # a text begins here: its first opener may have been lost
-                opener = yield from source.accept_word(self._first_openers)
-                if opener is not None and grammar is not None:
-                    yield from self._read_calls(opener, grammar)
-            marker = yield from source.copy_until(self._markers, sink.text, self._dialect.trim)
+                opener = yield from self._first_opener()
+                if opener is not None:
+                    yield from self._read_calls(opener, self._first_openers[opener])
+            marker = yield from self._next_marker()
             if marker in self._opens:
                 self._open_thinking(marker)
             elif marker in self._closes and (sink.thinking or marker not in self._around_text):
@@ -71,18 +93,47 @@ class Parser:
                 sink.thinking = False
             elif marker in self._dialect.noise:
                 sink.report("noise", f"{marker} is not part of the reply: dropped")
-            elif marker and grammar is not None and marker in grammar.strays:
-                sink.report("stray-marker", f"{marker} without a call around it: dropped")
+            elif marker in self._dialect.strays:
+                self._stray(marker)
             elif marker and grammar is not None:
                 yield from self._read_calls(marker, grammar)
         if source.held and not sink.calls and not sink.failed:
             sink.text(source.held, source.channel)
 
+    def _next_marker(self) -> Reading[str | None]:
+        """Copies text up to the next marker; None where the reply ends."""
+        if self._sink.failed:
+            return None
+        return (yield from self._source.copy_until(self._markers, self._sink.text, self._dialect.trim))
+
+    def _first_opener(self) -> Reading[str | None]:
+        """What stands where a text begins, if it opens a call only there and is no marker besides."""
+        if not self._first_openers or (yield from self._source.peek(self._markers)):
+            return None
+        return (yield from self._source.accept_word(tuple(self._first_openers), self._dialect.trim))
+
+    def _find_first_openers(self, offer: Offer) -> dict[str, Grammar]:
+        """What opens a call only where a text begins, and who reads it."""
+        grammar = self._dialect.grammar
+        if grammar is None:
+            return {}
+        guided = _guided(self._dialect.markers)
+        own = grammar.first_openers(offer)
+        return dict.fromkeys(guided.first_openers(offer), guided) | dict.fromkeys(own, grammar)
+
+    def _stray(self, marker: str) -> None:
+        """A closer alone. Behind a call it is a slip of the model, in the middle of prose it may be meant as it is."""
+        if self._dialect.special_tokens or self._source.joined:
+            self._sink.report("stray-marker", f"{marker} without a call around it: dropped")
+        else:
+            self._source.record(marker)
+            self._sink.not_a_call()
+
     def _read_calls(self, opener: str, grammar: Grammar) -> Reading[None]:
-        self.inside_calls = True
+        self._sink.inside_calls = True
         self._source.record(opener)
         yield from grammar.read(opener, self._source, self._sink)
-        self.inside_calls = False
+        self._sink.inside_calls = False
 
     def _open_thinking(self, marker: str) -> None:
         if self._sink.thinking or self._source.channel is Channel.REASONING:
@@ -99,6 +150,13 @@ class Parser:
                 f"{marker} without {self._dialect.thinking[0].open}: dropped, and what stood before it is left as text "
                 "(if the prompt opens the thinking, pass it as prefill)",
             )
+
+    def _unfinished(self, prefill: str) -> str:
+        """What the prompt has begun and the reply goes on with: half a marker, or a message."""
+        grammar = self._dialect.grammar
+        if isinstance(grammar, Router):
+            return grammar.unfinished(prefill)
+        return prefill[self._markers.tail(prefill, 0) :]
 
     def _ends_thinking(self, prefill: str) -> bool:
         opened = max((prefill.rfind(marker) for marker in self._opens), default=-1)

@@ -34,6 +34,7 @@ class Sink:
         self.limits = limits
         self.thinking = False
         self.calls = 0
+        self.inside_calls = False
         self.failed = False
         self._source = source
         self._markers = markers
@@ -75,8 +76,10 @@ class Sink:
 
     def not_a_call(self) -> None:
         """Gives back what the source has recorded."""
-        channel = self._source.recorded_from
-        self.give_back(self._source.recorded(), channel)
+        text = self._without_markers(self._source.recorded())
+        if text and not self.failed:
+            self.text(text, self._source.recorded_from)
+            self._source.resume_text()
 
     def wait(self, text: str) -> None:
         """Arguments of a call that is tried. When they are too many to wait, the call is kept as it is."""
@@ -90,13 +93,19 @@ class Sink:
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def give_back(self, text: str, channel: Channel) -> None:
-        """Text that was read as part of a call and is none. Special tokens in it go, as does a beginning of a call
-        that the end has cut. Other markers are ordinary text."""
-        if self._special_tokens or self._source.closed:
-            text = self._markers.without(text)
+        """Text that was read as part of a call and is none."""
+        text = self._without_markers(text)
         if text.strip() and not self.failed:
             self.text(text, channel)
             self._source.resume_text()
+
+    def _without_markers(self, text: str) -> str:
+        """Special tokens go, as does the beginning of a call that the end has cut. Other markers are ordinary text."""
+        return self._markers.without(text) if self._source.closed else self.plain(text)
+
+    def plain(self, text: str) -> str:
+        """The text without special tokens."""
+        return self._markers.without(text) if self._special_tokens else text
 
     def report(self, kind: str, message: str, offset: int | None = None) -> None:
         at = self._source.offset if offset is None else offset
@@ -121,7 +130,7 @@ class Sink:
         looks like a call. Says so if it is."""
         if self.offer.empty:
             self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
-        elif self._special_tokens or not self.offer.known or self.offer.has(name):
+        elif self._special_tokens or self.offer.may_have(name):
             return False
         else:
             self.report(
@@ -168,6 +177,7 @@ class OpenCall:
         self._channel = sink.channel
         self._args = Args(sink.limits.held)
         self._waiting: list[str] | None = None
+        self._as_text: list[str] | None = None
         self._append = sink.add
         self.cursor = self._args.cursor
         sink.calls += 1
@@ -189,10 +199,14 @@ class OpenCall:
 
     def end(self, complete: bool = True) -> None:
         """The model has closed the call, or a limit has."""
-        self._sink.forget()
         if rest := self._args.end():
             self._send(rest)
-        if not self._settle():
+        self.close(complete)
+
+    def close(self, complete: bool = True) -> None:
+        """Ends a call whose arguments have all been sent."""
+        self._sink.forget()
+        if not self._settle() or self._gives_text():
             return
         for kind, message in self._args.notes:
             self._sink.report(kind, message)
@@ -202,10 +216,21 @@ class OpenCall:
         """The reply ended inside the call."""
         if rest := self._args.cut():
             self._send(rest)
-        self._settle()
+        if self._settle():
+            self._gives_text()
+
+    def _gives_text(self) -> bool:
+        """Gives out a refused call as text, without any special tokens that its arguments quote."""
+        if self._as_text is None:
+            return False
+        self._sink.calls -= 1
+        self._sink.text(self._sink.plain("".join(self._as_text)), self._channel)
+        return True
 
     def _send(self, text: str) -> None:
-        if self._waiting is None:
+        if self._as_text is not None:
+            self._as_text.append(text)
+        elif self._waiting is None:
             self._append(ev.ArgsDelta(self._index, text))
             self._sink.wait(text)
         else:
@@ -231,7 +256,10 @@ class OpenCall:
         return True
 
     def _begin(self, name: str) -> None:
-        self._sink.add(ev.CallStart(self._index, self._header.id, name))
+        if self._sink.refuses(name):
+            self._as_text = [name]
+        else:
+            self._sink.add(ev.CallStart(self._index, self._header.id, name))
 
     def _begin_unnamed(self, guess: str | None) -> None:
         header = self._header.text

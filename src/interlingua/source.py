@@ -48,11 +48,11 @@ class Channel(Enum):
 class Source:
     """The pieces that were pushed and not read yet, as one text."""
 
-    def __init__(self) -> None:
+    def __init__(self, offset: int = 0) -> None:
         self.channel = Channel.TEXT
         self._text = ""
         self._pos = 0
-        self._read_before = 0
+        self._read_before = offset
         self._seam = 0  # up to here the text that waits is of another channel
         self._channel_before_seam = Channel.TEXT
         self._closed = False
@@ -62,6 +62,8 @@ class Source:
         """The channel of the text that was taken last."""
         self._behind = _Behind.NOTHING
         self._trimmed = ""  # the layout that stood before the last marker and was not copied
+        self.joined = False
+        """Whether nothing but white space stood between the last two markers."""
         self._record: list[str] | None = None  # what was read since `record`, but for the text that waits
         self._record_from = 0
         self.recorded_from = Channel.TEXT
@@ -84,7 +86,8 @@ class Source:
         rest = self._text[read:]
         self._seam = max(0, self._seam - read)
         if channel is not self.channel:
-            self._seam, self._channel_before_seam, self.channel = len(rest), self.channel, channel
+            seam = len(rest) if self._read_before >= 0 else 0  # what the prompt had begun is of any channel
+            self._seam, self._channel_before_seam, self.channel = seam, self.channel, channel
         self._text = rest + text if rest else text
         return True
 
@@ -113,7 +116,7 @@ class Source:
     def begin_with(self, text: str) -> None:
         """The beginning of a marker that the prompt had already written. It is no part of the reply's text."""
         self._text = text
-        self._read_before = -len(text)
+        self._read_before -= len(text)
 
     def record(self, marker: str) -> None:
         """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
@@ -128,6 +131,23 @@ class Source:
             return ""
         text = "".join(self._record) + self._text[self._record_from : self._pos]
         self._record = None
+        return text
+
+    def rewind(self, marker: str) -> None:
+        """Puts back all that was recorded but the marker it begins with. Only for what is short: it is read again."""
+        lead, text = self._record[0] if self._record else "", self.recorded()
+        self._text = text[len(lead) + len(marker) :] + self._text[self._pos :]
+        self._read_before += self._pos - len(text) + len(lead) + len(marker)
+        self._pos = self._seam = 0
+        self._record, self._record_from = [lead + marker], 0
+
+    def take_all(self) -> Reading[str]:
+        """All the text that is there, or the next piece of it."""
+        if self._pos == len(self._text) and not self._closed:
+            yield
+        self.taken_from = self.channel
+        text = self._text[self._pos :]
+        self._pos = len(self._text)
         return text
 
     def forget(self) -> None:
@@ -173,6 +193,7 @@ class Source:
                 self._behind = _Behind.TEXT
             if found:
                 self._trimmed = self._text[self._pos : found.start()] if trim else ""
+                self.joined = self._behind is _Behind.MARKER
                 self._pos = found.end()
                 self._behind = _Behind.MARKER
                 return found.group()
@@ -241,8 +262,12 @@ class Source:
         found = marks.search(self._text, self._pos)
         if found is None:
             return None, len(self._text) if self._closed else marks.tail(self._text, self._pos)
-        decided = self._closed or not marks.may_grow(found)
-        return found if decided else None, found.start()
+        if self._closed:
+            return found, found.start()
+        earlier = marks.tail(self._text, self._pos)  # a longer marker may begin here that holds the one that was found
+        if earlier < found.start():
+            return None, earlier
+        return None if marks.may_grow(found) else found, found.start()
 
     def _match(self, marks: Markers, pos: int) -> tuple[re.Match[str] | None, bool]:
         """The marker that stands here, if it is decided which, and whether one may yet stand here."""
@@ -308,8 +333,25 @@ class Source:
             yield
         return None
 
-    def accept_word(self, words: tuple[str, ...]) -> Reading[str | None]:
-        """The longest of these words that stands next, white space aside; None, and nothing is read, if none does."""
+    def ahead(self) -> Reading[str]:
+        """The character that stands next, unread; "" where the text ends."""
+        while self._pos == len(self._text) and not self._closed:
+            yield
+        return self._text[self._pos : self._pos + 1]
+
+    def accept_char(self, char: str) -> Reading[bool]:
+        """Steps over this character if it stands next."""
+        while self._pos == len(self._text) and not self._closed:
+            yield
+        found = self._text.startswith(char, self._pos)
+        self._pos += found
+        return found
+
+    def accept_word(self, words: tuple[str, ...], trim: str = "") -> Reading[str | None]:
+        """The longest of these words that stands next, white space aside; None, and nothing is read, if none does.
+
+        The white space counts as read with the word, but for the characters of `trim` next to a marker.
+        """
         channel = self.channel
         while self.channel is channel:
             start = self._after_space()
@@ -319,7 +361,11 @@ class Source:
                 return None
             if not undecided:
                 found = max((word for word in words if rest.startswith(word)), key=len, default=None)
-                self._pos = start + len(found) if found else self._pos
+                space = self._text[self._pos : start] if found else ""
+                self._trimmed = space.lstrip(trim) if self._behind is _Behind.MARKER else space
+                if found:
+                    self._pos = start + len(found)
+                    self._behind = _Behind.MARKER
                 return found
             yield
         return None
@@ -346,6 +392,20 @@ class Source:
                 return self._text[self._pos : self._pos + 1]
             yield
 
+    def take_while(self, chars: re.Pattern[str], limit: int) -> Reading[str]:
+        """The characters that stand next and match, as many as the limit allows."""
+        taken = ""
+        channel = self.channel
+        while self.channel is channel:
+            found = chars.match(self._text, self._pos, self._pos + limit - len(taken))
+            if found:
+                taken += found.group()
+                self._pos = found.end()
+            if self._pos < len(self._text) or self._closed or len(taken) == limit:
+                break
+            yield
+        return taken
+
     def take_run(self, chars: str) -> Reading[str]:
         """The characters of this kind that stand next."""
         taken = ""
@@ -368,11 +428,12 @@ class Source:
         """Copies one JSON value. Returns the marker that cut it short, "" if the limit did, None if nothing did: then
         the value or the text has ended, and the cursor knows which.
 
-        Inside a JSON string everything is data. Outside, a character that JSON has no use for may begin a marker.
+        Inside a JSON string everything is data. Outside, a character that JSON has no use for may begin a marker, and
+        so may a bracket if there are markers like that.
         """
 
         def go_on(piece: str) -> bool:
-            if cursor.offset + len(piece) > limit:
+            if cursor.offset + len(piece) > limit or _may_hold_marker(piece, marks, cursor):
                 return False
             self._pos = cursor.walk(piece, 0)
             write(piece[: self._pos])
@@ -381,12 +442,17 @@ class Source:
         while True:
             text, pos = self._text, self._pos
             last = pos + limit - cursor.offset
-            end = cursor.walk(text if last >= len(text) else text[:last], pos)
+            in_string = cursor.in_string
+            stop = self._json_stop(marks, in_string) if marks.like_json else len(text)
+            look = min(last, stop)
+            end = cursor.walk(text, pos) if look >= len(text) else pos + cursor.walk(text[pos:look], 0)
             if end > pos:
                 write(text[pos:end])
                 self._pos = end
             if cursor.ended:
                 return None
+            if end == stop < min(last, len(text)) and (in_string or cursor.in_string):
+                continue
             if end < len(text):
                 if end == last:
                     return ""
@@ -401,3 +467,15 @@ class Source:
             if self._closed:
                 return None
             yield from self._wait(go_on)
+
+    def _json_stop(self, marks: Markers, in_string: bool) -> int:
+        """How far JSON may be walked before one has to look: to the next marker, or to the end of this string."""
+        if not in_string:
+            return self._search(marks)[1]
+        quote = self._text.find('"', self._pos)
+        return quote + 1 if quote >= 0 else len(self._text)
+
+
+def _may_hold_marker(piece: str, marks: Markers, cursor: JsonCursor) -> bool:
+    """Whether one has to look for markers that begin as JSON does, because the piece is not all inside a string."""
+    return marks.like_json and marks.possible(piece, 0) and not (cursor.in_string and '"' not in piece)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import msgspec
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect, Span
+from interlingua.dialect import Dialect, Router, Span
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError, expect
 from interlingua.lane import Lane, Options
 from interlingua.markers import markers
-from interlingua.reply import Call, Reply, Text, fold
+from interlingua.reply import Call, Part, Reasoning, Reply, Text, fold
 from interlingua.tools import Offer, ToolsLike
 
 __all__ = ["Parser", "parse", "render"]
@@ -71,17 +72,53 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
     unfinished = [call for call in reply.calls if not call.complete]
     if unfinished and unfinished != list(reply.parts[-1:]):
         raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it", "drop one")
+    parts = list(_joined(reply.parts))
+    router = dialect.grammar if isinstance(dialect.grammar, Router) else None
+    written = router.write_reply(parts) if router else _write_parts(parts, dialect)
+    if _told(parse(written, dialect).parts, dialect) != _told(parts, dialect):
+        raise RenderError(
+            f"as {dialect.name!r} writes it, this reply would be read back as another one",
+            "take out of its text what looks like markup, or pick another dialect",
+        )
+    return written
+
+
+def _told(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
+    """What of a reply must not change: all of its texts, but for layout, and the names of its calls.
+
+    Arguments are not compared. Where they are written without types, only the tools tell what they were.
+    """
+    texts = ((part, part.name if isinstance(part, Call) else part.text.strip(dialect.trim)) for part in parts)
+    return [(type(part), text) for part, text in texts if text.strip()]
+
+
+def _write_parts(parts: Iterable[Part], dialect: Dialect) -> str:
     written: list[str] = []
     before = 0
-    for kind, neighbours in groupby(reply.parts, key=type):
+    for kind, neighbours in groupby(parts, key=type):
         if kind is Call:
             calls = [part for part in neighbours if isinstance(part, Call)]
-            written.append(_write_calls(calls, before, dialect))
+            written.append(_lead(written, dialect) + _write_calls(calls, before, dialect))
             before += len(calls)
         else:
             text = "".join(part.text for part in neighbours if not isinstance(part, Call))
             written.append(_write_answer(text, dialect) if kind is Text else _write_thinking(text, dialect))
     return "".join(written)
+
+
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+    """Neighbours that are both text, or both thinking, as one."""
+    for kind, neighbours in groupby(parts, key=type):
+        run = list(neighbours)
+        texts = [part.text for part in run if not isinstance(part, Call)]
+        if texts:
+            yield Text("".join(texts)) if kind is Text else Reasoning("".join(texts))
+        else:
+            yield from run
+
+
+def _lead(written: list[str], dialect: Dialect) -> str:
+    return dialect.lead if written and not written[-1].endswith(dialect.lead) else ""
 
 
 def _write_calls(calls: list[Call], before: int, dialect: Dialect) -> str:
@@ -99,7 +136,7 @@ def _write_span(span: Span, text: str, dialect: Dialect) -> str:
 
 
 def _write_text(text: str, dialect: Dialect) -> str:
-    found = markers(*dialect.markers).search(text, 0)
+    found = markers(*dialect.markers).search(text, 0) if dialect.special_tokens else None
     if found:
         raise RenderError(f"text with {found.group()} in it would be read as structure", "take the marker out")
     return text

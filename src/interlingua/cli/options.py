@@ -7,11 +7,22 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli.io import STDIN, Tell, read_all, read_json
+from interlingua.dialects import dialect_named
 from interlingua.errors import BadInput, UsageError
 
-__all__ = ["add_dialect", "add_file", "add_findings", "add_prefill", "add_tools", "known_dialect", "tools_from"]
+__all__ = [
+    "add_dialect",
+    "add_file",
+    "add_findings",
+    "add_prefill",
+    "add_tools",
+    "dialect_called",
+    "known_dialect",
+    "tools_from",
+]
 
 AUTO = "auto"
+FILES = (".yaml", ".yml")
 _TOOLS_HINT = 'write a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
 
 
@@ -20,7 +31,12 @@ def add_file(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_dialect(parser: argparse.ArgumentParser, auto: str) -> None:
-    parser.add_argument("--dialect", default=AUTO, metavar="NAME", help=f"how the model writes calls; auto: {auto}")
+    parser.add_argument(
+        "--dialect",
+        default=AUTO,
+        metavar="NAME",
+        help=f"how the model writes calls: a name, or a file of yours such as ./my.yaml; auto: {auto}",
+    )
     parser.add_argument("--model", metavar="ID", help="the model's id, such as moonshotai/kimi-k2.5")
 
 
@@ -51,10 +67,15 @@ def add_findings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def known_dialect(args: argparse.Namespace) -> str | il.Dialect:
+def dialect_called(name: str) -> il.Dialect:
+    """The dialect with this name, or from this file."""
+    return il.load_dialect(name) if name.endswith(FILES) else dialect_named(name)
+
+
+def known_dialect(args: argparse.Namespace) -> il.Dialect:
     """The dialect by its name or by the model; native text itself tells neither."""
     if args.dialect != AUTO:
-        return str(args.dialect)
+        return dialect_called(args.dialect)
     if args.model is None:
         raise UsageError(
             "which dialect is it?", "give --dialect NAME (`interlingua dialects` lists them) or --model ID"

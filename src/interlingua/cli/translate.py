@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     translator = il.Translator(
         source=args.source,
         target=args.target,
-        dialect=args.dialect,
+        dialect=args.dialect if args.dialect == options.AUTO else options.dialect_called(args.dialect),
         model=args.model,
         tools=options.tools_from(args.tools),
         options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),

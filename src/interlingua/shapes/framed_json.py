@@ -1,40 +1,66 @@
 """framed_json: `[SECTION] { OPEN header ARGS {json} CLOSE } [/SECTION]`.
 
-The header holds the name, the id, or both; the dialect says how. The arguments end where their JSON does, not where the
+The header holds the name, the id, or both; a template says how. The arguments end where their JSON does, not where the
 next closer stands: a marker inside a JSON string is data. Every closer may be missing, and so may the section.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from interlingua.cursor import JsonCursor
 from interlingua.dialect import Grammar, Span
 from interlingua.errors import RenderError
 from interlingua.markers import markers
 from interlingua.reply import Call
-from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs
+from interlingua.shapes.headers import compile_headers
+from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, is_json
+from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.sink import Header, Sink
 from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["FramedJson"]
 
+_NAME = re.compile(r"[\w.:\-]{1,128}")
+NOTHING = Span("", "")
+OBJECT = markers(JSON_OBJECT)
+OBJECT_BEGINS = markers('{"', "{}", "{ ", "{\n")
+ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
+
 
 @dataclass(frozen=True)
 class FramedJson:
-    """Each marker may have several spellings. The first is how we write it."""
+    """Each marker may have several spellings. The first is how we write it; an empty one is that it is left out.
+
+    White space at the ends of a marker is how we write it too. Reading never needs it.
+    """
 
     open: tuple[str, ...]
-    args: tuple[str, ...]
-    close: tuple[str, ...]
-    sections: tuple[Span, ...]
-    read_header: Callable[[str, Offer], Header]
-    write_header: Callable[[Call, int], str]
-    """The header of a call, given how many calls stand before it in the reply."""
-    first_openers: Callable[[Offer], tuple[str, ...]] = lambda _: ()
-    """What the header of a call to an offered tool begins with, up to its number."""
+    """What begins a call."""
+    header: tuple[str, ...]
+    """Templates of what stands before the arguments: `{name}`, `{name}[CALL_ID]{id}`, `functions.{name}:{n}`."""
+    args: tuple[str, ...] = ()
+    """What stands between header and arguments. An empty one: these may follow at once."""
+    close: tuple[str, ...] = ()
+    """What ends one."""
+    sections: tuple[Span, ...] = ()
+    """What stands around neighbouring calls."""
+    fences: tuple[Span, ...] = ()
+    """Ordinary text around the arguments. It counts inside a call only. Where there is nothing else, in neither `args`
+    nor `close`, prose may well hold all that a call consists of, so that more is asked of one."""
+    between: str = ""
+    """The white space that the model writes between two calls."""
+    prompt_opens: bool = False
+    """Whether the prompt ends in the opener, so that a reply may begin with what should follow it."""
+    envelope: JsonEnvelope | None = None
+    """What else the opener may begin: objects that hold names and arguments. We never write it."""
+
+    def __post_init__(self) -> None:
+        compile_headers(self.header)
 
     def grammar(self, outside: tuple[str, ...]) -> Grammar:
         return FramedJsonGrammar(self, outside)
@@ -43,59 +69,92 @@ class FramedJson:
 class FramedJsonGrammar:
     def __init__(self, shape: FramedJson, outside: tuple[str, ...]) -> None:
         self._shape = shape
-        self._section_opens = tuple(span.open for span in shape.sections)
-        self._section_closes = tuple(span.close for span in shape.sections)
-        self.openers = (*shape.open, *self._section_opens)
-        self.inner: tuple[str, ...] = ()
-        self.strays = (*shape.args, *shape.close, *self._section_closes)
-        self._all = markers(*self.openers, *self.strays, *outside)
+        self._headers = compile_headers(shape.header)
+        self._envelope = shape.envelope.grammar(outside) if shape.envelope else None
+        self._plain = not (shape.args or shape.close)
+        close = _spelled(shape.close)
+        fence_opens = _spelled(span.open for span in shape.fences)
+        fence_closes = _spelled(span.close for span in shape.fences)
+        fenced = tuple(map("".join, product(fence_closes, close or ("",))))
+        self._opens = _spelled(shape.open)
+        self._section_opens = _spelled(span.open for span in shape.sections)
+        self._section_closes = _spelled(span.close for span in shape.sections)
+        self.openers = (*self._opens, *self._section_opens)
+        in_call = (*fence_opens, *fenced)
+        self.inner = in_call if self._plain else self._headers.marks
+        self.strays = (*self._headers.marks, *_spelled(shape.args), *close, *self._section_closes)
         self._outside = frozenset(outside)
-        self._header_ends = markers(*self._all.literals, JSON_OBJECT)
-        self._args = JsonArgs(self._all, markers(*shape.close))
-        self._separators = markers(*shape.args)
-        self._closers = markers(*shape.close, *self._section_closes)
+        self._all = markers(*self.openers, *self.strays, *outside)
+        self._inside = markers(*self._all.literals, *fenced)
+        around_header = (marker for marker in self._all.literals if marker not in self._headers.marks)
+        self._around_header = markers(*around_header, *in_call)
+        self._header_ends = markers(*self._around_header.literals, JSON_OBJECT)
+        self._separators = markers(*_spelled(shape.args), *fence_opens)
+        self._fence_opens = markers(*fence_opens)
+        self._own_closers = markers(*close, *fenced)
+        self._args = JsonArgs(
+            self._inside, self._own_closers, markers(*fence_closes) if fence_closes and close else None
+        )
+        self._closers = markers(*close, *self._section_closes)
+        begun = [(opener, marker) for opener in self._opens for marker in outside if marker.startswith(opener)]
+        self._text_openers = tuple(marker.removeprefix(opener) for opener, marker in begun if shape.prompt_opens)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, calls: Sequence[Call], before: int) -> str:
-        written = "".join(self._write_call(call, before + n) for n, call in enumerate(calls))
-        section = self._shape.sections[0]
-        return section.open + written + (section.close if calls[-1].complete else "")
+        written = self._shape.between.join(self._write_call(call, before + n) for n, call in enumerate(calls))
+        section = (*self._shape.sections, NOTHING)[0]
+        return section.open + section.inside + written + (section.inside + section.close if calls[-1].complete else "")
 
     def _write_call(self, call: Call, number: int) -> str:
         shape = self._shape
-        header = shape.write_header(call, number)
-        if shape.read_header(header, Offer()).name != call.name or self._all.search(header, 0):
+        header = self._headers.write(call, number)
+        if self._header_ends.search(header, 0) or (self._plain and not _NAME.fullmatch(header)):
             raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
+        fence = (*shape.fences, NOTHING)[0]
+        close = fence.inside + fence.close + (*shape.close, "")[0]
         self._args.check(call)
-        return shape.open[0] + header + shape.args[0] + call.arguments + (shape.close[0] if call.complete else "")
+        if (self._plain or not close) and call.complete and not (call.arguments[:1] == "{" and is_json(call.arguments)):
+            raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "make them one")
+        opened = shape.open[0] + header + (*shape.args, "")[0] + fence.open + fence.inside
+        return opened + call.arguments + (close if call.complete else "")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_openers(self, offer: Offer) -> tuple[str, ...]:
-        return self._shape.first_openers(offer)
+        names = product(offer.names, self._separators.literals) if self._shape.prompt_opens else ()
+        return (*self._headers.beginnings(offer), *self._text_openers, *map("".join, names))
 
     def name_in(self, text: str, offer: Offer) -> str:
-        return self._shape.read_header(self._all.without(text), offer).name or text
+        return self._headers.read(self._around_header.without(text), offer).name or text
 
     def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         if opener in self._section_opens:
+            source.forget()
             yield from self._section(source, sink)
-        elif opener in self._shape.open:
-            sink.report("no-section", "a call outside a section: taken as a call")
-            yield from self._call(source, sink)
+        elif opener in self._opens:
+            if self._shape.sections:
+                sink.report("no-section", "a call outside a section: taken as a call")
+            yield from self._call(opener, source, sink)
+        elif opener in self._text_openers:
+            source.forget()
+            sink.report("stray-marker", f"{opener!r} without the marker before it: dropped (pass the prompt's prefill)")
+        elif self._plain:
+            yield from self._call_begun_by_prompt(opener, source, sink)
         else:
             yield from self._rest_of_call(opener, source, sink)
 
     def _section(self, source: Source, sink: Sink) -> Reading[None]:
         while not sink.failed:
             marker = yield from self._between_calls(source, sink)
-            if marker in self._shape.open:
-                yield from self._call(source, sink)
+            if marker in self._opens:
+                source.record(marker or "")
+                yield from self._call(marker or "", source, sink)
             elif marker in self._section_closes:
                 return
             elif marker is None or marker in self._outside:
-                sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+                if self._shape.sections[0].close:
+                    sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
                 if marker is not None:
                     source.unread(marker)
                 return
@@ -107,55 +166,125 @@ class FramedJsonGrammar:
         said: list[int] = []
 
         def text(text: str, channel: Channel) -> None:
-            said.append(source.offset)
-            sink.text(text, channel)
+            if text:
+                said.append(source.offset)
+                sink.text(text, channel)
 
         marker = yield from source.copy_until(self._all, text)
         if said:
             sink.report("text-in-section", "text among the calls of a section: kept as text", said[0])
         return marker
 
-    def _call(self, source: Source, sink: Sink) -> Reading[None]:
+    def _call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        if self._envelope is not None and (yield from source.peek(ENVELOPE_BEGINS)):
+            yield from self._envelope.read(opener, source, sink)
+            return
         limit = sink.limits.header
         start = source.offset
         text, marker = yield from source.take_until(self._header_ends, limit)
-        channel = source.taken_from
-        if len(text) > limit:
+        if self._plain:
+            yield from self._plain_call(opener, text, marker, source, sink)
+        elif len(text) > limit:
             sink.over_limit("the header of a call", limit)
-            sink.give_back(text, channel)
-        elif marker and text.strip() and marker not in self.openers and self._refuses(text, sink):
-            yield from self._call_to_nothing(text, marker, source, sink)
-        elif marker in self._shape.args:
-            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
-        elif marker == JSON_OBJECT and self._is_header(text, sink.offer):
-            sink.report("no-separator", f"arguments right after the header {text.strip()!r}: taken as such")
-            source.unread(marker)
-            yield from self._arguments(self._shape.read_header(text, sink.offer), source, sink)
-        elif marker in self._shape.close and len(text.split()) == 1:
+            self._give_back(None, source, sink)
+        else:
+            yield from self._marked_call(text, marker, start, source, sink)
+
+    def _marked_call(self, text: str, marker: str | None, start: int, source: Source, sink: Sink) -> Reading[None]:
+        """A call of special tokens: no prose holds them, so what stands before the arguments is a header."""
+        header = self._headers.read(text, sink.offer)
+        word = len(text.split()) == 1
+        name = header.name or header.text
+        if marker and name and marker not in self.openers and sink.refuses(name):
+            yield from self._call_to_nothing(name, marker, source, sink)
+        elif marker in self._separators.literals:
+            call = sink.start(header)
+            if self._shape.fences and marker not in self._fence_opens.literals:
+                yield from source.accept(self._fence_opens)
+            yield from self._args.read(call, source, sink)
+        elif marker == JSON_OBJECT and word and (yield from self._may_lack_separator(header, source, sink)):
+            yield from self._args.read(sink.start(header), source, sink)
+        elif marker in self._own_closers.literals and word:
             sink.report("no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without any")
-            sink.start(self._shape.read_header(text, sink.offer)).end()
+            sink.start(header).end()
         else:
             sink.report("broken-header", "a call that breaks off in its header: given back as text", start)
-            sink.give_back(text, channel)
-            self._args.leave(marker, source)
+            self._give_back(marker, source, sink)
 
-    def _is_header(self, text: str, offer: Offer) -> bool:
-        """Whether this is a header even without the marker that should follow it: of a tool on offer, or with an id."""
-        header = self._shape.read_header(text, offer)
-        return len(text.split()) == 1 and (header.id is not None or offer.has(header.name or ""))
+    def _may_lack_separator(self, header: Header, source: Source, sink: Sink) -> Reading[bool]:
+        """Whether arguments may follow this header at once: the dialect knows that, or the header is telling enough.
 
-    def _refuses(self, header: str, sink: Sink) -> bool:
-        return sink.refuses(self._shape.read_header(header, sink.offer).name or header.strip())
+        The brace that they begin with is put back if so.
+        """
+        known = sink.offer.has(header.name or "")
+        if "" in self._shape.args and (known or _NAME.fullmatch(header.name or "")):
+            source.unread(JSON_OBJECT)
+            if (yield from source.peek(OBJECT_BEGINS)):
+                return True
+            yield from source.accept(OBJECT)
+        elif known or header.id is not None:
+            source.unread(JSON_OBJECT)
+            sink.report("no-separator", f"arguments right after the header {header.text!r}: taken as such")
+            return True
+        return False
 
-    def _call_to_nothing(self, header: str, marker: str, source: Source, sink: Sink) -> Reading[None]:
+    def _give_back(self, marker: str | None, source: Source, sink: Sink) -> None:
+        """No call: all that was read is text, but for a marker that is another reader's."""
+        channel = source.taken_from
+        self._args.leave(marker, source)
+        sink.give_back(source.recorded(), channel)
+
+    def _call_to_nothing(self, name: str, marker: str, source: Source, sink: Sink) -> Reading[None]:
         """A call that is none. It is text, up to its closer, and no marker in it may leak."""
-        sink.text(self._shape.read_header(header, sink.offer).name or header.strip(), source.channel)
-        if marker not in self._shape.args:
+        source.forget()
+        sink.text(name, source.channel)
+        if marker not in self._separators.literals:
             source.unread(marker)
-        self._args.leave((yield from source.copy_until(self._all, sink.text)), source)
+        self._args.leave((yield from source.copy_until(self._inside, sink.text)), source)
 
-    def _arguments(self, header: Header, source: Source, sink: Sink) -> Reading[None]:
-        yield from self._args.read(sink.start(header), source, sink)
+    # ── calls of ordinary text ────────────────────────────────────────────────────────────────────────────────────
+
+    def _plain_call(self, opener: str, text: str, marker: str | None, source: Source, sink: Sink) -> Reading[None]:
+        """Prose may hold what a call consists of. So it is one only if a name and an object stand in their places."""
+        name = text.lstrip(opener[0]) if opener.strip(opener[0]) == "" else text
+        before = text[: len(text) - len(name)]  # of `>>>>`, the last three are the opener
+        separated = marker in self._separators.literals
+        if marker == JSON_OBJECT:
+            source.unread(marker)
+        odd = None if separated else ("no-separator", f"arguments right after the header {name!r}: taken as such")
+        if (separated or (marker == JSON_OBJECT and sink.offer.has(name))) and (
+            yield from self._plain_arguments(name, odd, source, sink, before)
+        ):
+            return
+        if source.closed:
+            sink.report("broken-header", "a call that breaks off in its header: given back as text")
+        self._give_back(None if separated or marker == JSON_OBJECT else marker, source, sink)
+
+    def _plain_arguments(
+        self, name: str, odd: tuple[str, str] | None, source: Source, sink: Sink, before: str = ""
+    ) -> Reading[bool]:
+        """Reads the call, if it is one, and says what is odd about it. Nothing is read if it is not."""
+        if not (_NAME.fullmatch(name) or sink.offer.has(name)):
+            return False
+        is_object = (yield from source.next_char()) == JSON_OBJECT
+        if not is_object and not (yield from source.peek(self._own_closers)):
+            return False
+        if sink.refuses(name):
+            return False
+        if before:
+            sink.text(before, source.channel)
+        if odd:
+            sink.report(*odd)
+        yield from self._args.read(sink.start(Header(name, None, name)), source, sink)
+        return True
+
+    def _call_begun_by_prompt(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        name = self._separators.without(opener)
+        odd = ("no-opener", f"{name!r} without the marker before it: taken as a call (pass the prompt's prefill)")
+        if not (yield from self._plain_arguments(name, odd, source, sink)):
+            sink.not_a_call()
+
+    # ── a call whose opener was lost ──────────────────────────────────────────────────────────────────────────────
 
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
@@ -163,19 +292,24 @@ class FramedJsonGrammar:
         number = yield from source.take_run("0123456789")
         separator = (yield from source.accept(self._separators)) if number else None
         if separator is None:
-            sink.text(opener + number, channel)
+            sink.give_back(source.recorded(), channel)
             return
         cursor = JsonCursor()
         args: list[str] = []
         marker = yield from source.copy_json(cursor, self._all, args.append, sink.limits.held)
         if cursor.ended and (yield from source.accept(self._closers)):
             sink.report("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
-            call = sink.start(self._shape.read_header(opener + number, sink.offer))
+            call = sink.start(self._headers.read(opener + number, sink.offer))
             call.cursor.walk("".join(args), 0)
             call.writer(call.cursor.first)("".join(args))
             call.end()
             return
         sink.report("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
-        sink.give_back(opener + number + "".join(args), channel)
         if marker:
             source.unread(marker)
+        sink.give_back(source.recorded(), channel)
+
+
+def _spelled(marks: Iterable[str]) -> tuple[str, ...]:
+    """The markers as they are read: without the white space around them, if they are not all white space."""
+    return tuple(dict.fromkeys(mark.strip() or mark for mark in marks if mark))

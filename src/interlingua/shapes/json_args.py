@@ -14,7 +14,7 @@ from interlingua.reply import Call
 from interlingua.sink import OpenCall, Sink
 from interlingua.source import Reading, Source
 
-__all__ = ["JSON_OBJECT", "JsonArgs"]
+__all__ = ["JSON_OBJECT", "JsonArgs", "is_json"]
 
 JSON_BEGINS = (*STREAMED, '"')
 JSON_OBJECT = "{"
@@ -22,15 +22,19 @@ AFTER_JSON = (JSON_OBJECT, "}", "]")
 
 
 class JsonArgs:
-    """Reads arguments up to the call's closer and steps over it. Any other marker ends them too, and stays unread."""
+    """Reads arguments up to the call's closer and steps over it. Any other marker ends them too, and stays unread.
 
-    def __init__(self, marks: Markers, close: Markers) -> None:
+    A `fence` is ordinary text that may stand between the arguments and the closer.
+    """
+
+    def __init__(self, marks: Markers, close: Markers, fence: Markers | None = None) -> None:
         self._all = marks
         self._close = close
+        self._fence = fence
 
     def check(self, call: Call) -> None:
         """Raises if these arguments would be read back otherwise."""
-        if self._all.search(call.arguments, 0) and not _is_json(call.arguments):
+        if self._all.search(call.arguments, 0) and not is_json(call.arguments):
             raise RenderError(f"the arguments of {call.name!r} hold a marker and are not JSON", "make them JSON")
 
     def read(self, call: OpenCall, source: Source, sink: Sink) -> Reading[None]:
@@ -39,7 +43,7 @@ class JsonArgs:
         if first not in JSON_BEGINS and source.channel is not channel:
             call.end()
             return
-        if first not in JSON_BEGINS:
+        if first not in JSON_BEGINS or (self._all.like_json and (yield from source.peek(self._all))):
             yield from self._plain_arguments(call, source, sink)
             return
         limit = sink.limits.args if first in STREAMED and not call.waits else sink.limits.held
@@ -74,7 +78,7 @@ class JsonArgs:
     def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
         """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
         start, channel = source.offset, source.channel
-        if (yield from source.accept(self._close)):
+        if (yield from self._accept_close(source)):
             return
         first = yield from source.next_char()
         if source.channel is not channel or first not in AFTER_JSON:
@@ -85,7 +89,13 @@ class JsonArgs:
         else:
             rest = yield from source.take_run("}]")
             sink.report("after-arguments", f"{rest!r} after the arguments' end: dropped", start)
-            yield from source.accept(self._close)
+            yield from self._accept_close(source)
+
+    def _accept_close(self, source: Source) -> Reading[bool]:
+        """Steps over the closer and the fence before it. Either may be missing."""
+        fenced = (yield from source.accept(self._fence)) if self._fence else None
+        closed = yield from source.accept(self._close)
+        return bool(fenced or closed)
 
     def _object_again(self, source: Source, sink: Sink) -> Reading[None]:
         """A second object right after the arguments. It is dropped if a marker follows, else it begins the answer."""
@@ -102,7 +112,7 @@ class JsonArgs:
             sink.give_back("".join(again), channel)
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
     cursor = JsonCursor()
     end = cursor.walk(text, 0)
     cursor.finish()

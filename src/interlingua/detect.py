@@ -1,0 +1,163 @@
+"""Which dialect a model speaks, told by the text itself: for proxies in front of models that they do not know.
+
+Every dialect's openers count. Where one stands, all dialects that have it read on, each for itself. The first that
+comes to a call of an offered tool reads the rest of the reply. If none does, what was read is text again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlingua import events as ev
+from interlingua.dialect import Dialect, Grammar
+from interlingua.errors import RenderError
+from interlingua.parser import Parser
+from interlingua.reply import Call
+from interlingua.sink import Sink
+from interlingua.source import Channel, Reading, Source
+from interlingua.tools import Offer
+
+__all__ = ["Detect", "detecting"]
+
+
+def detecting(dialects: Sequence[Dialect]) -> Dialect:
+    """A dialect that is any of these, to be told by the text."""
+    native = tuple(dialect for dialect in dialects if dialect.shape is not None)
+    return Dialect(
+        name="detect",
+        summary="told by the text: the first call of an offered tool, in any dialect",
+        shape=Detect(native),
+        thinking=tuple(dict.fromkeys(span for dialect in native for span in dialect.thinking)),
+        text=tuple(span for dialect in native if dialect.special_tokens for span in dialect.text),
+        noise=tuple(dict.fromkeys(marker for dialect in native for marker in dialect.noise)),
+        special_tokens=False,
+        trim="\n",
+        caveats="Muse Glimmer is taken for gpt-oss, and Functionary's `>>>all` stays in the text. What may be a call "
+        "is followed for `Limits.header` characters.",
+    )
+
+
+@dataclass(frozen=True)
+class Detect:
+    """The shape of a reply whose dialect is not known yet."""
+
+    dialects: tuple[Dialect, ...]
+
+    def grammar(self, outside: tuple[str, ...]) -> Grammar:
+        return DetectGrammar(self.dialects, outside)
+
+
+class DetectGrammar:
+    strays: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+
+    def __init__(self, dialects: tuple[Dialect, ...], outside: tuple[str, ...]) -> None:
+        self._dialects = dialects
+        openers = (opener for dialect in dialects if dialect.grammar for opener in dialect.grammar.openers)
+        self.openers = tuple(dict.fromkeys(opener for opener in openers if opener not in outside))
+
+    def write(self, calls: Sequence[Call], before: int) -> str:  # noqa: ARG002 (nobody writes it)
+        raise RenderError("'detect' only reads", "pick the model's own dialect")
+
+    def name_in(self, text: str, offer: Offer) -> str:  # noqa: ARG002 (not known in which dialect)
+        return text
+
+    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+        firsts = (dialect.grammar.first_openers(offer) for dialect in self._dialects if dialect.grammar)
+        return tuple(dict.fromkeys(opener for openers in firsts for opener in openers))
+
+    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        start = source.offset - len(opener)
+        readers = [_Reader(dialect, start, source, sink) for dialect in self._having(opener, sink.offer)]
+        winner = yield from self._compete(opener, readers, source, sink)
+        if winner is None:
+            source.rewind(opener)
+            sink.text(source.recorded(), source.recorded_from)
+            source.resume_text()
+            return
+        source.forget()
+        sink.report("detected", f"the text is in the dialect {winner.name!r}: read as that from here on", start)
+        yield from self._follow(winner, source, sink)
+
+    def _having(self, opener: str, offer: Offer) -> list[Dialect]:
+        """The dialects that have this opener, those first that it is most typical of."""
+        ranks: list[tuple[int, int, Dialect]] = []
+        for n, dialect in enumerate(self._dialects):
+            openers = (*dialect.grammar.openers, *dialect.grammar.first_openers(offer)) if dialect.grammar else ()
+            if opener in openers:
+                ranks.append((openers.index(opener), n, dialect))
+        return [dialect for _, _, dialect in sorted(ranks, key=lambda rank: rank[:2])]
+
+    def _compete(self, opener: str, readers: list[_Reader], source: Source, sink: Sink) -> Reading[_Reader | None]:
+        """Lets all read on until one has a call, or none can have one: character by character, so that it is the same
+        one however the text is cut."""
+        channel = source.channel
+        text, left = opener, sink.limits.header
+        while left > 0 and source.channel is channel:
+            for n, char in enumerate(text, 1):
+                for reader in readers:
+                    reader.feed(char)
+                winner = next((reader for reader in readers if reader.won), None)
+                if winner is not None:
+                    winner.feed(text[n:])
+                    return winner
+                readers = [reader for reader in readers if not reader.lost]
+                if not readers:
+                    return None
+            if source.closed:
+                return next((reader for reader in readers if reader.closes()), None)
+            left -= len(text)
+            text = yield from source.take_all()
+        return None
+
+    def _follow(self, winner: _Reader, source: Source, sink: Sink) -> Reading[None]:
+        """The rest of the reply is the winner's."""
+        for event in winner.events:
+            sink.add(event)
+        while not winner.closed and not source.closed:
+            text = yield from source.take_all()
+            for event in winner.parser.feed(text, source.taken_from):
+                sink.add(event)
+            sink.inside_calls = winner.parser.inside_calls
+        if not winner.closed:
+            for event in winner.parser.close():
+                sink.add(event)
+
+
+class _Reader:
+    """One dialect's reading of the text, while it is not known which dialect's it is."""
+
+    def __init__(self, dialect: Dialect, start: int, source: Source, sink: Sink) -> None:
+        self.name = dialect.name
+        self.parser = Parser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
+        self.events: list[ev.Event] = []
+        self.closed = False
+        self._channel = source.channel
+        self._begins_thinking = dialect.special_tokens and not sink.thinking and source.channel is Channel.TEXT
+        self._offer = sink.offer
+
+    def feed(self, text: str) -> None:
+        self.events += self.parser.feed(text, self._channel)
+
+    def closes(self) -> bool:
+        """The text is over: whether this was a call."""
+        self.events += self.parser.close()
+        self.closed = True
+        return self.won
+
+    @property
+    def won(self) -> bool:
+        """Whether the first thing that it read is a call that may be one, or thinking in special tokens."""
+        first = self._first
+        if isinstance(first, ev.ReasoningDelta):
+            return self._begins_thinking
+        return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
+
+    @property
+    def lost(self) -> bool:
+        return self._first is not None and not self.won
+
+    @property
+    def _first(self) -> ev.Event | None:
+        return next((event for event in self.events if not isinstance(event, ev.Finding)), None)

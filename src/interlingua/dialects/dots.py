@@ -1,0 +1,31 @@
+"""dots (rednote).
+
+    <dots_function_call><invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>
+    </dots_function_call>                                                                     (on one line)
+
+An invoke may hold one JSON object instead of params.
+"""
+
+from __future__ import annotations
+
+from interlingua.dialect import Dialect, Span
+from interlingua.shapes.tagged_params import TaggedParams
+from interlingua.shapes.tags import Tag
+
+DIALECT = Dialect(
+    name="dots",
+    summary="dots: tags in a wrapper of its own",
+    models=("*dots3*", "*dots.llm*"),
+    shape=TaggedParams(
+        call=Tag(open=('<invoke name="', "<invoke name="), end=(">",), close=("</invoke>",)),
+        param=Tag(open=('<parameter name="', "<parameter name="), end=(">",), close=("</parameter>",)),
+        sections=(Span("<dots_function_call>", "</dots_function_call>"),),
+    ),
+    thinking=(Span("<think>", "</think>"),),
+    special_tokens=False,
+    trim="\n",
+    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another param "
+    "of the tool, is cut there.",
+    sample='<think>One city.</think>Let me look.<dots_function_call><invoke name="get_weather">'
+    '<parameter name="city">Paris</parameter></invoke></dots_function_call>',
+)

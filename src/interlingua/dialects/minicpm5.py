@@ -1,0 +1,34 @@
+"""MiniCPM5 (OpenBMB).
+
+    <function name="get_weather"><param name="city">Paris</param></function>
+
+A value with markup or line breaks stands in `<![CDATA[…]]>`. Lists, dicts and constants are in Python's notation.
+"""
+
+from __future__ import annotations
+
+from interlingua.dialect import Dialect, Span
+from interlingua.shapes.tagged_params import TaggedParams
+from interlingua.shapes.tags import Tag
+
+DIALECT = Dialect(
+    name="minicpm5",
+    summary="MiniCPM5: tags with CDATA",
+    models=("*minicpm5*",),
+    shape=TaggedParams(
+        call=Tag(open=('<function name="',), end=(">",), close=("</function>",)),
+        param=Tag(open=('<param name="',), end=(">",), close=("</param>",)),
+        quote=Span("<![CDATA[", "]]>"),
+        call_gap="\n",
+    ),
+    thinking=(Span("<think>", "</think>", inside="\n", after="\n\n"),),
+    noise=("<|im_end|>",),
+    special_tokens=False,
+    trim="\n",
+    lead="\n",
+    caveats="A value that holds `</param>`, or in CDATA `]]></param>`, and then what may follow a param, or a line "
+    "that opens another param of the tool, is cut there.",
+    sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n"
+    '<function name="get_weather"><param name="city">Paris</param></function>\n'
+    '<function name="get_weather"><param name="city">São Paulo</param><param name="days">3</param></function>',
+)

@@ -1,0 +1,315 @@
+"""One JSON object that may be a call: its name, its arguments, perhaps its id, in any order.
+
+Arguments that come after the name go on as they come. Those that come before it are held, for without a name nobody
+knows yet whether the object is a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from interlingua.args import STREAMED
+from interlingua.cursor import JsonCursor
+from interlingua.json_text import read_json
+from interlingua.markers import Markers, markers
+from interlingua.sink import Header, OpenCall, Sink
+from interlingua.source import Reading, Source
+
+__all__ = ["EnvelopeObject", "Gate", "Keys", "Outcome"]
+
+WRAPPERS = ("function", "function_call", "tool_call")
+"""Keys under which some models put the object itself, or just the name."""
+
+LISTS = ("tool_calls",)
+"""Keys under which some models put all calls."""
+
+IGNORED = ("type", "id", "index", "tool_call_id")
+"""Keys of which nothing is lost with them."""
+
+DEPTH = 3
+"""How many objects deep a call may stand."""
+
+MEMBER_ENDS = markers(",", "}")
+COLON = markers(":")
+BRACE = markers("{")
+NO_VALUE = (",", "}", "]", "")
+
+
+class Gate(Enum):
+    """What an object must be to be a call."""
+
+    MARKED = "marked"
+    """It stands after an opener: a name is enough."""
+    BARE = "bare"
+    """It stands alone, as this model writes calls: it has arguments, and the name of a tool that was offered."""
+    TRIED = "tried"
+    """It stands alone, where this model writes no calls: it must also have its end."""
+
+
+class Outcome(Enum):
+    CALL = "call"
+    """The object was a call, or one to no tool and given out as text."""
+    TEXT = "text"
+    """It was none, and was read to its end."""
+    BROKEN = "broken"
+    """It was none, and where it ends is not known."""
+    LIST = "list"
+    """It holds an array of calls, which comes next."""
+
+
+class Keys(NamedTuple):
+    """How a dialect's objects are keyed, and the markers around them."""
+
+    name: tuple[str, ...]
+    args: tuple[str, ...]
+    id: tuple[str, ...]
+    name_is_key: bool
+    no_tools: tuple[str, ...]
+    bare: bool
+    opens: tuple[str, ...]
+    marks: Markers
+    """All markers, but for those that are JSON."""
+    cuts: Markers
+    """What cuts an object short: all markers, and the end of a code block."""
+
+
+class EnvelopeObject:
+    """Reads one object, from behind its opening brace."""
+
+    def __init__(self, keys: Keys, gate: Gate, source: Source, sink: Sink) -> None:
+        self._keys = keys
+        self._gate = gate
+        self._source = source
+        self._sink = sink
+        self._start = source.offset
+        self._depth = 1
+        self._name: str | None = None
+        self._id: str | None = None
+        self._refused = False
+        self._held: list[str] | None = None  # arguments that came before the call could begin
+        self._held_size = 0
+        self._call: OpenCall | None = None
+        self._has_args = False
+        self._is_list = False
+
+    def read(self, *, to_its_end: bool) -> Reading[Outcome]:
+        """Reads the object. One that is no call is left where that shows, unless it is to be read to its end."""
+        closed = yield from self._members()
+        if self._sink.failed:
+            return Outcome.BROKEN
+        if self._is_list:
+            return Outcome.LIST
+        if self._call is None and not self._refused and self._may_begin(ended=True):
+            self._begin()
+        if self._call is not None:
+            return self._end(self._call, closed)
+        if not closed and (to_its_end or self._refused):
+            closed = yield from self._rest()
+        if self._refused:
+            self._to_nothing()
+            return Outcome.CALL
+        return Outcome.TEXT if closed else Outcome.BROKEN
+
+    def _to_nothing(self) -> None:
+        """A call that is none. It is text, and no marker in it may leak; or it is only said that there is none."""
+        if self._name in self._keys.no_tools:
+            self._source.forget()
+            return
+        size = self._source.offset - self._start + 1
+        text = self._source.recorded()[-size:]
+        self._sink.give_back(self._keys.marks.without(text), self._source.recorded_from)
+
+    def _end(self, call: OpenCall, closed: bool) -> Outcome:
+        if not self._has_args and (closed or not self._source.closed):
+            self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: taken as one")
+            call.end()
+        if self._gate is not Gate.TRIED:
+            return Outcome.CALL
+        if not closed:
+            return Outcome.BROKEN
+        self._sink.report("no-opener", f"a call of {self._name!r} without the marker before it: taken as a call")
+        self._sink.keep()
+        return Outcome.CALL
+
+    def _rest(self) -> Reading[bool]:
+        """Steps over what is left of the object. False if its end is not found."""
+        limit = self._sink.limits.held if self._refused else self._sink.limits.header
+        cursor = JsonCursor()
+        cursor.walk('{"":' * (self._depth - 1) + '{"":""', 0)
+        return (yield from self._copy(cursor, _ignore, limit))
+
+    # ── the members ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _members(self) -> Reading[bool]:
+        """Reads members as long as they are some of a call. True if they end with the object."""
+        while True:
+            marker = yield from self._source.accept(MEMBER_ENDS)
+            if marker == "}":
+                self._depth -= 1
+                if not self._depth:
+                    return True
+            elif marker is None and not (yield from self._member()):
+                return False
+
+    def _member(self) -> Reading[bool]:
+        """Reads a member. False if there is none, or one that no call has."""
+        limit = self._sink.limits.header
+        if self._call is None and self._source.offset - self._start - self._held_size > limit:
+            self._sink.over_limit("what stands before the name of a call", limit)
+            return False
+        key = yield from self._string()
+        if key is None or (yield from self._source.accept(COLON)) is None:
+            return False
+        first = yield from self._source.next_char()
+        if first == '"' and self._name is None and key in (*self._keys.name, *WRAPPERS):
+            return self._named((yield from self._string()))
+        if first == "{" and key in WRAPPERS and self._depth < DEPTH:
+            yield from self._source.accept(BRACE)
+            self._depth += 1
+            return True
+        if first == '"' and key in self._keys.id:
+            return self._identified((yield from self._string()))
+        if key in self._keys.args and not self._has_args:
+            return (yield from self._arguments(first))
+        if self._keys.name_is_key and self._name is None and first in ("{", "n"):
+            return self._named(key) and (yield from self._arguments(first))
+        if first == "[" and key in LISTS and self._name is None:
+            self._is_list = True
+            return False
+        return first in NO_VALUE or (yield from self._other(key))
+
+    def _named(self, name: str | None) -> bool:
+        """The name is known. False if that makes the object no call."""
+        if name is None or not name.strip():
+            return name is not None
+        offer = self._sink.offer
+        meant = name if offer.has(name) else offer.meant(name)
+        if self._gate is Gate.MARKED:
+            self._name = meant or name
+            self._refused = self._is_refused(self._name)
+        elif meant is not None or (self._keys.bare and not offer.known):
+            self._name = meant or name
+        if self._name is None or self._refused:
+            return False
+        if self._name != name:
+            self._sink.report("renamed", f"{name!r} was not offered, {self._name!r} was: taken as that")
+        if self._may_begin():
+            self._begin()
+        return True
+
+    def _is_refused(self, name: str) -> bool:
+        if name in self._keys.no_tools and not self._sink.offer.has(name):
+            self._sink.report("noise", f"{name!r} says that no tool is wanted: dropped")
+            return True
+        return self._sink.refuses(name)
+
+    def _identified(self, id: str | None) -> bool:
+        self._id = self._id or id or None
+        if self._call is None and self._may_begin():
+            self._begin()
+        return id is not None
+
+    def _other(self, key: str) -> Reading[bool]:
+        """A member that says nothing of the call. An object that stands alone has none of those before its name."""
+        if self._gate is not Gate.MARKED and self._call is None and key not in IGNORED:
+            return False
+        if self._call is not None and key not in IGNORED:
+            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
+        limit = self._sink.limits.header if self._call is None else self._sink.limits.args
+        return (yield from self._copy(JsonCursor(), _ignore, limit))
+
+    # ── the call ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _may_begin(self, *, ended: bool = False) -> bool:
+        """Whether what is known is enough for a call to begin."""
+        if self._name is None or (self._gate is not Gate.MARKED and not self._has_args):
+            return False
+        return ended or not self._keys.id or self._id is not None
+
+    def _begin(self) -> OpenCall:
+        if self._gate is Gate.TRIED:
+            self._sink.try_call()
+        self._call = self._sink.start(Header("", self._id, self._name))
+        if self._held is not None:
+            self._replay(self._call, "".join(self._held))
+        return self._call
+
+    def _replay(self, call: OpenCall, args: str) -> None:
+        """Arguments that were held. They go on as one piece."""
+        cursor = call.cursor
+        pos = cursor.walk(args, 0)
+        while pos < len(args) and not cursor.ended:
+            pos = cursor.walk(args, cursor.skip(args, pos))
+        call.writer(cursor.first)(args)
+        if cursor.ended:
+            call.end()
+
+    def _arguments(self, first: str) -> Reading[bool]:
+        if first in NO_VALUE:
+            return True
+        self._has_args = True
+        yield from self._source.skip_space()
+        if self._call is None and self._may_begin():
+            self._begin()
+        if self._call is not None:
+            return (yield from self._stream(self._call, first))
+        return (yield from self._hold(first))
+
+    def _hold(self, first: str) -> Reading[bool]:
+        """Arguments before the name, or before an id that may still follow them."""
+        limit = self._sink.limits.held if self._name is None else self._sink.limits.header
+        cursor, self._held = JsonCursor(), []
+        marker = yield from self._source.copy_json(cursor, self._keys.cuts, self._held.append, limit)
+        self._held_size = cursor.offset
+        if cursor.ended:
+            return True
+        if self._name is not None:
+            call = self._begin()
+            if marker == "":  # too much to wait for an id
+                return (yield from self._stream(call, first))
+            if marker:
+                call.end()
+        elif marker == "":
+            self._sink.over_limit("what stands before the name of a call", limit)
+        if marker:
+            self._source.unread(marker)
+        return False
+
+    def _stream(self, call: OpenCall, first: str) -> Reading[bool]:
+        limit = self._sink.limits.args if first in STREAMED else self._sink.limits.held
+        marker = yield from self._source.copy_json(call.cursor, self._keys.cuts, call.writer(first), limit)
+        if call.cursor.ended:
+            call.end()
+            return True
+        if marker == "":
+            self._sink.over_limit("a call's arguments", limit)
+            call.end(complete=False)
+        elif marker is not None:
+            call.end()
+            self._source.unread(marker)
+        return False
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _string(self) -> Reading[str | None]:
+        """The string that stands next; None if none does."""
+        text: list[str] = []
+        if (yield from self._source.next_char()) != '"':
+            return None
+        whole = yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
+        return read_json("".join(text), str) if whole else None
+
+    def _copy(self, cursor: JsonCursor, write: Callable[[str], None], limit: int) -> Reading[bool]:
+        """Copies the value that stands next. False if it does not end."""
+        marker = yield from self._source.copy_json(cursor, self._keys.cuts, write, limit)
+        if marker == "":
+            self._sink.over_limit("a part of what may be a call", limit)
+        elif marker:
+            self._source.unread(marker)
+        return cursor.ended
+
+
+def _ignore(_: str) -> None:
+    """For values of which only the end matters."""

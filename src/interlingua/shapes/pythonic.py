@@ -1,0 +1,300 @@
+"""pythonic: calls as Python writes them, `[name(key=value, …), …]`, with or without markers around them.
+
+The values are literals, of Python or of JSON. Without markers a list of calls is ordinary text: where a text begins
+with one of an offered tool it is a call at once, anywhere else only once it has come to its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interlingua.dialect import Grammar, Span
+from interlingua.markers import markers
+from interlingua.reply import Call
+from interlingua.shapes.composer import Composer
+from interlingua.shapes.json_envelope import JsonEnvelope
+from interlingua.shapes.literal_params import LiteralParams, Nowhere
+from interlingua.shapes.literal_text import LiteralWriter, check_read_back, read_arguments
+from interlingua.shapes.notation import Notation, Quoted
+from interlingua.shapes.tags import LONGEST_NAME
+from interlingua.sink import Header, Sink
+from interlingua.source import Channel, Reading, Source
+from interlingua.tools import Offer
+
+__all__ = ["Pythonic"]
+
+LIST, LIST_END = "[", "]"
+PARAMS = "("
+LONG_QUOTES = ("'''", '"""')
+
+_NAME = re.compile(r"[\w.\-]*")
+_KEYED = re.compile(r"[^\W\d]|\)|$")
+"""What the params may begin with: a key, or their end."""
+
+ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
+
+_list = markers(LIST)
+_list_end = markers(LIST_END)
+_params = markers(PARAMS)
+_separators = markers(",", ";")
+
+_Outcome: TypeAlias = Literal["call", "text", "none", "over"]
+"""What was read: a call; one that is given back as text, to its end; no call; or one that did not come to its end."""
+
+
+@dataclass(frozen=True)
+class Pythonic:
+    """What stands around the calls, and how values are written."""
+
+    sections: tuple[Span, ...] = ()
+    """Markers around all calls. The first is how we write them."""
+    bare: bool = False
+    """Whether the calls are also written without any section, as we do then."""
+    lines: bool = False
+    """Whether we write each call on a line of its own, and no list."""
+    quote: Literal["'", '"'] = '"'
+    """How we write strings."""
+    words: tuple[str, str, str] = ("True", "False", "None")
+    """How we write true, false and null."""
+    escaped: bool = True
+    """Whether the model escapes the quotes inside a string. If not, a quote ends one only before what may follow it."""
+    quoted: Quoted = "string"
+    """What quotes say: `string`, that it is one; `typed`, a value where no string fits; `any`, nothing."""
+    envelope: JsonEnvelope | None = None
+    """What else a section may hold, or a reply may be: JSON objects with names and arguments. We never write it."""
+
+    def grammar(self, outside: tuple[str, ...]) -> Grammar:
+        return PythonicGrammar(self, outside)
+
+
+class PythonicGrammar:
+    def __init__(self, shape: Pythonic, outside: tuple[str, ...]) -> None:
+        self._shape = shape
+        self._section_opens = tuple(span.open for span in shape.sections)
+        self._section_closes = tuple(span.close for span in shape.sections)
+        self._envelope = shape.envelope.grammar((*self._section_closes, *outside)) if shape.envelope else None
+        own = (*self._section_opens, *((LIST,) if shape.bare else ()))
+        self.openers = tuple(dict.fromkeys((*own, *(self._envelope.openers if self._envelope else ()))))
+        self.strays = self._section_closes
+        self.inner = (*LONG_QUOTES, *(self._envelope.inner if self._envelope else ()))
+        marks = (*self._section_opens, *self._section_closes, *outside)
+        self._all = markers(*marks)
+        self._closers = markers(*self._section_closes)
+        self._after_calls = markers(LIST_END, *marks)
+        self._after_call = markers(",", LIST_END)
+        self._notation = Notation(
+            separator="=",
+            close=")",
+            brackets="{[(",
+            quotes=(*LONG_QUOTES, "'", '"'),
+            marks=marks,
+            escaped=shape.escaped,
+            as_written=shape.quoted,
+        )
+        self._writer = LiteralWriter(shape.quote, shape.words)
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, calls: Sequence[Call], before: int) -> str:  # noqa: ARG002 (calls have no numbers here)
+        written = [self._write_call(call) for call in calls]
+        body = "\n".join(written) if self._shape.lines else LIST + ", ".join(written) + LIST_END
+        if self._shape.bare:
+            check_read_back(self, LIST, body.removeprefix(LIST), list(calls))
+            return body
+        section = self._shape.sections[0]
+        check_read_back(self, section.open, body + section.close, list(calls))
+        return section.open + body + section.close
+
+    def _write_call(self, call: Call) -> str:
+        params = (f"{key}={self._writer.value(value)}" for key, value in read_arguments(call).items())
+        return f"{call.name}({', '.join(params)})"
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+        """The list without its section, if the model does not write it that way."""
+        if not self._shape.bare:
+            return tuple(f"{LIST}{name}{PARAMS}" for name in offer.names)
+        return self._envelope.first_openers(offer) if self._envelope else ()
+
+    def name_in(self, text: str, offer: Offer) -> str:  # noqa: ARG002 (the header holds nothing but the name)
+        return self._all.without(text).strip().lstrip(LIST).partition(PARAMS)[0] or text
+
+    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        at_start = source.offset == len(opener)
+        if (yield from self._is_envelope(opener, at_start, source)):
+            assert self._envelope is not None
+            yield from self._envelope.read(opener, source, sink)
+        elif opener in self._section_opens:
+            yield from self._section(opener, source, sink)
+        else:
+            name = opener.removeprefix(LIST).removesuffix(PARAMS) or None
+            if (yield from self._list(name, at_start and self._shape.bare, source, sink)) == "call":
+                yield from source.accept(_list_end)
+
+    def _is_envelope(self, opener: str, at_start: bool, source: Source) -> Reading[bool]:
+        if self._envelope is None or opener.endswith(PARAMS):
+            return False
+        if opener == LIST:
+            return at_start and (yield from source.next_char()) == "{"
+        return opener not in self._section_opens or (yield from source.peek(ENVELOPE_BEGINS)) is not None
+
+    def _section(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+        start = source.offset
+        yield from source.accept(_list)
+        if (yield from source.accept(self._closers)) or (yield from self._is_empty(source)):
+            sink.report("stray-marker", f"{opener} with no call in it: dropped")
+            return
+        last: _Outcome = yield from self._call(None, False, source, sink)
+        if last == "none":
+            sink.report("broken-header", f"{opener} and no call after it: given back as text", start)
+        while last in ("call", "text") and (yield from source.peek(self._after_calls)) is None:
+            separator = yield from source.accept(_separators)
+            source.record(separator or "")
+            if (yield from source.peek(self._after_calls)) is not None:
+                break
+            last = yield from self._call(None, False, source, sink)
+            if last == "none":
+                sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+        if last in ("call", "text"):
+            yield from self._end_section(last, source, sink)
+
+    def _is_empty(self, source: Source) -> Reading[bool]:
+        """Whether the section is an empty list."""
+        if (yield from source.peek(_list_end)) != LIST_END:
+            return False
+        yield from source.accept(_list_end)
+        return (yield from source.accept(self._closers)) is not None or (yield from source.next_char()) == ""
+
+    def _end_section(self, last: _Outcome, source: Source, sink: Sink) -> Reading[None]:
+        bracket = yield from source.accept(_list_end)
+        closer = yield from source.accept(self._closers)
+        if last == "text" and (rest := (bracket or "") + self._plain(closer or "", sink)):
+            sink.text(rest, source.channel)
+            source.resume_text()
+        if closer is None:
+            sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+
+    def _list(self, name: str | None, certain: bool, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """A list of calls without a section. It is certain where the reply begins with it, and the tools are known."""
+        tried = not (certain and sink.offer.known)
+        while True:
+            last = yield from self._call(name, tried, source, sink)
+            if last in ("none", "over") or (yield from source.peek(self._after_call)) != ",":
+                return last
+            yield from source.accept(_separators)
+            source.record(",")
+            name = None
+            if (yield from source.peek(_list_end)) is not None:
+                if last == "text":
+                    self._not_a_call(source, sink)
+                source.forget()
+                return last
+
+    def _call(self, name: str | None, tried: bool, source: Source, sink: Sink) -> Reading[_Outcome]:
+        name = name or (yield from self._name(source, sink.offer))
+        if name is None:
+            self._not_a_call(source, sink)
+            return "none"
+        first_key = yield from self._first_key(name, source, sink.offer)
+        if first_key is not None and not sink.refuses(name):
+            params = self._try_params if tried else self._params
+            return (yield from params(name, first_key, source, sink))
+        if not tried:
+            return (yield from self._as_text(name, first_key, source, sink))
+        self._not_a_call(source, sink)
+        return "none"
+
+    def _try_params(self, name: str, first_key: str, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """The params of what is a call only if nothing is wrong with it, and something follows that may."""
+        sink.try_call()
+        if not self._shape.bare:
+            sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
+        args = Composer(sink.start(Header(name, None, name)))
+        self._note_first(first_key, sink)
+        params = LiteralParams(self._notation, name, args, source, sink, sink.limits.args)
+        ended = (yield from params.read(first_key or None)) and not params.odd
+        ended = ended and (yield from source.peek(self._after_call)) is not None
+        args.end(complete=ended)
+        if ended:
+            sink.keep()
+            return "call"
+        channel, text = source.recorded_from, source.recorded()
+        sink.drop()
+        self._give_back(text, channel, source, sink)
+        if params.over:
+            sink.over_limit("a call's arguments", sink.limits.args)
+        return "none"
+
+    def _params(self, name: str, first_key: str, source: Source, sink: Sink) -> Reading[_Outcome]:
+        limit = sink.limits.args
+        call = sink.start(Header(name, None, name))
+        args = Composer(call)
+        self._note_first(first_key, sink)
+        params = LiteralParams(self._notation, name, args, source, sink, limit)
+        if (yield from params.read(first_key or None)):
+            args.end()
+            return "call"
+        if params.over:
+            sink.over_limit("a call's arguments", limit)
+            call.close(complete=False)
+        return "over"
+
+    def _name(self, source: Source, offer: Offer) -> Reading[str | None]:
+        """The name of a call, and the bracket behind it. None if no call comes."""
+        yield from source.skip_space()
+        name = yield from source.take_while(_NAME, LONGEST_NAME)
+        if not name[:1].isidentifier() or not (yield from source.accept(_params)):
+            return None
+        return name if offer.has(name) else offer.meant(name) or name
+
+    def _first_key(self, name: str, source: Source, offer: Offer) -> Reading[str | None]:
+        """The key of a value that stands without it: the tool's only param. "" if a key comes, None if neither."""
+        first = yield from source.next_char()
+        if _KEYED.match(first):
+            return ""
+        params = offer.params(name)
+        return params[0] if len(params) == 1 else None
+
+    def _note_first(self, key: str, sink: Sink) -> None:
+        if key:
+            sink.report("unnamed-value", f"a value without its key: taken as {key!r}, the tool's only param")
+
+    def _as_text(self, name: str, first_key: str | None, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """A call that is none. It is text to its end, so that what stands in it is not read as another call."""
+        if first_key is None:
+            sink.report("unnamed-value", f"values that nothing names in a call of {name!r}: it is given out as text")
+        params = LiteralParams(self._notation, name, Nowhere(), source, sink, sink.limits.held)
+        ended = yield from params.read("" if first_key is None else None)
+        self._not_a_call(source, sink)
+        return "text" if ended else "over"
+
+    # ── giving back ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _not_a_call(self, source: Source, sink: Sink) -> None:
+        channel, text = source.recorded_from, source.recorded()
+        self._give_back(text, channel, source, sink)
+
+    def _give_back(self, text: str, channel: Channel, source: Source, sink: Sink) -> None:
+        """Text that is no call. Where a bracket alone may open one, it is text too, unless the end has cut a call."""
+        if not self._shape.bare:
+            sink.give_back(text, channel)
+            return
+        text = self._all.without(text)
+        if source.closed and text.startswith(LIST) and self._begins_call(text, sink.offer):
+            sink.report("broken-header", "a call that breaks off: given back as text")
+            text = text.removeprefix(LIST)
+        if text:
+            sink.text(text, channel)
+            source.resume_text()
+
+    def _begins_call(self, text: str, offer: Offer) -> bool:
+        name = text.removeprefix(LIST).partition(PARAMS)[0].strip()
+        return not offer.known or any(tool.startswith(name) for tool in offer.names)
+
+    def _plain(self, marker: str, sink: Sink) -> str:
+        """The marker as text. Those around a list that may stand without them are tokens, whatever prose may hold."""
+        return "" if self._shape.bare else sink.plain(marker)

@@ -1,0 +1,92 @@
+"""Tags around a name: `<invoke name="NAME" …>`. How the head of one is read and written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from interlingua.errors import RenderError
+from interlingua.markers import Markers, markers
+from interlingua.source import Reading, Source
+
+__all__ = ["Head", "Tag", "as_name", "read_head"]
+
+LONGEST_NAME = 128
+_QUOTES = "\"'"
+_NAME = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+_ESCAPES = (("&quot;", '"'), ("&amp;", "&"))
+
+
+@dataclass(frozen=True)
+class Tag:
+    """An element with a name in its head. Each marker may have several spellings; the first is how we write it."""
+
+    open: tuple[str, ...]
+    """What stands right before the name."""
+    end: tuple[str, ...] = ()
+    """What ends the head. Where nothing does, the name ends at the next marker."""
+    close: tuple[str, ...] = ()
+    """What ends the element."""
+    escaped: bool = False
+    """Whether `&` and `"` in the name are written as `&amp;` and `&quot;`."""
+
+    def write(self, name: str, attribute: str = "", value: str = "") -> str:
+        """The whole head."""
+        written = _escape(name) if self.escaped else name
+        if as_name(written) is None or any(end in written for end in self.end):
+            raise RenderError(f"{name!r} cannot stand in a tag", "rename it: letters, digits, '.', ':', '-' and '_'")
+        quote = '"' if self.open[0].endswith('"') else ""
+        attributes = f' {attribute}="{value}"' if attribute else ""
+        return self.open[0] + written + quote + attributes + "".join(self.end[:1])
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a head says: the name, and the attributes behind it as they stand there."""
+
+    name: str
+    attributes: str = ""
+
+
+def as_name(text: str) -> str | None:
+    """The text if it may be a name. Prose may not: it has white space in it."""
+    return text if 0 < len(text) <= LONGEST_NAME and _NAME.fullmatch(text) else None
+
+
+def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[Head]:
+    """The head after its opener. Where nothing ends it, one of these markers must stand after it. What is no head comes
+    back as the attributes of one without a name."""
+    if tag.end:
+        text, marker = yield from source.take_until(markers(*tag.end, "\n", "<"), limit)
+        if marker in tag.end:
+            return _head(text, tag)
+        source.unread(marker or "")
+        return Head("", text)
+    if as_name((yield from source.next_char())) is None:
+        return Head("")
+    yield from source.skip_space()
+    name = yield from source.take_while(_NAME, LONGEST_NAME + 1)
+    follows = yield from source.peek(after)
+    if as_name(name) and (follows or (follows is None and (yield from source.next_char()) == "{")):
+        return Head(name)
+    return Head("", name)
+
+
+def _head(text: str, tag: Tag) -> Head:
+    stripped = text.strip()
+    quote = stripped[:1] if stripped[:1] in _QUOTES else ""
+    name, _, attributes = stripped.removeprefix(quote).partition(quote or _first_quote_or_space(stripped))
+    if as_name(name) is None:
+        return Head("", text)
+    if tag.escaped:
+        for escape, char in _ESCAPES:
+            name = name.replace(escape, char)
+    return Head(name, attributes.strip())
+
+
+def _first_quote_or_space(text: str) -> str:
+    return next((char for char in text if char in " \t\"'"), " ")
+
+
+def _escape(name: str) -> str:
+    return name.replace("&", "&amp;").replace('"', "&quot;")
