@@ -187,8 +187,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "an empty marker in a shape": (
         changed('"<call="', '""'),
-        "shape.tagged_params.call.open: a marker is missing or empty",
-        "write it",
+        "shape.tagged_params: call.open is empty",
+        "write the marker",
     ),
     "no opener": (changed('"<call="', "[]"), "shape", ""),
     "a bad header": (
@@ -203,7 +203,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "an empty role": (
         written(dialect_named("harmony")).replace('role: "assistant"', 'role: ""'),
-        "shape.channels.role: this is empty",
+        "shape.channels: role is empty",
         "write the marker",
     ),
     "a sample that cannot be written": (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from interlingua.dialect import Router, Shape, Span
-from interlingua.errors import RenderError
+from interlingua.errors import RenderError, UsageError
 from interlingua.markers import markers
 from interlingua.reply import Call, Part, Text
 from interlingua.shapes.addresses import Address, Addresses
@@ -61,6 +61,11 @@ class Channels:
     """What the name of a tool has before it as a recipient."""
     body: Shape | None = None
     """How calls are written in messages to tools. Without it, such a message is the call's arguments as JSON."""
+
+    def __post_init__(self) -> None:
+        for field in ("start", "role", "message"):
+            if not getattr(self, field):
+                raise UsageError(f"{field} is empty", "write the marker that the model writes there")
 
     def grammar(self, outside: tuple[str, ...]) -> Router:
         return ChannelsGrammar(self, outside)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from interlingua.dialect import Grammar, Shape, Span
-from interlingua.errors import RenderError
+from interlingua.errors import RenderError, UsageError
 from interlingua.json_text import read_json
 from interlingua.markers import markers
 from interlingua.reply import Call
@@ -62,6 +62,18 @@ class TaggedParams:
     """Whether neighbouring calls share a section when we write them."""
     inside: Shape | None = None
     """What else a section may hold: another way to write calls that the model falls back to."""
+
+    def __post_init__(self) -> None:
+        needed = {
+            "call.open": self.call.open,
+            "call.close": self.call.close,
+            "param.open": self.param.open,
+            "param.end": self.param.end,
+            "param.close": self.param.close,
+        }
+        for field, spellings in needed.items():
+            if not all(spellings) or not spellings:
+                raise UsageError(f"{field} is empty", "write the marker that the model writes there")
 
     def grammar(self, outside: tuple[str, ...]) -> Grammar:
         return TaggedParamsGrammar(self, outside)
