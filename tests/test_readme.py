@@ -52,7 +52,7 @@ def test_the_dialects_are_known() -> None:
     rows = re.findall(r"^\| [^|]+ \| (`[a-z0-9_`, ]+`) \| [^|]+ \|$", README, re.M)
     assert len(rows) == 10
     for name in re.findall(r"`(\w+)`", " ".join(rows)):
-        assert dialect_named(name)
+        assert dialect_named(name).shape
 
 
 def test_the_targets_exist() -> None:

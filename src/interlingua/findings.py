@@ -33,6 +33,7 @@ KINDS: dict[str, str] = {
     "not-a-tool": "what looks like a call of a tool not offered, where it may be something else: given out as text",
     "no-tools-offered": "a call although no tool was offered: given out as text",
     "duplicate-call": "a call that came as text and structured, with one id: taken once",
+    "late-id": "an id that comes after arguments too long to wait for it: dropped, and one is made",
     "id-renamed": "an id that the conversation already has: made unique",
     # a call's arguments
     "bad-arguments": "arguments that are no JSON object: passed on as they are",

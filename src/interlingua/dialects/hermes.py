@@ -45,7 +45,6 @@ DIALECT = Dialect(
         "*llama3-groq*",
         "*smollm3*",
         "*groq*tool-use*",
-        "*smollm3*",
     ),
     shape=JsonEnvelope(open=("<tool_call>",), close=("</tool_call>",), lead="\n", between="\n", tail="\n"),
     thinking=(THINK,),

@@ -206,6 +206,8 @@ class EnvelopeObject:
         return self._sink.refuses(name)
 
     def _identified(self, id: str | None) -> bool:
+        if self._call is not None and id and id != self._id:
+            self._sink.report("late-id", f"the id {id!r} comes after arguments too long to wait for it: dropped")
         self._id = self._id or id or None
         if self._call is None and self._may_begin():
             self._begin()
