@@ -9,12 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from interlingua.cursor import JsonCursor
 from interlingua.markers import Markers
 from interlingua.pieces import BLANK, Behind, Channel, Pieces, Reading
 
 __all__ = ["Channel", "Reading", "Source"]
+
+
+class _View(NamedTuple):
+    """Text that JSON is walked over without a look for markers, and where in the source it starts and stops."""
+
+    text: str
+    start: int
+    stop: int
+
+
+_NOTHING = _View("", 0, -1)
 
 
 class Source(Pieces):
@@ -275,13 +287,14 @@ class Source(Pieces):
             write(piece[: self._pos])
             return self._pos == len(piece) and not cursor.ended
 
+        view = _NOTHING
         while True:
             text, pos = self._text, self._pos
             last = pos + limit - cursor.offset
             in_string = cursor.in_string
-            stop = self._json_stop(marks, in_string) if marks.like_json else len(text)
-            look = min(last, stop)
-            end = cursor.walk(text, pos) if look >= len(text) else pos + cursor.walk(text[pos:look], 0)
+            view = self._view(view, marks, in_string, last)
+            stop = view.stop
+            end = view.start + cursor.walk(view.text, pos - view.start)
             if end > pos:
                 write(text[pos:end])
                 self._pos = end
@@ -303,9 +316,21 @@ class Source(Pieces):
             if self._closed:
                 return None
             yield from self._wait(go_on)
+            view = _NOTHING
+
+    def _view(self, view: _View, marks: Markers, in_string: bool, last: int) -> _View:
+        """The text that may be walked next. It is cut out once, and not again at every odd character."""
+        if self._pos < view.stop and not in_string:
+            return view
+        stop = self._json_stop(marks, in_string)
+        if min(last, stop) >= len(self._text):
+            return _View(self._text, 0, stop)
+        return _View(self._text[self._pos : min(last, stop)], self._pos, stop)
 
     def _json_stop(self, marks: Markers, in_string: bool) -> int:
         """How far JSON may be walked before one has to look: to the next marker, or to the end of this string."""
+        if not marks.like_json:
+            return len(self._text)
         if not in_string:
             return self._search(marks)[1]
         quote = self._text.find('"', self._pos)

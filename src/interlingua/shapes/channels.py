@@ -16,6 +16,7 @@ from interlingua.markers import markers
 from interlingua.reply import Call, Part, Text
 from interlingua.shapes.addresses import Address, Addresses
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs
+from interlingua.shapes.stray_text import StrayText
 from interlingua.sink import Header, Sink
 from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
@@ -254,15 +255,9 @@ class ChannelsGrammar:
             sink.thinking = before
 
     def _body_of_calls(self, name: str, source: Source, sink: Sink) -> Reading[None]:
-        said: list[int] = []
-
-        def text(text: str, channel: Channel) -> None:
-            said.append(source.offset)
-            sink.text(text, channel)
-
-        yield from self._copy(source, sink, text)
-        if said:
-            sink.report("text-in-section", f"text in a message to {name!r}: kept as text", said[0])
+        stray = StrayText(source, sink)
+        yield from self._copy(source, sink, stray.write)
+        stray.report(f"in a message to {name!r}")
 
     def _copy(self, source: Source, sink: Sink, write: Callable[[str, Channel], None]) -> Reading[str | None]:
         """Copies a body up to what ends the message, which it returns. A call may stand in any body."""

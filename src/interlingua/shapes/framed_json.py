@@ -19,8 +19,9 @@ from interlingua.reply import Call
 from interlingua.shapes.headers import compile_headers
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, is_json
 from interlingua.shapes.json_envelope import JsonEnvelope
+from interlingua.shapes.stray_text import StrayText
 from interlingua.sink import Header, Sink
-from interlingua.source import Channel, Reading, Source
+from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["FramedJson"]
@@ -163,16 +164,9 @@ class FramedJsonGrammar:
 
     def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
         """The next marker of a section. Text before it belongs to no call, but is not lost."""
-        said: list[int] = []
-
-        def text(text: str, channel: Channel) -> None:
-            if text:
-                said.append(source.offset)
-                sink.text(text, channel)
-
-        marker = yield from source.copy_until(self._all, text)
-        if said:
-            sink.report("text-in-section", "text among the calls of a section: kept as text", said[0])
+        stray = StrayText(source, sink)
+        marker = yield from source.copy_until(self._all, stray.write)
+        stray.report("among the calls of a section")
         return marker
 
     def _call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:

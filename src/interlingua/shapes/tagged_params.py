@@ -18,11 +18,12 @@ from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs
+from interlingua.shapes.stray_text import StrayText
 from interlingua.shapes.tagged_tree import Trees
 from interlingua.shapes.tagged_values import Frame, Param, Values
 from interlingua.shapes.tags import Head, Tag, as_name, read_head
 from interlingua.sink import Header, Sink
-from interlingua.source import Channel, Reading, Source
+from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["TaggedParams"]
@@ -183,19 +184,13 @@ class TaggedParamsGrammar:
 
     def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
         """The next marker of a section. Text before it belongs to no call, but is not lost."""
-        said: list[int] = []
-
-        def text(text: str, channel: Channel) -> None:
-            said.append(source.offset)
-            sink.text(text, channel)
-
+        stray = StrayText(source, sink)
         marker: str | None = ""
         while marker == "" or marker in self.inner:
             if marker:
                 sink.report("stray-marker", f"{marker} without a call around it: dropped")
-            marker = yield from source.copy_until(self._in_section, text)
-        if said:
-            sink.report("text-in-section", "text among the calls of a section: kept as text", said[0])
+            marker = yield from source.copy_until(self._in_section, stray.write)
+        stray.report("among the calls of a section")
         return marker
 
     def _call_without_section(self, source: Source, sink: Sink) -> Reading[None]:
