@@ -19,6 +19,7 @@ from interlingua.order import Order
 from interlingua.tools import Offer
 
 FIXTURES = Path(__file__).parent / "fixtures"
+QUOTES = ("'", "''", '"', '""')  # may yet be a long one
 MADE = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
 
 
@@ -117,14 +118,23 @@ def check(case: Case) -> None:
             assert got == whole, explain(case, how, pieces, got, whole)
 
 
+def structure(case: Case) -> list[str]:
+    """The markers that no text may hold. In a dialect of ordinary text, brackets and JSON may be text; and all may,
+    where no tool was offered, or where a call is none before it is closed."""
+    dialect = dialect_named(case.dialect)
+    if dialect.special_tokens:
+        return list(dialect.markers)
+    tags = [marker for marker in dialect.markers if any(map(str.isalpha, marker)) and "{" not in marker]
+    return [] if case.tools == {} or "no-section" in case.findings else tags
+
+
 def check_truncations(case: Case) -> None:
     """Cut at any point: no exception, no marker as text, in order, no call that the whole text does not have, streamed
     the same as whole, and at most the last call is incomplete."""
     parts = reply(case, [case.whole]).parts
     finished = [part for part in parts if isinstance(part, il.Call) and part.complete]
     said = "".join(part.text for part in parts if not isinstance(part, il.Call))
-    structure = (marker for marker in dialect_named(case.dialect).markers if not marker.startswith(("\n{", "\n[")))
-    marks = markers(*(marker for marker in structure if marker not in said))  # a line of JSON may yet be text
+    marks = markers(*(marker for marker in structure(case) if marker not in said))
     for end in range(len(case.whole)):
         text = case.whole[:end]
         streamed = reply(case, text)
@@ -162,5 +172,10 @@ def check_streams(case: Case) -> None:
             order.check(event)
         waits = parser.held.strip().removeprefix("null").lstrip()
         in_head = last in openers or (last in inner and "\n" not in waits[: marks.tail(waits, 0)].strip())
-        known = marks.may_begin(waits, 0) or in_head or any(word.startswith(waits) for word in ("null", "```json"))
+        known = (
+            waits in QUOTES
+            or marks.may_begin(waits, 0)
+            or in_head
+            or any(word.startswith(waits) for word in ("null", "```json"))
+        )
         assert known, explain(case, f"after {n + 1} characters", [written[: n + 1]], waits, "nothing held")

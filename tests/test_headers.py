@@ -26,7 +26,7 @@ READ: list[tuple[tuple[str, ...], str, tuple[str | None, str | None]]] = [
     (MISTRAL, " ls [CALL_ID] a1 ", ("a1", "ls")),
     (MISTRAL, "ls", (None, "ls")),
     (MISTRAL, "[CALL_ID]a1", ("a1", None)),
-    (MISTRAL, "ls[CALL_ID]", ("ls", None)),
+    (MISTRAL, "ls[CALL_ID]", (None, "ls")),
     (MISTRAL, "ls[CALL_ID]a[CALL_ID]b", ("lsab", None)),
     (SOLAR, "a1<|tool_call:name|>ls", ("a1", "ls")),
     (SOLAR, "a1", ("a1", None)),

@@ -75,7 +75,7 @@ def test_short_arguments_wait_for_the_id_behind_them_and_long_ones_do_not() -> N
     assert steps("mistral_v3", *pieces, options=limits) == [[], [], ["ls", '{"a": 1}', "end"], []]
     pieces = ['[TOOL_CALLS][{"name": "ls", "arguments": {"a": "', "x" * 53, "y", '"}', ', "id": "abcdefgh0"}]']
     head = '{"a": "' + "x" * 53
-    assert steps("mistral_v3", *pieces, options=limits) == [[], [], ["ls", head, "y"], ['"}', "end"], []]
+    assert steps("mistral_v3", *pieces, options=limits) == [[], [], ["ls", head, "y"], ['"}', "end"], ["Finding"]]
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,10 @@ STREAMED = ("{", "[")
 """What arguments begin with that go on as they come."""
 
 
+NOTHING = ("", "null", '""')
+"""What arguments are that are none."""
+
+
 class Args:
     """Takes the arguments as the model writes them and gives back what may go on.
 
@@ -59,7 +63,7 @@ class Args:
             self._judge_streamed()
             return ""
         text = self._take_held().strip()
-        if text in ("", "null") and not self._over_limit:
+        if text in NOTHING and not self._over_limit:
             return "{}"
         inner = _object_in_string(text)
         if inner is not None:

@@ -6,7 +6,7 @@ comes to a call of an offered tool reads the rest of the reply. If none does, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from interlingua import events as ev
@@ -19,6 +19,9 @@ from interlingua.source import Channel, Reading, Source
 from interlingua.tools import Offer
 
 __all__ = ["Detect", "detecting"]
+
+LOOK_AGAIN = 64
+"""What led nowhere is looked through for other openers only if it is this short: no text is read again and again."""
 
 
 def detecting(dialects: Sequence[Dialect]) -> Dialect:
@@ -54,8 +57,13 @@ class DetectGrammar:
 
     def __init__(self, dialects: tuple[Dialect, ...], outside: tuple[str, ...]) -> None:
         self._dialects = dialects
-        openers = (opener for dialect in dialects if dialect.grammar for opener in dialect.grammar.openers)
-        self.openers = tuple(dict.fromkeys(opener for opener in openers if opener not in outside))
+        self._having: dict[str, list[Dialect]] = {}
+        grammars = [dialect.grammar for dialect in dialects if dialect.grammar]
+        openers = dict.fromkeys(opener for grammar in grammars for opener in grammar.openers)
+        for opener in openers:
+            if opener not in outside and _is_telling(opener):
+                self._having[opener] = _ranked(opener, [(d, d.grammar.openers) for d in dialects if d.grammar])
+        self.openers = tuple(self._having)
 
     def write(self, calls: Sequence[Call], before: int) -> str:  # noqa: ARG002 (nobody writes it)
         raise RenderError("'detect' only reads", "pick the model's own dialect")
@@ -69,10 +77,11 @@ class DetectGrammar:
 
     def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         start = source.offset - len(opener)
-        readers = [_Reader(dialect, start, source, sink) for dialect in self._having(opener, sink.offer)]
+        readers = [_Reader(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
         winner = yield from self._compete(opener, readers, source, sink)
         if winner is None:
-            source.rewind(opener)
+            if source.offset - start <= LOOK_AGAIN:
+                source.rewind(opener)
             sink.text(source.recorded(), source.recorded_from)
             source.resume_text()
             return
@@ -80,35 +89,25 @@ class DetectGrammar:
         sink.report("detected", f"the text is in the dialect {winner.name!r}: read as that from here on", start)
         yield from self._follow(winner, source, sink)
 
-    def _having(self, opener: str, offer: Offer) -> list[Dialect]:
-        """The dialects that have this opener, those first that it is most typical of."""
-        ranks: list[tuple[int, int, Dialect]] = []
-        for n, dialect in enumerate(self._dialects):
-            openers = (*dialect.grammar.openers, *dialect.grammar.first_openers(offer)) if dialect.grammar else ()
-            if opener in openers:
-                ranks.append((openers.index(opener), n, dialect))
-        return [dialect for _, _, dialect in sorted(ranks, key=lambda rank: rank[:2])]
+    def _candidates(self, opener: str, offer: Offer) -> list[Dialect]:
+        if opener in self._having:
+            return self._having[opener]
+        return _ranked(opener, [(d, d.grammar.first_openers(offer)) for d in self._dialects if d.grammar])
 
     def _compete(self, opener: str, readers: list[_Reader], source: Source, sink: Sink) -> Reading[_Reader | None]:
         """Lets all read on until one has a call, or none can have one: character by character, so that it is the same
         one however the text is cut."""
-        channel = source.channel
-        text, left = opener, sink.limits.header
-        while left > 0 and source.channel is channel:
-            for n, char in enumerate(text, 1):
-                for reader in readers:
-                    reader.feed(char)
-                winner = next((reader for reader in readers if reader.won), None)
-                if winner is not None:
-                    winner.feed(text[n:])
-                    return winner
-                readers = [reader for reader in readers if not reader.lost]
-                if not readers:
-                    return None
-            if source.closed:
-                return next((reader for reader in readers if reader.closes()), None)
-            left -= len(text)
-            text = yield from source.take_all()
+        text = opener
+        for _ in range(sink.limits.header):
+            for reader in readers:
+                reader.feed(text)
+            winner = next((reader for reader in readers if reader.won), None)
+            readers = [reader for reader in readers if not reader.lost]
+            if winner is not None or not readers:
+                return winner
+            text = yield from source.take_char()
+            if text == "":
+                return next((reader for reader in readers if source.closed and reader.closes()), None)
         return None
 
     def _follow(self, winner: _Reader, source: Source, sink: Sink) -> Reading[None]:
@@ -125,6 +124,17 @@ class DetectGrammar:
                 sink.add(event)
 
 
+def _is_telling(opener: str) -> bool:
+    """Whether an opener says enough to look on wherever it stands. A mere bracket does not: prose is full of them."""
+    return any(map(str.isalpha, opener))
+
+
+def _ranked(opener: str, having: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
+    """The dialects that have this opener, those first that it is most typical of."""
+    places = [(openers.index(opener), dialect) for dialect, openers in having if opener in openers]
+    return [dialect for _, dialect in sorted(places, key=lambda place: place[0])]
+
+
 class _Reader:
     """One dialect's reading of the text, while it is not known which dialect's it is."""
 
@@ -132,19 +142,25 @@ class _Reader:
         self.name = dialect.name
         self.parser = Parser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
         self.events: list[ev.Event] = []
+        self._first: ev.Event | None = None
         self.closed = False
         self._channel = source.channel
         self._begins_thinking = dialect.special_tokens and not sink.thinking and source.channel is Channel.TEXT
         self._offer = sink.offer
 
     def feed(self, text: str) -> None:
-        self.events += self.parser.feed(text, self._channel)
+        self._take(self.parser.feed(text, self._channel))
 
     def closes(self) -> bool:
         """The text is over: whether this was a call."""
-        self.events += self.parser.close()
+        self._take(self.parser.close())
         self.closed = True
         return self.won
+
+    def _take(self, events: list[ev.Event]) -> None:
+        self.events += events
+        if self._first is None:
+            self._first = next((event for event in events if not isinstance(event, ev.Finding)), None)
 
     @property
     def won(self) -> bool:
@@ -155,9 +171,12 @@ class _Reader:
         return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
 
     @property
-    def lost(self) -> bool:
-        return self._first is not None and not self.won
+    def _thinks(self) -> bool:
+        """Whether it has opened thinking, of which nothing has come yet."""
+        return self._begins_thinking and self.parser.thinking
 
     @property
-    def _first(self) -> ev.Event | None:
-        return next((event for event in self.events if not isinstance(event, ev.Finding)), None)
+    def lost(self) -> bool:
+        """Whether what it read is no call: it is something else, or it is over."""
+        over = not self.parser.inside_calls and not self.parser.held and not self._thinks
+        return not self.won and (self._first is not None or over)

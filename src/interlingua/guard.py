@@ -70,7 +70,7 @@ class Guard:
 
     @property
     def stopped(self) -> bool:
-        return self._handlers is _STOPPED
+        return self._handlers is not _OPEN
 
     @property
     def inside_call(self) -> str | None:
@@ -95,7 +95,7 @@ class Guard:
         if self._line:
             self._report("lost", f"{self._line.size:,} characters that waited behind an open call: lost in the failure")
         self._out.append(event)
-        self._handlers = _STOPPED
+        self._handlers = _FAILED
 
     def _report(self, kind: str, message: str) -> None:
         self._out.append(ev.Finding(kind, message, f"call {self._calls}" if self._open else ""))
@@ -304,3 +304,4 @@ _STOPPED: _Handlers = {
     **dict.fromkeys((ev.CallStart, ev.Stop, ev.Failure), Guard._late),
     **dict.fromkeys((ev.Begin, ev.ArgsDelta, ev.CallEnd), Guard._ignore),
 }
+_FAILED: _Handlers = _STOPPED | dict.fromkeys((*_SPOKEN, ev.CallStart, ev.Stop, ev.Failure), Guard._ignore)

@@ -73,6 +73,8 @@ class Lane:
     def close_text(self) -> list[ev.Event]:
         """The text was all there is. If it ends inside a call, then it was cut."""
         events = self.release()
+        if self._guard.stopped:  # it has failed
+            return events
         return events + self._guard.take([ev.Stop("length" if self._guard.inside_call else None)])
 
     def speak(self, dialect: Dialect) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["Markers", "markers"]
+__all__ = ["TOKENS", "Markers", "markers"]
+
+
+TOKENS = ("<|", "<｜")
+"""How special tokens begin. No prose holds these, even where a dialect's other markers are ordinary text."""
 
 
 class Markers:
@@ -18,15 +23,17 @@ class Markers:
     def __init__(self, *literals: str) -> None:
         self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
         self._firsts = tuple(sorted({literal[0] for literal in self.literals}))
-        self._longest = max(map(len, self.literals), default=0)
+        self._first = self._firsts[0] if len(self._firsts) == 1 else ""
+        self._first_two = _first_two(self.literals).search
+        self.longest = max(map(len, self.literals), default=0)
         self.like_json = any(first in '"{[' for first in self._firsts)
         """Whether some begin as a JSON value does, so that a reader of JSON has to look for them."""
         self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
         self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
-    def search(self, text: str, pos: int) -> re.Match[str] | None:
+    def search(self, text: str, pos: int, end: int = sys.maxsize) -> re.Match[str] | None:
         """The first marker from here on; the longest where several begin."""
-        return self._whole.search(text, pos)
+        return self._whole.search(text, pos, end)
 
     def match(self, text: str, pos: int) -> re.Match[str] | None:
         """The marker that stands here."""
@@ -40,7 +47,7 @@ class Markers:
         """Where the end of the text begins that may yet become a marker; the text's length if there is none."""
         best = len(text)
         for first in self._firsts:
-            at = text.find(first, max(pos, len(text) - self._longest + 1), best)
+            at = text.find(first, max(pos, len(text) - self.longest + 1), best)
             while at >= 0 and text[at:] not in self._beginnings:
                 at = text.find(first, at + 1, best)
             best = at if at >= 0 else best
@@ -48,7 +55,7 @@ class Markers:
 
     def may_begin(self, text: str, pos: int) -> bool:
         """Whether the text from here to its end is the beginning of a marker."""
-        return len(text) - pos < self._longest and text[pos:] in self._beginnings
+        return len(text) - pos < self.longest and text[pos:] in self._beginnings
 
     def may_grow(self, found: re.Match[str]) -> bool:
         """Whether what follows may make this marker a longer one."""
@@ -65,10 +72,22 @@ class Markers:
 
     def possible(self, text: str, pos: int) -> bool:
         """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""
-        for first in self._firsts:  # noqa: SIM110 (any() would build a generator for every token)
-            if text.find(first, pos) >= 0:
-                return True
-        return False
+        if self._first:
+            return text.find(self._first, pos) >= 0
+        return self._first_two(text, pos) is not None
+
+
+def _first_two(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds the first two characters of any of these, or the first one where the text ends: in one look that goes no
+    further than what it finds. A look for each first character would go on to the end for all that are not there."""
+    seconds: dict[str, set[str]] = {}
+    for literal in literals:
+        seconds.setdefault(literal[0], set()).add(literal[1:2])
+    ways = (
+        re.escape(first) + ("" if "" in after else rf"(?:[{''.join(map(re.escape, sorted(after)))}]|\Z)")
+        for first, after in seconds.items()
+    )
+    return re.compile("|".join(ways) or r"(?!)")
 
 
 markers = lru_cache(maxsize=256)(Markers)

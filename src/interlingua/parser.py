@@ -7,7 +7,7 @@ from functools import lru_cache
 from interlingua import events as ev
 from interlingua.dialect import Dialect, Grammar, Router
 from interlingua.limits import Limits
-from interlingua.markers import markers
+from interlingua.markers import TOKENS, markers
 from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.sink import Sink
 from interlingua.source import Channel, Reading, Source
@@ -61,6 +61,11 @@ class Parser:
     def inside_calls(self) -> bool:
         """Whether the text stands in a call or a section of calls."""
         return self._sink.inside_calls
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the text stands inside thinking."""
+        return self._sink.thinking
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
         if self._sink.failed:
@@ -123,7 +128,7 @@ class Parser:
 
     def _stray(self, marker: str) -> None:
         """A closer alone. Behind a call it is a slip of the model, in the middle of prose it may be meant as it is."""
-        if self._dialect.special_tokens or self._source.joined:
+        if self._dialect.special_tokens or self._source.joined or marker.startswith(TOKENS):
             self._sink.report("stray-marker", f"{marker} without a call around it: dropped")
         else:
             self._source.record(marker)
@@ -156,6 +161,10 @@ class Parser:
         grammar = self._dialect.grammar
         if isinstance(grammar, Router):
             return grammar.unfinished(prefill)
+        openers, closers = (grammar.openers, self._dialect.strays) if grammar else ((), ())
+        opened = max((prefill.rfind(opener) for opener in openers), default=-1)
+        if opened >= 0 and not any(closer in prefill[opened:] for closer in closers):
+            return prefill[opened:]
         return prefill[self._markers.tail(prefill, 0) :]
 
     def _ends_thinking(self, prefill: str) -> bool:

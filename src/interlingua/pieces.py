@@ -123,17 +123,26 @@ class Pieces:
         self._trimmed = ""
         self._record_from = self._pos - len(marker)
 
+    @property
+    def lead(self) -> str:
+        """The layout that stood before what is recorded."""
+        return self._record[0] if self._record else ""
+
     def recorded(self) -> str:
         """What was read since `record`. It is kept no longer."""
         if self._record is None:
             return ""
         text = "".join(self._record) + self._text[self._record_from : self._pos]
         self._record = None
-        return text
+        return text[max(0, len(text) - self.offset) :]  # what the prompt wrote is no part of it
 
     def rewind(self, marker: str) -> None:
         """Puts back all that was recorded but the marker it begins with. Only for what is short: it is read again."""
-        lead, text = self._record[0] if self._record else "", self.recorded()
+        if self._record is None or len(self._record) == 1:  # nothing was pushed since, so it is all still there
+            self._pos = self._record_from + len(marker)
+            return
+        lead = self._record[0]
+        text = "".join(self._record) + self._text[self._record_from : self._pos]
         self._text = text[len(lead) + len(marker) :] + self._text[self._pos :]
         self._read_before += self._pos - len(text) + len(lead) + len(marker)
         self._pos = self._seam = 0

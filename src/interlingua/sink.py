@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -9,11 +10,15 @@ import msgspec
 from interlingua import events as ev
 from interlingua.args import STREAMED, Args
 from interlingua.limits import Limits
-from interlingua.markers import Markers
+from interlingua.markers import TOKENS, Markers, markers
 from interlingua.source import Channel, Source
 from interlingua.tools import Offer
 
 __all__ = ["Header", "OpenCall", "Sink"]
+
+
+_BEGINS_CALL = re.compile(r"[{\[\"']|```|[\w.:-]*+[\"'>]*\Z")
+"""What may stand behind a call's opener where the text ends in its head: the name, or JSON, maybe in a code block."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -28,7 +33,7 @@ class Sink:
     """Collects events. Knows the channel that the text is in now, and gives findings their place."""
 
     def __init__(
-        self, source: Source, markers: Markers, offer: Offer, limits: Limits, special_tokens: bool = True
+        self, source: Source, marks: Markers, offer: Offer, limits: Limits, special_tokens: bool = True
     ) -> None:
         self.offer = offer
         self.limits = limits
@@ -37,8 +42,10 @@ class Sink:
         self.inside_calls = False
         self.failed = False
         self._source = source
-        self._markers = markers
+        self._markers = marks
         self._special_tokens = special_tokens
+        literals = marks.literals
+        self._tokens = marks if special_tokens else markers(*(mark for mark in literals if mark.startswith(TOKENS)))
         self._events: list[ev.Event] = []
         self.add = self._events.append
         self._open: OpenCall | None = None
@@ -74,12 +81,14 @@ class Sink:
             self.add = self._events.append
         self.not_a_call()
 
-    def not_a_call(self) -> None:
-        """Gives back what the source has recorded."""
-        text = self._without_markers(self._source.recorded())
+    def not_a_call(self) -> bool:
+        """Gives back what the source has recorded. True if that is not all of it, because its markers are gone."""
+        recorded = self._source.recorded()
+        text = self._without_markers(recorded)
         if text and not self.failed:
             self.text(text, self._source.recorded_from)
             self._source.resume_text()
+        return text != recorded
 
     def wait(self, text: str) -> None:
         """Arguments of a call that is tried. When they are too many to wait, the call is kept as it is."""
@@ -100,12 +109,16 @@ class Sink:
             self._source.resume_text()
 
     def _without_markers(self, text: str) -> str:
-        """Special tokens go, as does the beginning of a call that the end has cut. Other markers are ordinary text."""
-        return self._markers.without(text) if self._source.closed else self.plain(text)
+        """Special tokens go. Other markers are ordinary text, but for those of a call that the end has cut."""
+        if self._special_tokens or self.offer.empty or not self._source.closed:
+            return self.plain(text)
+        tags = markers(*(mark for mark in self._markers.literals if any(map(str.isalpha, mark)) and "{" not in mark))
+        bare = tags.without(text)
+        return bare if _BEGINS_CALL.match(bare.strip()) else self.plain(text)
 
     def plain(self, text: str) -> str:
         """The text without special tokens."""
-        return self._markers.without(text) if self._special_tokens else text
+        return self._tokens.without(text) if text else text
 
     def report(self, kind: str, message: str, offset: int | None = None) -> None:
         at = self._source.offset if offset is None else offset
@@ -140,9 +153,10 @@ class Sink:
 
     def start(self, header: Header) -> OpenCall:
         """A call begins: its name is known, or will be at its end."""
+        lead = self._source.lead
         if self._trial is None:
             self._source.forget()
-        self._open = OpenCall(self, header)
+        self._open = OpenCall(self, header, lead)
         return self._open
 
     def forget(self) -> None:
@@ -170,9 +184,10 @@ class OpenCall:
     One without a name waits for its end if it can be guessed then from the offered tools whose params fit.
     """
 
-    def __init__(self, sink: Sink, header: Header) -> None:
+    def __init__(self, sink: Sink, header: Header, lead: str = "") -> None:
         self._sink = sink
         self._header = header
+        self._lead = lead
         self._index = sink.calls
         self._channel = sink.channel
         self._args = Args(sink.limits.held)
@@ -257,7 +272,7 @@ class OpenCall:
 
     def _begin(self, name: str) -> None:
         if self._sink.refuses(name):
-            self._as_text = [name]
+            self._as_text = [self._lead + name]
         else:
             self._sink.add(ev.CallStart(self._index, self._header.id, name))
 

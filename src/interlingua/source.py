@@ -18,19 +18,35 @@ from interlingua.pieces import BLANK, Behind, Channel, Pieces, Reading
 __all__ = ["Channel", "Reading", "Source"]
 
 
+WINDOW = 4096
+"""How far ahead of JSON markers are looked for at a time."""
+
+
 class _View(NamedTuple):
-    """Text that JSON is walked over without a look for markers, and where in the source it starts and stops."""
+    """Text that JSON is walked over without a look for markers, where in the source it starts and stops, and whether
+    no marker that counts stands there."""
 
     text: str
     start: int
     stop: int
+    quiet: bool
 
 
-_NOTHING = _View("", 0, -1)
+_NOTHING = _View("", 0, -1, True)
 
 
 class Source(Pieces):
     """Text that arrives in pieces, and how it is read."""
+
+    def take_char(self) -> Reading[str]:
+        """The character that stands next; "" where the text ends or the channel changes."""
+        channel = self.channel
+        while self._pos == len(self._text) and not self._closed:
+            yield
+        if self.channel is not channel or self._pos == len(self._text):
+            return ""
+        self._pos += 1
+        return self._text[self._pos - 1]
 
     def take_all(self) -> Reading[str]:
         """All the text that is there, or the next piece of it."""
@@ -60,10 +76,7 @@ class Source(Pieces):
         trims = tuple(trim)
         while True:
             if self._pos < self._seam:
-                write(self._text[self._pos : self._seam], self._channel_before_seam)
-                self._pos = self._seam
-                self._behind = Behind.NOTHING
-                return ""
+                return self._cross_seam(marks, write)
             if self._behind is Behind.MARKER and trim:
                 self._skip(trim)
             found, end = self._search(marks)
@@ -71,7 +84,7 @@ class Source(Pieces):
             if trim and not (self._closed and found is None):
                 body = body[: max(len(body.rstrip(trim)), len(body) - BLANK)]
             if body and not (self._behind is not Behind.TEXT and body.isspace() and len(body) <= BLANK):
-                write(body, self.channel)
+                write(body[max(0, -self.offset) :], self.channel)  # what the prompt wrote is no part of the reply
                 self._pos += len(body)
                 self._behind = Behind.TEXT
             if found:
@@ -87,6 +100,15 @@ class Source(Pieces):
             if self.channel is not channel and self._pos >= self._seam:
                 self._behind = Behind.NOTHING
                 return ""
+
+    def _cross_seam(self, marks: Markers, write: Callable[[str, Channel], None]) -> str:
+        """Copies what waited in the channel before, all of it or up to a marker that could have become a longer one."""
+        before = self._text[self._pos : self._seam]
+        found = marks.search(before, 0)
+        write(before[: found.start() if found else len(before)], self._channel_before_seam)
+        self._pos += found.end() if found else len(before)
+        self._behind = Behind.MARKER if found else Behind.NOTHING
+        return found.group() if found else ""
 
     def copy_value(self, marks: Markers, write: Callable[[str], None], limit: int) -> Reading[str | None]:
         """Copies all text up to the next marker, white space too. Returns the marker, "" if the limit or a change of
@@ -205,9 +227,10 @@ class Source(Pieces):
         The white space counts as read with the word, but for the characters of `trim` next to a marker.
         """
         channel = self.channel
+        longest = max(map(len, words), default=0)
         while self.channel is channel:
             start = self._after_space()
-            rest = self._text[start:]
+            rest = self._text[start : start + longest + 1]  # a big piece is not copied
             undecided = not self._closed and any(word.startswith(rest) and word != rest for word in words)
             if start - self._pos > BLANK:
                 return None
@@ -291,16 +314,14 @@ class Source(Pieces):
         while True:
             text, pos = self._text, self._pos
             last = pos + limit - cursor.offset
-            in_string = cursor.in_string
-            view = self._view(view, marks, in_string, last)
-            stop = view.stop
+            view = self._view(view, cursor.in_string, marks, last)
             end = view.start + cursor.walk(view.text, pos - view.start)
             if end > pos:
                 write(text[pos:end])
                 self._pos = end
             if cursor.ended:
                 return None
-            if end == stop < min(last, len(text)) and (in_string or cursor.in_string):
+            if end == view.stop < min(last, len(text)) and (view.quiet or cursor.in_string):
                 continue
             if end < len(text):
                 if end == last:
@@ -318,23 +339,23 @@ class Source(Pieces):
             yield from self._wait(go_on)
             view = _NOTHING
 
-    def _view(self, view: _View, marks: Markers, in_string: bool, last: int) -> _View:
-        """The text that may be walked next. It is cut out once, and not again at every odd character."""
-        if self._pos < view.stop and not in_string:
+    def _view(self, view: _View, in_string: bool, marks: Markers, last: int) -> _View:
+        """How far JSON may be walked before one has to look: to the next marker, or to the end of this string. Markers
+        are not looked for much further ahead, as the value may end long before the text, nor at every odd character."""
+        text, pos = self._text, self._pos
+        if pos < view.stop:
             return view
-        stop = self._json_stop(marks, in_string)
-        if min(last, stop) >= len(self._text):
-            return _View(self._text, 0, stop)
-        return _View(self._text[self._pos : min(last, stop)], self._pos, stop)
-
-    def _json_stop(self, marks: Markers, in_string: bool) -> int:
-        """How far JSON may be walked before one has to look: to the next marker, or to the end of this string."""
-        if not marks.like_json:
-            return len(self._text)
-        if not in_string:
-            return self._search(marks)[1]
-        quote = self._text.find('"', self._pos)
-        return quote + 1 if quote >= 0 else len(self._text)
+        window = pos + WINDOW
+        stop, quiet = len(text), True
+        if marks.like_json and window + marks.longest < len(text) and not marks.search(text, pos, window):
+            stop = window - marks.longest
+        elif marks.like_json:
+            stop, quiet = self._search(marks)[1], False
+        if stop == pos and in_string:
+            stop, quiet = text.find('"', pos) + 1 or len(text), True
+        if min(last, stop) >= len(text):
+            return _View(text, 0, stop, quiet)
+        return _View(text[pos : min(last, stop)], pos, stop, quiet)
 
 
 def _may_hold_marker(piece: str, marks: Markers, cursor: JsonCursor) -> bool:

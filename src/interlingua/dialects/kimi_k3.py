@@ -38,7 +38,7 @@ DIALECT = Dialect(
         Span("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
         Span("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
     ),
-    noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>"),
+    noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
     caveats="A value that holds `<|close|>argument<|sep|>` and then what may follow a param, or a line that opens "
     "another param of the tool, is cut there.",
     sample="<|open|>think<|sep|>Two cities.<|close|>think<|sep|><|open|>response<|sep|>Let me look."

@@ -30,7 +30,7 @@ DIALECT = Dialect(
         call_gap="\n",
     ),
     thinking=(Span("<mm:think>", "</mm:think>"),),
-    noise=("[e~[",),
+    noise=("[e~[", NS),
     trim="\n",
     caveats="Leaves have no types, and an empty one none at all: where the schema is not known, `3` is a number and "
     "what is empty is an object. A value that holds the token and a closing tag is cut there.",

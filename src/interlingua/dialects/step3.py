@@ -28,7 +28,7 @@ DIALECT = Dialect(
         sections=(Span("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),),
     ),
     thinking=(Span("<think>", "</think>", after="\n"),),
-    noise=("<|EOT|>",),
+    noise=("<|EOT|>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"),
     trim="\n",
     caveats="A value that holds `</steptml:parameter>` and then what may follow a param, or a line that opens another "
     "param of the tool, is cut there.",

@@ -16,6 +16,9 @@ class Composer:
         self.call = call
         self._send = call.writer("{")
         self._lead = "{"
+        self.keys: set[str] = set()
+        """The keys that are in it."""
+        self._whole = True
 
     @property
     def empty(self) -> bool:
@@ -24,6 +27,7 @@ class Composer:
 
     def key(self, key: str) -> None:
         """Begins a member. `raw` or `text` write its value."""
+        self.keys.add(key)
         self._send(f"{self._lead}{quoted(key)}: ")
         self._lead = ", "
 
@@ -42,6 +46,10 @@ class Composer:
             self._send(self._lead + inner)
             self._lead = ", "
 
+    def spoil(self) -> None:
+        """A param was lost: nobody should run the call as it is."""
+        self._whole = False
+
     def end(self, complete: bool = True) -> None:
         self._send("{}" if self.empty else "}")
-        self.call.close(complete)
+        self.call.close(complete and self._whole)

@@ -90,6 +90,7 @@ class EnvelopeObject:
         self._refused = False
         self._held: list[str] | None = None  # arguments that came before the call could begin
         self._held_size = 0
+        self._held_ended = False
         self._call: OpenCall | None = None
         self._has_args = False
         self._is_list = False
@@ -157,7 +158,7 @@ class EnvelopeObject:
         """Reads a member. False if there is none, or one that no call has."""
         limit = self._sink.limits.header
         if self._call is None and self._source.offset - self._start - self._held_size > limit:
-            self._sink.over_limit("what stands before the name of a call", limit)
+            self._over_limit("what stands before the name of a call", limit)
             return False
         key = yield from self._string()
         if key is None or (yield from self._source.accept(COLON)) is None:
@@ -245,6 +246,8 @@ class EnvelopeObject:
         while pos < len(args) and not cursor.ended:
             pos = cursor.walk(args, cursor.skip(args, pos))
         call.writer(cursor.first)(args)
+        if self._held_ended and cursor.first not in (*STREAMED, '"'):
+            cursor.finish()  # a number or a word: only what followed has told that it is whole
         if cursor.ended:
             call.end()
 
@@ -264,7 +267,7 @@ class EnvelopeObject:
         limit = self._sink.limits.held if self._name is None else self._sink.limits.header
         cursor, self._held = JsonCursor(), []
         marker = yield from self._source.copy_json(cursor, self._keys.cuts, self._held.append, limit)
-        self._held_size = cursor.offset
+        self._held_size, self._held_ended = cursor.offset, cursor.ended
         if cursor.ended:
             return True
         if self._name is not None:
@@ -274,7 +277,7 @@ class EnvelopeObject:
             if marker:
                 call.end()
         elif marker == "":
-            self._sink.over_limit("what stands before the name of a call", limit)
+            self._over_limit("what stands before the name of a call", limit)
         if marker:
             self._source.unread(marker)
         return False
@@ -303,11 +306,16 @@ class EnvelopeObject:
         whole = yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
         return read_json("".join(text), str) if whole else None
 
+    def _over_limit(self, what: str, limit: int) -> None:
+        """What is only tried is no call if it is too long, and that is all."""
+        if self._gate is not Gate.TRIED:
+            self._sink.over_limit(what, limit)
+
     def _copy(self, cursor: JsonCursor, write: Callable[[str], None], limit: int) -> Reading[bool]:
         """Copies the value that stands next. False if it does not end."""
         marker = yield from self._source.copy_json(cursor, self._keys.cuts, write, limit)
         if marker == "":
-            self._sink.over_limit("a part of what may be a call", limit)
+            self._over_limit("a part of what may be a call", limit)
         elif marker:
             self._source.unread(marker)
         return cursor.ended

@@ -90,7 +90,7 @@ class _Template:
         for field, literal in zip(self.fields, self.literals[1:], strict=True):
             value, found, rest = rest.partition(literal) if literal else (rest, "", "")
             values[field] = value.strip()
-            if found != literal or not values[field]:
+            if found != literal or (not values[field] and field != "id"):
                 return None
         return None if rest.strip() else values
 
@@ -108,12 +108,12 @@ class _MarkedHeaders:
         for template in self._templates:
             values = template.read(text)
             if values and not any(self._all.search(value, 0) for value in values.values()):
-                return Header(text.strip(), values.get("id"), values["name"])
+                return Header(text.strip(), values.get("id") or None, values["name"])
         nameless = self._all.without(text).strip()
         return Header(nameless, nameless or None if self._has_id else None, None)
 
     def write(self, call: Call, number: int) -> str:  # noqa: ARG002 (nothing is counted)
-        for template in self._templates:
+        for template in (template for template in self._templates if call.id or "id" not in template.fields):
             written = template.write({"name": call.name, "id": call.id})
             read = self.read(written, Offer())
             if (read.name, read.id or call.id) == (call.name, call.id):

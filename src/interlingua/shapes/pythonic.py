@@ -79,7 +79,7 @@ class PythonicGrammar:
         own = (*self._section_opens, *((LIST,) if shape.bare else ()))
         self.openers = tuple(dict.fromkeys((*own, *(self._envelope.openers if self._envelope else ()))))
         self.strays = self._section_closes
-        self.inner = (*LONG_QUOTES, *(self._envelope.inner if self._envelope else ()))
+        self.inner = self._envelope.inner if self._envelope else ()
         marks = (*self._section_opens, *self._section_closes, *outside)
         self._all = markers(*marks)
         self._closers = markers(*self._section_closes)
@@ -279,21 +279,14 @@ class PythonicGrammar:
         self._give_back(text, channel, source, sink)
 
     def _give_back(self, text: str, channel: Channel, source: Source, sink: Sink) -> None:
-        """Text that is no call. Where a bracket alone may open one, it is text too, unless the end has cut a call."""
+        """Text that is no call. Where a bracket alone may open one, it is text too."""
         if not self._shape.bare:
             sink.give_back(text, channel)
             return
         text = self._all.without(text)
-        if source.closed and text.startswith(LIST) and self._begins_call(text, sink.offer):
-            sink.report("broken-header", "a call that breaks off: given back as text")
-            text = text.removeprefix(LIST)
         if text:
             sink.text(text, channel)
             source.resume_text()
-
-    def _begins_call(self, text: str, offer: Offer) -> bool:
-        name = text.removeprefix(LIST).partition(PARAMS)[0].strip()
-        return not offer.known or any(tool.startswith(name) for tool in offer.names)
 
     def _plain(self, marker: str, sink: Sink) -> str:
         """The marker as text. Those around a list that may stand without them are tokens, whatever prose may hold."""

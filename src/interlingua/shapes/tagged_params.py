@@ -95,9 +95,13 @@ class TaggedParamsGrammar:
         self._in_section = markers(*self.openers, *self._section_closes, *self.inner, *outside)
         keys_end = shape.param.end if shape.value_open else ()
         self._in_call = markers(*self.openers, *self.strays, *self.inner, *keys_end, *outside)
+        structure = (*self.openers, *self.strays, *self.inner)
+        self._fragments = {mark for mark in outside if any(whole.startswith(mark) for whole in structure)}
+        self._fragments |= set(outside) & set(shape.param.end)
         self._call_close = markers(*shape.call.close)
         self._first = markers(*shape.call.open, *self._section_closes)
-        self._after_name = markers(*shape.param.open, *shape.call.close)
+        self._after_name = self._in_call if shape.call.end else markers(*shape.param.open, *shape.call.close)
+        self._after_head = markers(*self.inner)
         self._values = self._make_values()
         self._args = JsonArgs(self._in_call, markers(*shape.call.close, *(shape.json.close if shape.json else ())))
 
@@ -180,7 +184,7 @@ class TaggedParamsGrammar:
         if self._inside is not None and first in ("{", "["):
             yield from self._inside.read(opener, source, sink)
         else:
-            sink.not_a_call()
+            self._give_back(sink)
 
     def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
         """The next marker of a section. Text before it belongs to no call, but is not lost."""
@@ -195,8 +199,8 @@ class TaggedParamsGrammar:
 
     def _call_without_section(self, source: Source, sink: Sink) -> Reading[None]:
         head = yield from read_head(self._shape.call, source, sink.limits.header, self._after_name)
-        if not head.name or not sink.offer.may_have(head.name):
-            sink.not_a_call()
+        if not head.name or not sink.offer.may_have(head.name) or not (yield from self._goes_on(source)):
+            self._give_back(sink)
             return
         sink.try_call()
         sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
@@ -219,10 +223,18 @@ class TaggedParamsGrammar:
     def _call(self, source: Source, sink: Sink) -> Reading[bool]:
         """One call, after its opener. False if it was none, or was not closed."""
         head = yield from read_head(self._shape.call, source, sink.limits.header, self._after_name)
-        if not head.name:
-            sink.not_a_call()
+        if not head.name or not (self._shape.sections or (yield from self._goes_on(source))):
+            self._give_back(sink)
             return False
         return (yield from self._named_call(head.name, source, sink))
+
+    def _give_back(self, sink: Sink) -> None:
+        if sink.not_a_call():
+            sink.report("broken-header", "a call that breaks off in its head: given back as text, without its markers")
+
+    def _goes_on(self, source: Source) -> Reading[bool]:
+        """Whether a head is followed by what follows heads. Prose that quotes one goes on otherwise."""
+        return bool((yield from source.peek(self._after_head))) or (yield from source.next_char()) == JSON_OBJECT
 
     def _named_call(self, name: str, source: Source, sink: Sink) -> Reading[bool]:
         """One call, after its head. False if it was not closed."""
@@ -247,7 +259,7 @@ class TaggedParamsGrammar:
                 yield from source.take_until(markers(*self._shape.json.end), sink.limits.header)
                 yield from self._args.read(args.call, source, sink)
                 return (yield from source.accept(self._call_close)) is not None
-            elif marker in self.inner:
+            elif marker in self.inner or marker in self._fragments:
                 sink.report("stray-marker", f"{marker} without a param around it: dropped")
                 marker = ""
             else:
@@ -273,10 +285,12 @@ class TaggedParamsGrammar:
         return "" if marker is None and not source.closed else marker
 
     def _param(self, opener: str, name: str, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
-        start = source.offset
-        head = yield from read_head(self._shape.param, source, sink.limits.header, self._values.opens)
+        start, channel = source.offset, source.channel
+        head = yield from read_head(self._shape.param, source, sink.limits.header, self._in_call)
         if head.name:
             return (yield from self._value(opener, name, head, args, source, sink))
+        if source.channel is not channel:
+            args.spoil()
         sink.report("broken-header", "a param that breaks off in its head: given back as text", start)
         sink.give_back(head.attributes, source.channel)
         return ""
@@ -285,7 +299,7 @@ class TaggedParamsGrammar:
         self, opener: str, name: str, head: Head, args: Composer, source: Source, sink: Sink
     ) -> Reading[str | None]:
         key, offer = head.name, sink.offer
-        siblings = offer.params(name)
-        wraps_all = key in self._shape.wrappers and offer.has(name) and key not in siblings
+        siblings = tuple(sibling for sibling in offer.params(name) if sibling not in args.keys)
+        wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.declares(name, key)
         param = Param(opener, key, head.attributes, offer.param(name, key), wraps_all, siblings)
         return (yield from self._values.read(param, args, source, sink))

@@ -33,7 +33,6 @@ class Trees:
         self._tag = tag
         self.opens = markers()
         self._ends = markers(*tag.open, *tag.close, *frame.call_close.literals, *frame.after_call.literals)
-        self._after_name = markers(*tag.end)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -62,7 +61,7 @@ class Trees:
         self, text: str, plan_of: Callable[[str], Plan], args: Composer, source: Source, sink: Sink
     ) -> Reading[None]:
         """A value whose opener was left out, after the marker of its closer: only there stands the key."""
-        head = yield from read_head(self._tag, source, sink.limits.header, self._after_name)
+        head = yield from read_head(self._tag, source, sink.limits.header, self._ends)
         if head.name:
             sink.report("no-opener", f"the param {head.name!r} without its opening tag: taken as one")
             args.key(head.name)
@@ -71,7 +70,7 @@ class Trees:
     def _element(
         self, key: str, plan: Plan, depth: int, args: Composer, source: Source, sink: Sink
     ) -> Reading[str | None]:
-        if plan.streams:
+        if plan.streams and (yield from source.peek(self._ends)) not in self._tag.open:
             args.raw('"')
             marker = yield from self._copy(args, source)
             if marker is not None:
@@ -111,7 +110,7 @@ class Trees:
         lead, array = "", False
         marker: str | None = self._tag.open[0]
         while marker in self._tag.open:
-            head = yield from read_head(self._tag, source, sink.limits.header, self._after_name)
+            head = yield from read_head(self._tag, source, sink.limits.header, self._ends)
             if not lead:
                 array = plan.kind == "array" or (head.name == ITEM and not plan.declares(ITEM))
                 lead = "[" if array else "{"
@@ -139,7 +138,7 @@ class Trees:
     def _close(self, key: str, marker: str | None, source: Source, sink: Sink) -> Reading[str | None]:
         """Steps over the rest of a closing tag. Any other marker has ended the element without one."""
         if marker in self._tag.close:
-            yield from read_head(self._tag, source, sink.limits.header, self._after_name)
+            yield from read_head(self._tag, source, sink.limits.header, self._ends)
             return ""
         if marker:
             sink.report("value-not-closed", f"the value of {key!r} was never closed: taken as closed here")

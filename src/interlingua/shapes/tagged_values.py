@@ -150,9 +150,12 @@ class Values:
         args.key(param.key)
         args.raw('"')
         args.text(held)
+        channel = source.channel
         marker = yield from self._copy(args.text, sys.maxsize, param, ends, source, sink)
         if marker is not None:
             args.raw('"')
+        if marker == "" and source.channel is not channel:
+            args.spoil()
         return marker
 
     def _hold(self, param: Param, args: Composer, ends: Markers, source: Source, sink: Sink) -> Reading[str | None]:

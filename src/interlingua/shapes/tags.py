@@ -55,9 +55,9 @@ def as_name(text: str) -> str | None:
 
 def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[Head]:
     """The head after its opener. Where nothing ends it, one of these markers must stand after it. What is no head comes
-    back as the attributes of one without a name."""
+    back as the attributes of one without a name. Whatever marker stands in it, it is none."""
     if tag.end:
-        text, marker = yield from source.take_until(markers(*tag.end, "\n", "<"), limit)
+        text, marker = yield from source.take_until(markers(*tag.end, "\n", "<", *after.literals), limit)
         if marker in tag.end:
             return _head(text, tag)
         source.unread(marker or "")
