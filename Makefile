@@ -4,14 +4,14 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 
 BIN := .venv/bin
 READY := .venv/.ready
-PYTHON_DIRS := $(wildcard src tests bench docs examples)
+PYTHON_DIRS := $(wildcard src tests bench fuzz docs examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also hold for the build backend, which pip installs apart: older pips take the first, newer ones the second.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check fmt run demo docs bench pins clean
+.PHONY: help setup test check fmt run demo docs bench fuzz pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -47,13 +47,19 @@ demo: setup ## a Kimi stream goes in on the left, standard frames come out on th
 docs: setup ## write what in docs/reference is made from the code
 	$(BIN)/python docs/generate.py
 
-bench: setup ## measure the parser
-	$(BIN)/python bench/parser.py
+bench: setup ## measure the parser, in every shape of dialect
+	$(BIN)/python -m bench.parser $(BENCH)
+	$(BIN)/python -m bench.shapes $(BENCH)
+
+# A minute of chance; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
+FUZZ ?= -max_total_time=60
+fuzz: setup ## hostile text for every dialect
+	$(BIN)/python fuzz/dialects.py $(FUZZ)
 
 # The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
 pins: ## refresh constraints.txt with the newest releases
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
-	.venv-pins/bin/python -m pip install -qq -e '.[dev]' hatchling editables
+	.venv-pins/bin/python -m pip install -qq -e '.[dev,fuzz]' hatchling editables
 	{ grep '^#' constraints.txt; .venv-pins/bin/python -m pip freeze --exclude-editable; } > .venv-pins/constraints.txt
 	mv .venv-pins/constraints.txt constraints.txt
 	rm -rf .venv-pins

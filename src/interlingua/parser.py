@@ -76,6 +76,7 @@ class Parser:
 
     def close(self) -> list[ev.Event]:
         """The text is over. Nothing is held after this."""
+        next(self._reading, None)  # what the prompt has begun may not have been read yet
         self._source.close()
         next(self._reading, None)
         self._sink.close()

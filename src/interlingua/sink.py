@@ -122,7 +122,7 @@ class Sink:
 
     def report(self, kind: str, message: str, offset: int | None = None) -> None:
         at = self._source.offset if offset is None else offset
-        self._events.append(ev.Finding(kind, message, f"character {at}"))
+        self._events.append(ev.Finding(kind, message, f"character {max(0, at)}"))
 
     def over_limit(self, what: str, limit: int) -> None:
         """A limit was passed: a finding, or the end of the reply."""

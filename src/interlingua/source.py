@@ -110,9 +110,11 @@ class Source(Pieces):
         self._behind = Behind.MARKER if found else Behind.NOTHING
         return found.group() if found else ""
 
-    def copy_value(self, marks: Markers, write: Callable[[str], None], limit: int) -> Reading[str | None]:
-        """Copies all text up to the next marker, white space too. Returns the marker, "" if the limit or a change of
-        the channel cut it short, None where the text ends."""
+    def copy_value(
+        self, marks: Markers, write: Callable[[str], None], limit: int, channel: Channel | None = None
+    ) -> Reading[str | None]:
+        """Copies all text up to the next marker, white space too. Returns the marker, "" if the limit or the end of
+        the value's channel cut it short, None where the text ends."""
 
         size = 0
 
@@ -125,7 +127,7 @@ class Source(Pieces):
             self._pos = len(piece)
             return True
 
-        channel = self.channel
+        channel = channel or self.channel
         while self.channel is channel:
             found, end = self._search(marks)
             body = self._text[self._pos : min(end, self._pos + limit - size)]

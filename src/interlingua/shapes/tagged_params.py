@@ -299,7 +299,8 @@ class TaggedParamsGrammar:
         self, opener: str, name: str, head: Head, args: Composer, source: Source, sink: Sink
     ) -> Reading[str | None]:
         key, offer = head.name, sink.offer
-        siblings = tuple(sibling for sibling in offer.params(name) if sibling not in args.keys)
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.declares(name, key)
-        param = Param(opener, key, head.attributes, offer.param(name, key), wraps_all, siblings)
+        param = Param(
+            opener, key, head.attributes, offer.param(name, key), wraps_all, lambda: offer.params(name), args.keys
+        )
         return (yield from self._values.read(param, args, source, sink))

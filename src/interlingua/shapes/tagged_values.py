@@ -52,8 +52,10 @@ class Param(NamedTuple):
     plan: Plan
     wraps_all: bool
     """Whether it may hold all arguments as an object."""
-    siblings: tuple[str, ...]
-    """The params that the tool has."""
+    siblings: Callable[[], tuple[str, ...]]
+    """The params that the tool has, if it comes to that."""
+    given: set[str]
+    """Those that have come already. What looks like another of these is data."""
 
 
 class Values:
@@ -192,10 +194,10 @@ class Values:
     ) -> Reading[str | None]:
         channel = source.channel
         while True:
-            marker = yield from source.copy_value(ends, write, limit)
+            marker = yield from source.copy_value(ends, write, limit, channel)
             if marker is None:
                 return None
-            if marker == "" and source.channel is channel:
+            if marker == "" and source.channel is channel and limit < sys.maxsize:
                 return OVER
             if marker.endswith(self._tag.close):
                 if (yield from self._closes(marker, ends, param, source)):
@@ -212,16 +214,17 @@ class Values:
             return False
         if (yield from source.peek(self._frame.after_param)) is not None:
             return True
-        return bool(self._value_open) and (yield from self._stands_next(param.siblings, self._tag.end, source))
+        return bool(self._value_open) and (yield from self._stands_next(param, self._tag.end, source))
 
     def _ends_unclosed(self, marker: str, param: Param, source: Source) -> Reading[bool]:
         """Whether a value without its closer ends here: at the call's end, or at another param of the tool."""
         if marker not in self._param_opens:
             return (yield from source.peek(self._frame.after_call)) is not None
-        return (yield from self._stands_next(param.siblings, ('"', "'", *self._tag.end), source))
+        return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source))
 
-    def _stands_next(self, keys: tuple[str, ...], ends: tuple[str, ...], source: Source) -> Reading[bool]:
-        """Whether one of these keys comes next, and what ends a key."""
+    def _stands_next(self, param: Param, ends: tuple[str, ...], source: Source) -> Reading[bool]:
+        """Whether the key of another param comes next, and what ends a key."""
+        keys = (key for key in param.siblings() if key not in param.given)
         word = yield from source.accept_word(tuple(key + end for key in keys for end in ends))
         source.unread(word or "")
         return word is not None

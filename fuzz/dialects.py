@@ -1,0 +1,476 @@
+"""Hostile text for every dialect: marker soup, cut samples, scraps of JSON, in any cutting and on two channels.
+
+    python fuzz/dialects.py                        a minute of chance, without atheris
+    python fuzz/dialects.py --seconds 600 --seed 7
+    python fuzz/dialects.py -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
+
+Both make bytes, and the bytes choose all the rest: `Row.chosen_by`. What must hold for each row is in `CHECKS`. A row
+that fails is made smaller for as long as it fails the same way, and printed as a row of a fixture file. With atheris
+the first failure ends the run, as is usual there, unless `--go-on` is said; without, all of them are collected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import random
+import re
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+try:
+    atheris: Any = importlib.import_module("atheris")
+except ImportError:
+    atheris = None
+
+with atheris.instrument_imports(include=["interlingua"]) if atheris else nullcontext():
+    import interlingua as il
+    from interlingua import events as ev
+    from interlingua.dialects import dialect_named
+    from interlingua.errors import RenderError
+    from interlingua.lane import Lane
+    from interlingua.markers import markers
+    from interlingua.tools import Offer
+
+NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
+PARAMS = {
+    "get_weather": {"city": "string", "unit": "string", "days": "integer"},
+    "write": {"path": "string", "content": "string", "meta": "object", "lines": "array", "force": "boolean"},
+}
+TOOLS: list[list[str] | None] = [None, [], ["get_weather", "write"], ["write"]]
+"""Not known; none; two; one of them, so that the samples call a tool that was not offered."""
+SCRAPS = [
+    *("get_weather", "write", "city", "path", "content", "meta", "days", "ls", "functions.", ":0", "call_1", "name"),
+    *('{"city": "', '{"name": "write", "arguments": ', '"path": ', '{"a": [1, {"b": "', "{}", "{", "}", "[", "]", '"'),
+    *('"}', '"}}', "\\", "\\u00", '\\"', "'", ",", ", ", ":", ": ", "=", "(", ")", "null", "true", "-1.5e", "3", "0"),
+    *(
+        "city='Paris', days=3",
+        'path="a", ',
+        "path=r'x\\",
+        "[write(",
+        ")]",
+        "<",
+        ">",
+        "</",
+        "/>",
+        '="',
+        "|>",
+        "<|",
+        "＜",
+    ),
+    *("\n", "\n\n", " ", "\t", "```json\n", "```", "assistant", " to=", "Hello. ", "if a < b: ", "\x00", "\u2028", "é"),
+    *("\ud83d", "\U0001f600", "\r\n", "<think>", "</think>", "<tool_call>", "</tool_call>", "<arg_key>", "None", "# "),
+]
+WORDS = [f"zq{n}" for n in range(10)]
+"""Words that nothing but us writes: what becomes of them can be told."""
+LONGEST = 300
+"""Characters in a text. Longer ones find no more, more slowly."""
+SECONDS = 4
+"""How long one check of a row may take. Nearly all need a few thousandths."""
+
+
+class Dice:
+    """Choices out of bytes. When these run out, everything is the first choice."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> bool:
+        return self._at < len(self._data)
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n - 1."""
+        size = 1 if n <= 256 else 2
+        chosen = int.from_bytes(self._data[self._at : self._at + size], "big")
+        self._at += size
+        return chosen % max(n, 1)
+
+    def pick(self, choices: list[str]) -> str:
+        return choices[self.below(len(choices))] if choices else ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is read, and how it is cut."""
+
+    dialect: str
+    tools: list[str] | None
+    prefill: str
+    text: str
+    cuts: tuple[int, ...]
+
+    @classmethod
+    def chosen_by(cls, data: bytes) -> Row:
+        dice = Dice(data)
+        name = NAMES[dice.below(len(NAMES))]
+        tools = TOOLS[dice.below(len(TOOLS))]
+        prefill = _prefill(name, dice)
+        cuts = [dice.below(1 << 16) for _ in range(dice.below(6))]
+        text = ""
+        while dice.left and len(text) < LONGEST:
+            text += _fragment(name, dice)
+        return cls(name, tools, prefill, text, tuple(sorted(cut % (len(text) + 1) for cut in cuts)))
+
+    @property
+    def offer(self) -> list[dict[str, Any]] | None:
+        return None if self.tools is None else [_tool(name, PARAMS[name]) for name in self.tools]
+
+    @property
+    def pieces(self) -> list[str]:
+        return [self.text[a:b] for a, b in zip([0, *self.cuts], [*self.cuts, len(self.text)], strict=True)]
+
+    @cached_property
+    def whole(self) -> il.Reply:
+        """What the text says in one piece."""
+        return self.read([self.text])
+
+    def read(self, pieces: Iterable[str]) -> il.Reply:
+        """Folded: this also checks the order of the events."""
+        parser = il.Parser(self.dialect, self.offer, self.prefill)
+        return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+
+    def read_on_two_channels(self, size: int) -> il.Reply:
+        """The pieces in turn as text and as thinking, each in parts of this size."""
+        lane = Lane(dialect_named(self.dialect), Offer(self.offer), il.Options(prefill=self.prefill))
+        events: list[ev.Event] = []
+        for n, piece in enumerate(self.pieces):
+            for at in range(0, len(piece), size):
+                part = piece[at : at + size]
+                events += lane.take([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
+        return il.fold(events + lane.close_text())
+
+    def __str__(self) -> str:
+        """As a row of a fixture file. What the reply should be is still to be said."""
+        lines = [f"dialect = {_toml(self.dialect)}"]
+        if self.tools is not None:
+            tools = ", ".join(f"{name} = {_toml_params(PARAMS[name])}" for name in self.tools)
+            lines.append(f"tools = {{ {tools} }}" if tools else "tools = {}")
+        if self.prefill:
+            lines.append(f"prefill = {_toml(self.prefill)}")
+        lines.append(f"text = {_toml(self.text)}")
+        if self.cuts:
+            lines.append(f"pieces = [{', '.join(map(_toml, self.pieces))}]")
+        return "\n".join(lines)
+
+
+def _tool(name: str, params: dict[str, str]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in params.items()}}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+def _toml(text: str) -> str:
+    odd = re.compile("[\x7f\u0080-\u00a0\u2028\u2029\ud800-\udfff\ufeff]")
+    return odd.sub(lambda char: f"\\u{ord(char.group()):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _toml_params(params: dict[str, str]) -> str:
+    return "{ " + ", ".join(f"{key} = {_toml(kind)}" for key, kind in params.items()) + " }"
+
+
+# ── what the bytes may choose ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _markers_of(name: str) -> list[str]:
+    dialect = dialect_named(name)
+    grammar = dialect.grammar
+    of_shape = (*grammar.openers, *grammar.inner, *grammar.first_openers(Offer(None))) if grammar else ()
+    return sorted({*dialect.markers, *of_shape})
+
+
+def _written_by(name: str) -> list[str]:
+    """Genuine replies: the sample, and calls of the tools that are offered here, with markers as data in them."""
+    if name == "detect":
+        return [text for other in NAMES[:-1] for text in WRITTEN[other][:1]]
+    inside = json.dumps({"path": "a b", "content": "if a < b:\n\t" + MARKERS[name][0], "meta": {"k": ["v", {}]}})
+    parts: list[Any] = [il.Call("call_1", "write", inside), il.Call("call_2", "get_weather", '{"days": 3, "city": ""}')]
+    written = [dialect_named(name).sample]
+    for reply in (il.Reply(parts=parts), il.Reply(parts=parts[1:]), il.Reply(parts=parts[:1])):
+        try:
+            written.append(il.render(reply, name))
+        except RenderError:
+            continue
+    return written
+
+
+MARKERS = {name: _markers_of(name) for name in NAMES}
+WRITTEN: dict[str, list[str]] = {}
+for _name in NAMES:
+    WRITTEN[_name] = _written_by(_name)
+
+
+def _prefill(name: str, dice: Dice) -> str:
+    choice = dice.below(8)
+    thinking = dialect_named(name).thinking
+    if choice == 0 and thinking:
+        return thinking[dice.below(len(thinking))].open
+    if choice == 1:
+        marker = dice.pick(MARKERS[name])
+        return marker[: dice.below(len(marker) + 1)]
+    if choice == 2:
+        return _slice(dice.pick(WRITTEN[name]), dice, from_start=True)
+    return ""
+
+
+def _fragment(name: str, dice: Dice) -> str:
+    """The next bit of a text. Half are markers and scraps, half are parts of what the model would write."""
+    choice = dice.below(16)
+    if choice < 4:
+        return dice.pick(MARKERS[name])
+    if choice < 8:
+        return dice.pick(SCRAPS)
+    if choice < 9:
+        return dice.pick(WORDS)
+    if choice < 10:
+        marker = dice.pick(MARKERS[name])
+        return marker[: dice.below(len(marker) + 1)]
+    if choice < 11:
+        return dice.pick(MARKERS[NAMES[dice.below(len(NAMES))]])
+    if choice < 12:
+        return dice.pick(WRITTEN[name])
+    return _slice(dice.pick(WRITTEN[name]), dice, from_start=choice < 14)
+
+
+def _slice(text: str, dice: Dice, from_start: bool) -> str:
+    at = 0 if from_start else dice.below(len(text) + 1)
+    return text[at : at + dice.below(len(text) + 1 - at)]
+
+
+# ── what must hold ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Endless(Exception):
+    """The time is up."""
+
+
+class Broken(Exception):
+    """A promise that a row breaks: which, in what way, and how it shows."""
+
+    def __init__(self, promise: str, way: str, shown: str) -> None:
+        super().__init__(f"{promise} ({way})\n{shown}")
+        self.promise = promise
+        self.way = way
+
+
+def same_in_every_cutting(row: Row) -> None:
+    for how, pieces in (("per character", list(row.text)), ("as cut", row.pieces)):
+        _expect_same("the same in every cutting", how, row.read(pieces), row.whole)
+
+
+def same_on_two_channels(row: Row) -> None:
+    if row.cuts:
+        whole, cut = row.read_on_two_channels(LONGEST * 2), row.read_on_two_channels(1)
+        _expect_same("the same in every cutting, on two channels", "per character", cut, whole)
+
+
+def no_special_token_as_text(row: Row) -> None:
+    dialect = dialect_named(row.dialect)
+    if not dialect.special_tokens or _made_by_dropping(row.prefill + row.text, dialect):
+        return
+    for part in row.whole.parts:
+        if not isinstance(part, il.Call) and (found := markers(*dialect.markers).search(part.text, 0)):
+            raise Broken("no special token comes out as text", found.group(), f"part: {part!r}")
+
+
+def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
+    """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
+    return markers(*dialect.markers).without(text) != re.sub("|".join(map(re.escape, dialect.markers)), "", text)
+
+
+def nothing_is_lost_silently(row: Row) -> None:
+    reply = row.whole
+    if reply.findings:
+        return
+    calls = "".join(call.id + call.name + call.arguments for call in reply.calls)
+    for word in WORDS:
+        missing = row.text.count(word) - (reply.text + "\n" + reply.reasoning + "\n" + calls).count(word)
+        if missing > 0:
+            raise Broken("nothing is lost without a finding", "a word is", f"{word!r} is not in {reply!r}")
+
+
+def rendered_or_refused(row: Row) -> None:
+    with suppress(RenderError):
+        il.render(row.whole, row.dialect)
+
+
+CHECKS: list[Callable[[Row], None]] = [
+    same_in_every_cutting,
+    no_special_token_as_text,
+    nothing_is_lost_silently,
+    rendered_or_refused,
+    same_on_two_channels,
+]
+
+
+def _expect_same(promise: str, how: str, got: il.Reply, whole: il.Reply) -> None:
+    if got != whole:
+        raise Broken(promise, _difference(got, whole), f"whole:  {_shown(whole)}\n{how}:  {_shown(got)}")
+
+
+def _difference(got: il.Reply, whole: il.Reply) -> str:
+    """In what way two replies differ first: enough to tell one defect from another."""
+    for field in ("parts", "findings"):
+        ours, theirs = getattr(got, field), getattr(whole, field)
+        for n in range(max(len(ours), len(theirs))):
+            a, b = (_kind(items[n]) if n < len(items) else "nothing" for items in (ours, theirs))
+            if a != b:
+                return f"{field}: {a}, not {b}"
+            if ours[n] != theirs[n]:
+                return f"{field}: another {a}"
+    return "stop reason"
+
+
+def _kind(item: object) -> str:
+    return item.kind if isinstance(item, ev.Finding) else type(item).__name__
+
+
+def _shown(reply: il.Reply) -> str:
+    findings = [f"{finding.kind} at {finding.place.removeprefix('character ')}" for finding in reply.findings]
+    parts = ", ".join(map(repr, reply.parts))
+    return f"[{parts}] stop={reply.stop_reason} findings={findings}"
+
+
+def broken_by(row: Row) -> Broken | None:
+    """The first promise that the row breaks. Whatever is raised breaks one, and so does what does not end."""
+    for check in CHECKS:
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            check(row)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        except Broken as broken:
+            return broken
+        except Endless as endless:
+            return Broken("reading ends", _place(endless), f"after {SECONDS} seconds of work it had not")
+        except Exception as error:  # noqa: BLE001 (this is what is looked for)
+            return Broken("nothing raises", f"{type(error).__name__} in {_place(error)}", f"{error!r}")
+    return None
+
+
+def _has_not_ended(*_: object) -> None:
+    raise Endless
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised: the innermost function of ours."""
+    ours = [frame.name for frame in traceback.extract_tb(error.__traceback__) if "interlingua" in frame.filename]
+    return ours[-1] if ours else "?"
+
+
+# ── the smallest row that fails the same way ────────────────────────────────────────────────────────────────────────
+
+
+def smallest(row: Row, broken: Broken, seconds: float = 20) -> Row:
+    """Tries every smaller row for as long as one still breaks the same promise."""
+    until = time.monotonic() + seconds
+    smaller: Row | None = row
+    while smaller is not None:
+        row = smaller
+        smaller = None
+        for candidate in _smaller(row):
+            if time.monotonic() > until:
+                return row
+            found = broken_by(candidate)
+            if found is not None and found.promise == broken.promise:
+                smaller = candidate
+                break
+    return row
+
+
+def _smaller(row: Row) -> Iterator[Row]:
+    if row.prefill:
+        yield replace(row, prefill="")
+    if row.tools is not None:
+        yield replace(row, tools=None)
+    if row.tools == TOOLS[2]:
+        yield replace(row, tools=TOOLS[3])
+    for n in range(len(row.cuts)):
+        yield replace(row, cuts=row.cuts[:n] + row.cuts[n + 1 :])
+    size = len(row.text) // 2
+    while size:
+        for at in range(0, len(row.text), size):
+            cuts = tuple(cut - min(max(cut - at, 0), size) for cut in row.cuts)
+            text = row.text[:at] + row.text[at + size :]
+            yield replace(row, text=text, cuts=tuple(min(cut, len(text)) for cut in cuts))
+        size //= 2
+
+
+# ── the two ways to run it ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fuzz:
+    """Runs rows, and tells of each kind of failure once."""
+
+    def __init__(self, go_on: bool) -> None:
+        self._go_on = go_on
+        self._seen: set[tuple[str, str, str]] = set()
+        self._told: set[tuple[str, str, str]] = set()
+        self.rows = 0
+
+    @property
+    def failures(self) -> int:
+        return len(self._told)
+
+    def one_input(self, data: bytes) -> None:
+        self.rows += 1
+        row = Row.chosen_by(data)
+        broken = broken_by(row)
+        if broken is None or (row.dialect, broken.promise, broken.way) in self._seen:
+            return
+        self._seen.add((row.dialect, broken.promise, broken.way))
+        row = smallest(row, broken)
+        broken = broken_by(row) or broken
+        key = (row.dialect, broken.promise, broken.way)
+        if key not in self._told:
+            self._told.add(key)
+            self._seen.add(key)
+            _tell(row, broken)
+        if not self._go_on:
+            raise broken
+
+
+def _tell(row: Row, broken: Broken) -> None:
+    comment = "\n".join(f"# {line}" for line in str(broken).splitlines())
+    text = f'\n[[case]]\nname = "{broken.promise}"\n{row}\n{comment}\n'
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
+
+
+def by_chance(seconds: float, seed: int) -> int:
+    fuzz = Fuzz(go_on=True)
+    chance = random.Random(seed)
+    start = said = time.monotonic()
+    while (now := time.monotonic()) - start < seconds:
+        fuzz.one_input(chance.randbytes(chance.randint(6, 60)))
+        if now - said >= 10:
+            said = now
+            print(f"# {now - start:5.0f} s {fuzz.rows:8} rows {fuzz.failures:4} failures", file=sys.stderr)
+    print(f"# {fuzz.rows} rows with seed {seed}, {len(NAMES)} dialects: {fuzz.failures} failures")
+    return 1 if fuzz.failures else 0
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seconds", type=float, default=0, help="by chance, for so long")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--go-on", action="store_true", help="with atheris: do not stop at the first failure")
+    ours, theirs = options.parse_known_args()
+    signal.signal(signal.SIGVTALRM, _has_not_ended)
+    if atheris is None or ours.seconds:
+        limits = [float(text.partition("=")[2]) for text in theirs if text.startswith("-max_total_time=")]
+        return by_chance(ours.seconds or next(iter(limits), 60), ours.seed)
+    atheris.Setup([sys.argv[0], "-max_len=80", "-len_control=0", "-timeout=60", *theirs], Fuzz(ours.go_on).one_input)
+    atheris.Fuzz()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
