@@ -80,7 +80,7 @@ class DetectGrammar:
         readers = [_Reader(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
         winner = yield from self._compete(opener, readers, source, sink)
         if winner is None:
-            if source.offset - start <= LOOK_AGAIN:
+            if source.offset - start <= LOOK_AGAIN and source.channel is source.recorded_from:
                 source.rewind(opener)
             sink.text(source.recorded(), source.recorded_from)
             source.resume_text()

@@ -124,8 +124,8 @@ class Parser:
         if grammar is None:
             return {}
         guided = _guided(self._dialect.markers)
-        own = grammar.first_openers(offer)
-        return dict.fromkeys(guided.first_openers(offer), guided) | dict.fromkeys(own, grammar)
+        bare = (opener for opener in guided.first_openers(offer) if "`" not in opener)  # no server writes code blocks
+        return dict.fromkeys(bare, guided) | dict.fromkeys(grammar.first_openers(offer), grammar)
 
     def _stray(self, marker: str) -> None:
         """A closer alone. Behind a call it is a slip of the model, in the middle of prose it may be meant as it is."""
