@@ -543,7 +543,7 @@ def test_ctrl_c_ends_quietly() -> None:
         process.stdin.flush()
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
         assert process.stderr.read() == b""
 
 
@@ -563,7 +563,7 @@ def test_a_closed_pipe_ends_quietly(argv: list[str], statuses: set[int]) -> None
         process.stdout.close()
         process.stdin.write(STREAM.read_bytes() if argv == ["translate"] else b"")
         process.stdin.close()
-        assert process.wait(10) in statuses
+        assert process.wait(60) in statuses
         assert process.stderr.read() == b""
 
 

@@ -26,7 +26,7 @@ class Markers:
         self._first = self._firsts[0] if len(self._firsts) == 1 else ""
         self._first_two = _first_two(self.literals).search
         self.longest = max(map(len, self.literals), default=0)
-        self.like_json = any(first in '"{[' for first in self._firsts)
+        self.like_json = any(first in '"{[' or first.isalnum() for first in self._firsts)
         """Whether some begin as a JSON value does, so that a reader of JSON has to look for them."""
         self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
         self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))

@@ -265,7 +265,7 @@ class Source(Pieces):
                 return self._text[self._pos : self._pos + 1]
             yield
 
-    def take_while(self, chars: re.Pattern[str], limit: int) -> Reading[str]:
+    def take_while(self, chars: re.Pattern[str], limit: int = BLANK) -> Reading[str]:
         """The characters that stand next and match, as many as the limit allows."""
         taken = ""
         channel = self.channel
@@ -275,22 +275,6 @@ class Source(Pieces):
                 taken += found.group()
                 self._pos = found.end()
             if self._pos < len(self._text) or self._closed or len(taken) == limit:
-                break
-            yield
-        return taken
-
-    def take_run(self, chars: str) -> Reading[str]:
-        """The characters of this kind that stand next."""
-        taken = ""
-        channel = self.channel
-        while self.channel is channel:
-            end = self._pos
-            room = self._pos + BLANK - len(taken)
-            while end < min(len(self._text), room) and self._text[end] in chars:
-                end += 1
-            taken += self._text[self._pos : end]
-            self._pos = end
-            if end < len(self._text) or self._closed or end == room:
                 break
             yield
         return taken

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from interlingua import __version__
 from interlingua.cli import dialects, io, parse, render, translate
+from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
 __all__ = ["main"]
@@ -87,15 +88,5 @@ def _build() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in (parse, render, translate, dialects):
-        name = command.__name__.rpartition(".")[2]
-        subparser = commands.add_parser(
-            name,
-            help=command.HELP,
-            description=command.DESCRIPTION,
-            epilog=command.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        command.add_options(subparser)
-        subparser.set_defaults(run=command.run)
+        add_command(commands, command)
     return parser

@@ -8,6 +8,7 @@ from typing import Any
 
 import interlingua as il
 from interlingua.cli import check, draft, io, show
+from interlingua.cli.options import add_command
 from interlingua.dialect_check import shape_name
 from interlingua.dialects import DETECT
 
@@ -29,16 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as a JSON list")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the list)")
     for command in (show, check, draft):
-        subparser = commands.add_parser(
-            command.__name__.rpartition(".")[2],
-            help=command.HELP,
-            description=command.DESCRIPTION,
-            epilog=command.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        command.add_options(subparser)
-        subparser.set_defaults(run=command.run)
+        add_command(commands, command)
 
 
 def run(args: argparse.Namespace) -> None:

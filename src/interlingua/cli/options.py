@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Protocol
 
 import interlingua as il
 from interlingua.cli.io import STDIN, Tell, read_all, read_json
@@ -11,6 +11,7 @@ from interlingua.dialects import dialect_named
 from interlingua.errors import BadInput, UsageError
 
 __all__ = [
+    "add_command",
     "add_dialect",
     "add_file",
     "add_findings",
@@ -24,6 +25,33 @@ __all__ = [
 AUTO = "auto"
 FILES = (".yaml", ".yml")
 _TOOLS_HINT = 'write a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
+
+
+class Command(Protocol):
+    """A module with a command in it."""
+
+    __name__: str
+    HELP: str
+    DESCRIPTION: str
+    EPILOG: str
+
+    def add_options(self, parser: argparse.ArgumentParser, /) -> None: ...
+
+    def run(self, args: argparse.Namespace, /) -> None: ...
+
+
+def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> None:
+    """The command of this module, under the module's name."""
+    parser = commands.add_parser(
+        command.__name__.rpartition(".")[2],
+        help=command.HELP,
+        description=command.DESCRIPTION,
+        epilog=command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_options(parser)
+    parser.set_defaults(run=command.run)
 
 
 def add_file(parser: argparse.ArgumentParser, what: str) -> None:

@@ -34,6 +34,7 @@ DEPTH = 3
 MEMBER_ENDS = markers(",", "}")
 COLON = markers(":")
 BRACE = markers("{")
+QUOTE = markers('"')
 NO_VALUE = (",", "}", "]", "")
 
 
@@ -73,6 +74,8 @@ class Keys(NamedTuple):
     """All markers, but for those that are JSON."""
     cuts: Markers
     """What cuts an object short: all markers, and the end of a code block."""
+    ends_name: Markers
+    """What ends a key or a name that is only tried: its quote, or a marker that comes before it."""
 
 
 class EnvelopeObject:
@@ -299,12 +302,25 @@ class EnvelopeObject:
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _string(self) -> Reading[str | None]:
-        """The string that stands next; None if none does."""
+        """The key or name that stands next; None if none does."""
         text: list[str] = []
         if (yield from self._source.next_char()) != '"':
             return None
+        if self._gate is Gate.TRIED:
+            return (yield from self._plain_string())
         whole = yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
         return read_json("".join(text), str) if whole else None
+
+    def _plain_string(self) -> Reading[str | None]:
+        """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
+        yield from self._source.accept(QUOTE)
+        limit = self._sink.limits.header
+        text, end = yield from self._source.take_until(self._keys.ends_name, limit)
+        if end == '"':
+            return read_json(f'"{text}"', str)
+        if end is not None:
+            self._source.unread(end)
+        return None
 
     def _over_limit(self, what: str, limit: int) -> None:
         """What is only tried is no call if it is too long, and that is all."""

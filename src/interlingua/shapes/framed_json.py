@@ -18,7 +18,7 @@ from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.shapes.headers import compile_headers
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, is_json
-from interlingua.shapes.json_envelope import JsonEnvelope
+from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
 from interlingua.shapes.stray_text import StrayText
 from interlingua.sink import Header, Sink
 from interlingua.source import Reading, Source
@@ -27,10 +27,10 @@ from interlingua.tools import Offer
 __all__ = ["FramedJson"]
 
 _NAME = re.compile(r"[\w.:\-]{1,128}")
+_DIGITS = re.compile(r"[0-9]*+")
 NOTHING = Span("", "")
 OBJECT = markers(JSON_OBJECT)
 OBJECT_BEGINS = markers('{"', "{}", "{ ", "{\n")
-ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class FramedJsonGrammar:
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
         channel = source.channel
-        number = yield from source.take_run("0123456789")
+        number = yield from source.take_while(_DIGITS)
         separator = (yield from source.accept(self._separators)) if number else None
         if separator is None:
             sink.give_back(source.recorded(), channel)

@@ -6,19 +6,24 @@ behind the value and before the closer is a slip of the model.
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from interlingua.args import STREAMED
 from interlingua.cursor import JsonCursor
 from interlingua.errors import RenderError
+from interlingua.json_text import read_json
 from interlingua.markers import Markers
 from interlingua.reply import Call
 from interlingua.sink import OpenCall, Sink
 from interlingua.source import Reading, Source
 
-__all__ = ["JSON_OBJECT", "JsonArgs", "is_json"]
+__all__ = ["JSON_OBJECT", "JsonArgs", "is_json", "read_members"]
 
 JSON_BEGINS = (*STREAMED, '"')
 JSON_OBJECT = "{"
 AFTER_JSON = (JSON_OBJECT, "}", "]")
+_SLIPS = re.compile(r"[}\]]*+")
 
 
 class JsonArgs:
@@ -87,7 +92,7 @@ class JsonArgs:
         if first == JSON_OBJECT:
             yield from self._object_again(source, sink)
         else:
-            rest = yield from source.take_run("}]")
+            rest = yield from source.take_while(_SLIPS)
             sink.report("after-arguments", f"{rest!r} after the arguments' end: dropped", start)
             yield from self._accept_close(source)
 
@@ -117,3 +122,13 @@ def is_json(text: str) -> bool:
     end = cursor.walk(text, 0)
     cursor.finish()
     return cursor.problem is None and not text[end:].strip()
+
+
+def read_members(call: Call) -> dict[str, Any]:
+    """The params of a call, to be written one by one."""
+    members = read_json(call.arguments, dict)
+    if members is None or not call.complete:
+        raise RenderError(
+            f"the arguments of {call.name!r} are not a whole JSON object", "this dialect writes each param by itself"
+        )
+    return members

@@ -13,23 +13,24 @@ from dataclasses import dataclass
 from string import Template
 from typing import Any
 
-from interlingua.cursor import JsonCursor
 from interlingua.dialect import Grammar
 from interlingua.errors import RenderError, UsageError
 from interlingua.json_text import read_json
 from interlingua.markers import Markers, markers
 from interlingua.reply import Call
 from interlingua.shapes.envelope_object import EnvelopeObject, Gate, Keys, Outcome
+from interlingua.shapes.json_args import is_json
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
-__all__ = ["JsonEnvelope"]
+__all__ = ["ENVELOPE_BEGINS", "JsonEnvelope"]
 
 BRACKETS = ("{", "[")
 BRACKETS_AND_BRACES = ("[", "]", "}")
 SEPARATORS = (",", ";")
 BRACKET = markers("{", "}", "[", "]")
+ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
 SEPARATOR = markers(*SEPARATORS)
 TOKEN = "<|"
 """How special tokens begin that a dialect has among markers of ordinary text."""
@@ -104,6 +105,7 @@ class JsonEnvelopeGrammar:
             opens=shape.open,
             marks=markers(*shape.open, *shape.close, *outside),
             cuts=markers(*shape.open, *shape.close, *outside, FENCE),
+            ends_name=markers('"', *shape.open, *shape.close, *outside),
         )
         self._marks = markers(*BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *FENCES)
         self._call = Template(shape.call)
@@ -122,7 +124,7 @@ class JsonEnvelopeGrammar:
     def _write_call(self, call: Call, number: int) -> str:
         if not call.name.strip():
             raise RenderError("a call without a name would be read back as text", "give it one")
-        if call.complete and not _is_streamed_json(call.arguments):
+        if call.complete and not (call.arguments.lstrip().startswith(BRACKETS) and is_json(call.arguments)):
             raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "make them one")
         name, id = json.dumps(call.name, ensure_ascii=False), json.dumps(call.id, ensure_ascii=False)
         written = self._call.substitute(name=name, id=id, number=number, args="\0")
@@ -289,9 +291,3 @@ class _Envelope:
         if not self._sink.failed:
             self._sink.text(text, channel)
             self._source.resume_text()
-
-
-def _is_streamed_json(text: str) -> bool:
-    cursor = JsonCursor()
-    end = cursor.walk(text, 0)
-    return cursor.ended and cursor.problem is None and cursor.first in BRACKETS and not text[end:].strip()

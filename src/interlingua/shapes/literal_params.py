@@ -6,6 +6,7 @@ known. Models forget brackets, commas and quotes: whatever stands there is read 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Protocol
@@ -21,6 +22,7 @@ from interlingua.values import MAX_DEPTH, to_json
 
 __all__ = ["LiteralParams", "Nowhere"]
 
+_WHITE = re.compile(f"[{WHITE}]*+")
 NO_VALUE = "~"
 """A character that no value but a string begins with."""
 
@@ -223,7 +225,7 @@ class LiteralParams:
         """What ends the string, if this quote does: "" where the text ends. None if it stands inside the string; then
         what was read to tell that belongs to it too."""
         source, notation = self._source, self._notation
-        passed = yield from source.take_run(WHITE)
+        passed = yield from source.take_while(_WHITE)
         delimiter = yield from source.accept(notation.ends)
         if delimiter is None:
             return passed, "" if (yield from source.peek(notation.ends)) == "" else None
@@ -244,7 +246,7 @@ class LiteralParams:
         comes, and so the comma was data; then what was read to tell that is data too."""
         source = self._source
         keys = self._notation.keys[place.separator, place.end]
-        space = yield from source.take_run(WHITE)
+        space = yield from source.take_while(_WHITE)
         if (yield from source.peek(keys.begins)) is not None:
             return "", ""
         parts: list[str] = []

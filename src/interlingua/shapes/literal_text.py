@@ -19,7 +19,7 @@ from interlingua.source import Source
 from interlingua.tools import Offer
 from interlingua.values import MAX_DEPTH
 
-__all__ = ["LiteralWriter", "check_read_back", "read_arguments"]
+__all__ = ["LiteralWriter", "check_read_back"]
 
 _BARE_KEY = re.compile(r"[\w.\-]+")
 
@@ -69,15 +69,6 @@ class LiteralWriter:
             if self.quote != '"':
                 text = text.replace('\\"', '"').replace(self.quote, "\\" + self.quote)
         return self.quote + text + self.quote
-
-
-def read_arguments(call: Call) -> dict[str, Any]:
-    members = read_json(call.arguments, dict)
-    if members is None or not call.complete:
-        raise RenderError(
-            f"the arguments of {call.name!r} are not a whole JSON object", "this dialect writes each param by itself"
-        )
-    return members
 
 
 def check_read_back(grammar: Grammar, opener: str, text: str, calls: list[Call], values_are_text: bool = False) -> None:

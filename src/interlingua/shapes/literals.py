@@ -6,6 +6,7 @@ its own. A closer may be missing, as may a quote, a comma or a bracket.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,9 @@ from interlingua.json_text import write_json
 from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
+from interlingua.shapes.json_args import read_members
 from interlingua.shapes.literal_params import LiteralParams
-from interlingua.shapes.literal_text import LiteralWriter, check_read_back, read_arguments
+from interlingua.shapes.literal_text import LiteralWriter, check_read_back
 from interlingua.shapes.notation import Notation, Quoted
 from interlingua.shapes.tags import as_name
 from interlingua.sink import Header, Sink
@@ -25,7 +27,8 @@ from interlingua.tools import Offer
 __all__ = ["Literals"]
 
 PARAMS = "{"
-SLIPS = "}])"
+SLIPS = ("}", "]", ")")
+_SLIPS = re.compile(r"[}\])]*+")
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,7 @@ class LiteralsGrammar:
 
     def _write_call(self, call: Call) -> str:
         shape = self._shape
-        params = ",".join(
-            f"{key}:{self._write_value(value)}" for key, value in self._writer.items(read_arguments(call))
-        )
+        params = ",".join(f"{key}:{self._write_value(value)}" for key, value in self._writer.items(read_members(call)))
         body = f"{shape.prefix}{call.name}{{{params}}}"
         check_read_back(self, shape.open, body, [call], values_are_text=shape.quoted == "any")
         return shape.open + body + shape.close
@@ -151,11 +152,11 @@ class LiteralsGrammar:
 
     def _after_arguments(self, source: Source, sink: Sink) -> Reading[None]:
         """Steps over the closer. More brackets before it are a slip of the model, and dropped."""
-        if (yield from source.accept(self._closers)) or (yield from source.next_char()) not in tuple(SLIPS):
+        if (yield from source.accept(self._closers)) or (yield from source.next_char()) not in SLIPS:
             return
         start = source.offset
         yield from source.skip_space()
-        slip = yield from source.take_run(SLIPS)
+        slip = yield from source.take_while(_SLIPS)
         sink.report("after-arguments", f"{slip!r} after the arguments' end: dropped", start)
         yield from source.accept(self._closers)
 

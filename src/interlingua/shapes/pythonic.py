@@ -15,9 +15,10 @@ from interlingua.dialect import Grammar, Span
 from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
-from interlingua.shapes.json_envelope import JsonEnvelope
+from interlingua.shapes.json_args import read_members
+from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
 from interlingua.shapes.literal_params import LiteralParams, Nowhere
-from interlingua.shapes.literal_text import LiteralWriter, check_read_back, read_arguments
+from interlingua.shapes.literal_text import LiteralWriter, check_read_back
 from interlingua.shapes.notation import Notation, Quoted
 from interlingua.shapes.tags import LONGEST_NAME
 from interlingua.sink import Header, Sink
@@ -34,7 +35,6 @@ _NAME = re.compile(r"[\w.\-]*")
 _KEYED = re.compile(r"[^\W\d]|\)|$")
 """What the params may begin with: a key, or their end."""
 
-ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
 
 _list = markers(LIST)
 _list_end = markers(LIST_END)
@@ -109,7 +109,7 @@ class PythonicGrammar:
         return section.open + body + section.close
 
     def _write_call(self, call: Call) -> str:
-        params = (f"{key}={self._writer.value(value)}" for key, value in read_arguments(call).items())
+        params = (f"{key}={self._writer.value(value)}" for key, value in read_members(call).items())
         return f"{call.name}({', '.join(params)})"
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from interlingua.dialect import Grammar, Shape, Span
-from interlingua.errors import RenderError, UsageError
-from interlingua.json_text import read_json
+from interlingua.errors import UsageError
 from interlingua.markers import markers
 from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
-from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs
+from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, read_members
 from interlingua.shapes.stray_text import StrayText
 from interlingua.shapes.tagged_tree import Trees
 from interlingua.shapes.tagged_values import Frame, Param, Values
@@ -126,14 +125,8 @@ class TaggedParamsGrammar:
         return gap.join(section.open + gap + body + gap + section.close for body in sections)
 
     def _write_call(self, call: Call, number: int) -> str:
-        members = read_json(call.arguments, dict)
-        if members is None or not call.complete:
-            raise RenderError(
-                f"the arguments of {call.name!r} are not a whole JSON object",
-                "this dialect writes each param by itself",
-            )
         tag, gap = self._shape.call, self._shape.param_gap
-        params = "".join(gap + self._values.write(key, value) for key, value in members.items())
+        params = "".join(gap + self._values.write(key, value) for key, value in read_members(call).items())
         return tag.write(call.name, self._shape.numbered, str(number)) + params + gap + tag.close[0]
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
