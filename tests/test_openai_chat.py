@@ -8,7 +8,8 @@ import pytest
 
 from interlingua import events as ev
 from interlingua.limits import Limits
-from interlingua.wire.openai_chat import Emitter, Reader
+from interlingua.wire.openai_chat.emitter import Emitter
+from interlingua.wire.openai_chat.reader import Reader
 from tests.chat_scenarios import USAGE, choice, chunk, more, start, without
 from tests.sdk import Json, frames
 
@@ -63,7 +64,7 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
     "reasoning_content empty": ({"reasoning_content": "", "reasoning": "a"}, [ev.ReasoningDelta("a")], True),
     "reasoning_details": (
         {"reasoning_details": [{"text": "a"}, {"summary": "b"}, {"data": "c"}, "d"]},
-        [ev.ReasoningDelta("ab")],
+        [ev.ReasoningDelta("ab"), ev.Seal("openai-chat", {"reasoning_details": [{"data": "c"}]})],
         True,
     ),
     "unknown": ({"audio": {"x": 1}}, [], True),
@@ -468,6 +469,7 @@ def test_a_chunk_that_begins_without_a_role_is_passed_on_behind_one() -> None:
     emitter = Emitter()
     given = {**BEGUN, "choices": [choice({"content": "a"}), choice({"role": "assistant"}, index=1)]}
     passed = emitter.pass_on(given, b"raw")
+    assert passed is not None
     assert passed.endswith(b"raw")
     assert frames(passed.removesuffix(b"raw")) == [{**BEGUN, "choices": [choice({"role": "assistant", "content": ""})]}]
     assert emitter.pass_on(given, b"raw") == b"raw"

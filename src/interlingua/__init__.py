@@ -4,8 +4,8 @@ from interlingua.dialect import Dialect, Span
 from interlingua.dialect_file import load_dialect
 from interlingua.dialects import dialect_for, dialects
 from interlingua.errors import InterlinguaError
-from interlingua.lane import Options
 from interlingua.limits import Limits
+from interlingua.options import Options
 from interlingua.pipeline import Translator, translate_reply
 from interlingua.reply import Call, Reply, fold
 from interlingua.text import Parser, parse, render

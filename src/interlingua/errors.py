@@ -6,6 +6,7 @@
     │   ├── UnknownWire
     │   └── RenderError     a reply that this dialect has no way to write
     ├── BadInput            the caller's data: a file or body that cannot be read at all
+    │   └── BadRequest      a client's request; `path` is the place in it
     └── UpstreamError       the model server: it broke the protocol or failed
 
 What a *model* wrote never raises: that is a Finding. An error says what is wrong, and its `hint` what to do about it.
@@ -22,6 +23,7 @@ import msgspec
 
 __all__ = [
     "BadInput",
+    "BadRequest",
     "InterlinguaError",
     "RenderError",
     "UnknownDialect",
@@ -67,6 +69,14 @@ class RenderError(UsageError):
 class BadInput(InterlinguaError):
     status = 400
     type = "invalid_request_error"
+
+
+class BadRequest(BadInput):
+    """A request that cannot be understood or sent on."""
+
+    def __init__(self, path: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {message}" if path else message, hint)
+        self.path = path
 
 
 class UpstreamError(InterlinguaError):

@@ -20,6 +20,7 @@ __all__ = [
     "Finding",
     "ReasoningDelta",
     "RefusalDelta",
+    "Seal",
     "Stop",
     "StopReason",
     "TextDelta",
@@ -43,6 +44,14 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
     text: str
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """What an upstream sends beside the thinking before it and wants back with it: a signature, or the thinking itself,
+    encrypted. `wire` is the upstream's; `data` are the fields as that wire has them."""
+
+    wire: str
+    data: dict[str, Any]
 
 
 class RefusalDelta(msgspec.Struct, frozen=True):
@@ -78,7 +87,7 @@ class CallEnd(msgspec.Struct, frozen=True):
 class Usage(msgspec.Struct, frozen=True):
     """Tokens counted by the upstream so far; a later one replaces an earlier one.
 
-    `input` includes `cached`, `output` includes `reasoning`. `native` is the upstream's own object.
+    `input` includes `cached` and `cache_written`, `output` includes `reasoning`. `native` is the upstream's own object.
     """
 
     input: int = 0
@@ -86,12 +95,18 @@ class Usage(msgspec.Struct, frozen=True):
     cached: int = 0
     reasoning: int = 0
     native: dict[str, Any] = msgspec.field(default_factory=dict)
+    cache_written: int = 0
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The reply has ended well. None means that nobody said why; the guard leaves no None."""
+    """The reply has ended well. None means that nobody said why; the guard leaves no None.
+
+    `sequence` is the stop sequence that was met. `native` is the upstream's own word, if `reason` says less.
+    """
 
     reason: StopReason | None
+    sequence: str | None = None
+    native: str | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -116,6 +131,7 @@ Event: TypeAlias = (
     | TextDelta
     | ReasoningDelta
     | RefusalDelta
+    | Seal
     | CallStart
     | ArgsDelta
     | CallEnd

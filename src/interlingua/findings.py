@@ -61,8 +61,9 @@ KINDS: dict[str, str] = {
     "after-stop": "more after the reply had stopped: dropped",
     "after-end": "more after the end of the stream: dropped",
     "lost": "text that waited behind an open call when the reply failed: lost",
+    "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
     # the stream
-    "bad-json": "an event that is no JSON object: passed on untouched",
+    "bad-json": "an event that is no JSON object: passed on untouched, or dropped where the client speaks another wire",
     "bad-chunk": "a part of a chunk that is not of its type: dropped",
     "empty-event": "an event without data: sent as a comment",
     "cut-event": "a stream that ends inside an event: the event is dropped",

@@ -7,7 +7,7 @@ out in the order of `order`, and whatever was mended on the way is a finding amo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,12 +16,10 @@ from interlingua.ids import Ids
 from interlingua.json_text import read_object
 from interlingua.limits import Limits
 from interlingua.line import Line, Spoken, Waiting
+from interlingua.options import Delivery, ReasoningPolicy
 from interlingua.tools import Offer
 
-__all__ = ["Delivery", "Guard", "ReasoningPolicy"]
-
-Delivery: TypeAlias = Literal["stream", "whole"]
-ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
+__all__ = ["Guard"]
 
 
 class _Open:
@@ -111,6 +109,12 @@ class Guard:
             self._out.append(ev.TextDelta(event.text))
         else:
             self._reasoning_dropped += len(event.text)
+
+    def _seal(self, event: ev.Seal) -> None:
+        if self._open is not None:
+            self._wait(None, event)
+        elif self._reasoning == "keep":
+            self._out.append(event)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -265,7 +269,7 @@ class Guard:
         right = self._right_reason(reason, cut)
         if reason is not None and right != reason:
             self._report("stop-reason", f"the upstream stopped with {reason!r}: corrected to {right!r}")
-        self._out.append(ev.Stop(right))
+        self._out.append(event if right == reason else ev.Stop(right))
         self._handlers = _STOPPED
 
     def _right_reason(self, reason: ev.StopReason | None, cut: str | None) -> ev.StopReason:
@@ -292,6 +296,7 @@ _SPOKEN = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta)
 _OPEN: _Handlers = {
     **dict.fromkeys((ev.Begin, ev.Usage, ev.Finding), Guard._pass),
     **dict.fromkeys(_SPOKEN, Guard._say),
+    ev.Seal: Guard._seal,
     ev.CallStart: Guard._call,
     ev.ArgsDelta: Guard._args,
     ev.CallEnd: Guard._end,
@@ -302,6 +307,6 @@ _STOPPED: _Handlers = {
     **dict.fromkeys((ev.Usage, ev.Finding), Guard._pass),
     **dict.fromkeys(_SPOKEN, Guard._late_text),
     **dict.fromkeys((ev.CallStart, ev.Stop, ev.Failure), Guard._late),
-    **dict.fromkeys((ev.Begin, ev.ArgsDelta, ev.CallEnd), Guard._ignore),
+    **dict.fromkeys((ev.Begin, ev.Seal, ev.ArgsDelta, ev.CallEnd), Guard._ignore),
 }
 _FAILED: _Handlers = _STOPPED | dict.fromkeys((*_SPOKEN, ev.CallStart, ev.Stop, ev.Failure), Guard._ignore)

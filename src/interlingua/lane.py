@@ -1,4 +1,4 @@
-"""One choice's way through parser and guard, and the options that go with it."""
+"""One choice's way through parser and guard."""
 
 from __future__ import annotations
 
@@ -8,30 +8,13 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.dialect import Dialect, Grammar
-from interlingua.errors import check
-from interlingua.guard import Delivery, Guard, ReasoningPolicy
-from interlingua.limits import Limits
+from interlingua.guard import Guard
+from interlingua.options import Options
 from interlingua.parser import Parser
 from interlingua.source import Channel
 from interlingua.tools import Offer
 
-__all__ = ["Lane", "Options"]
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reply is treated, whatever its wires."""
-
-    prefill: str = ""
-    """What the prompt had already written of the reply, such as `<think>`."""
-    delivery: Delivery = "stream"
-    """`whole`: a call goes out only when it is complete and its arguments are a JSON object."""
-    reasoning: ReasoningPolicy = "keep"
-    limits: Limits = Limits()
-    taken_ids: tuple[str, ...] = ()
-    """The call ids that the conversation already has."""
-
-    def __post_init__(self) -> None:
-        check(self)
+__all__ = ["Lane"]
 
 
 class Lane:

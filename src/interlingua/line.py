@@ -9,7 +9,7 @@ from interlingua import events as ev
 __all__ = ["Line", "Spoken", "Waiting"]
 
 Spoken: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
-Waiting: TypeAlias = Spoken | ev.CallStart | ev.ArgsDelta | ev.CallEnd
+Waiting: TypeAlias = Spoken | ev.Seal | ev.CallStart | ev.ArgsDelta | ev.CallEnd
 
 
 class Line:
@@ -45,4 +45,6 @@ class Line:
 
 
 def _size(event: Waiting) -> int:
-    return 0 if isinstance(event, ev.CallStart | ev.CallEnd) else len(event.text)
+    if isinstance(event, ev.CallStart | ev.CallEnd):
+        return 0
+    return len(str(event.data)) if isinstance(event, ev.Seal) else len(event.text)

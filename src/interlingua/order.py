@@ -1,14 +1,14 @@
 """When it can be said: which event may follow which, as a table.
 
-    state    event                         next
-    ───────  ────────────────────────────  ───────
-    fresh    Begin                         open
-    open     text, reasoning, refusal      open
-    open     CallStart                     in call
-    in call  ArgsDelta, of that call       in call
-    in call  CallEnd, of that call         open
-    open     Stop                          stopped
-    any but stopped and failed: Failure    failed
+    state    event                           next
+    ───────  ──────────────────────────────  ───────
+    fresh    Begin                           open
+    open     text, reasoning, seal, refusal  open
+    open     CallStart                       in call
+    in call  ArgsDelta, of that call         in call
+    in call  CallEnd, of that call           open
+    open     Stop                            stopped
+    any but stopped and failed: Failure      failed
 
 Begin may be left out. Usage and Finding may stand anywhere. One call is open at a time, and calls are numbered
 0, 1, 2, … in the order of their starts. The guard promises this order; `fold` and the tests insist on it.
@@ -39,7 +39,7 @@ TABLE: dict[tuple[State, type], State] = {
     (State.IN_CALL, ev.Failure): State.FAILED,
 }
 for _state in (State.FRESH, State.OPEN):
-    for _kind in (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta):
+    for _kind in (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.Seal):
         TABLE[_state, _kind] = State.OPEN
     TABLE[_state, ev.CallStart] = State.IN_CALL
     TABLE[_state, ev.Stop] = State.STOPPED

@@ -11,14 +11,19 @@ import msgspec
 from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import STANDARD, dialect_for, dialect_named
-from interlingua.errors import UnknownWire, UpstreamError, UsageError, expect
-from interlingua.lane import Lane, Options
+from interlingua.errors import UpstreamError, UsageError, expect
+from interlingua.lane import Lane
+from interlingua.options import Options
 from interlingua.tools import Offer, ToolsLike
-from interlingua.wire import chunks, openai_chat, sse
+from interlingua.wire import chunks, sse
+from interlingua.wire.wire import Choice
+from interlingua.wires import wire_named
 
-__all__ = ["WIRES", "Step", "Translator", "translate_reply"]
+__all__ = ["Step", "Translator", "translate_reply"]
 
-WIRES = ("openai-chat",)
+DONE = "[DONE]"
+"""How a stream of chat completions ends. Upstreams of other wires send it too."""
+COMMENT = b":\n\n"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -39,7 +44,7 @@ class _State(Enum):
 
 
 class Translator:
-    """SSE bytes of one reply in, SSE bytes out. Chunks that need no change pass on byte for byte.
+    """SSE bytes of one reply in, SSE bytes out. On the same wire, chunks that need no change pass on byte for byte.
 
     `dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
     """
@@ -53,7 +58,8 @@ class Translator:
         tools: ToolsLike = None,
         options: Options | None = None,
     ) -> None:
-        _check_wires(source, target)
+        self._source, self._target = wire_named(source), wire_named(target)
+        self._same = source == target
         self.findings: list[ev.Finding] = []
         self._dialect = _choose_dialect(dialect, model)
         self._offer = Offer(tools)
@@ -61,8 +67,8 @@ class Translator:
         expect(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
         self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
-        self._reader = openai_chat.Reader(self._options.limits)
-        self._emitter = openai_chat.Emitter()
+        self._reader = self._source.reader(self._options.limits)
+        self._emitter = self._target.emitter(self._options, self._offer)
         self._lanes: dict[int, Lane] = {}
         self._messages = 0
         self._state = _State.OPEN
@@ -84,20 +90,22 @@ class Translator:
         self._must_be_open()
         expect(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = _State.CLOSED
-        if not isinstance(body.get("choices"), list):
+        if self._same and not self._source.is_body(body):
             return body
-        self._learn_dialect(body)
-        read = openai_chat.read_body(body, self._reader)
-        if _failure(read.common):
-            return body
-        told = {}
-        for choice in read.choices:
+        read = self._source.read_body(body, self._reader)
+        self._learn_dialect(read.model)
+        said: list[tuple[int, list[ev.Event]]] = []
+        for choice in self._choices(read.choices, read.common):
             lane = self._lane(choice)
             events = lane.take(choice.events) + lane.close_stream(said_done=True)
-            if not choice.exact or events != choice.events:
-                told[choice.index] = events
-        self._tell(b"", "", [event for events in told.values() for event in events] + read.common, b"")
-        return openai_chat.write_body(told, body)
+            if not self._same or not choice.exact or events != choice.events:
+                said.append((choice.index, events))
+        failure = _failure(read.common)
+        if failure and self._same:
+            return body
+        told = [self._for_client(failure)] if failure else read.common
+        self._tell(b"", "", [event for _, events in said for event in events] + read.common, b"")
+        return self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
 
     def steps(self, data: bytes) -> list[Step]:
         """`feed`, told message by message."""
@@ -123,7 +131,8 @@ class Translator:
         except UpstreamError:
             steps = self._too_long()
         if self._state is _State.OPEN:
-            steps.append(self._end(b"", ""))
+            events, sent = self._end(b"")
+            steps.append(self._tell(b"", "", events, sent))
         self._state = _State.CLOSED
         return steps
 
@@ -131,9 +140,9 @@ class Translator:
         if self._state is _State.CLOSED:
             raise UsageError("this Translator is closed", "one Translator translates one reply: make another one")
 
-    def _learn_dialect(self, chunk: dict[str, Any]) -> None:
-        if self._dialect is None and (model := chunk.get("model")):
-            self._dialect = dialect_for(str(model))
+    def _learn_dialect(self, model: str) -> None:
+        if self._dialect is None and model:
+            self._dialect = dialect_for(model)
             for lane in self._lanes.values():
                 lane.speak(self._dialect)
 
@@ -142,39 +151,58 @@ class Translator:
     def _step(self, message: sse.Message) -> Step:
         if not message.has_data:
             passes = message.closed and self._state is not _State.OVERRUN
-            return self._tell(message.raw, "", [], message.raw if passes else b"")
+            kept = message.raw if self._same else COMMENT
+            return self._tell(message.raw, "", [], kept if passes else b"")
         self._messages += 1
         if self._state is not _State.OPEN:
             return self._overrun(message)
-        if message.data.strip() == "[DONE]":
-            return self._end(message.raw, message.data)
+        if message.data.strip() == DONE:
+            events, sent = self._end(message.raw)
+            return self._tell(message.raw, message.data, events, sent)
         decoded = self._chunks.decode(message.data)
         if decoded is None:
             return self._unreadable(message)
-        self._learn_dialect(decoded.chunk)
         events, sent = self._translate(decoded, message.raw)
         return self._tell(message.raw, message.data, events, sent)
 
     def _translate(self, decoded: chunks.Decoded, raw: bytes) -> tuple[list[ev.Event], bytes]:
         chunk = decoded.chunk
         read = self._reader.read(chunk)
-        exact = decoded.exact and read.exact
-        said = [(choice.index, self._lane(choice).take(choice.events)) for choice in read.choices]
+        self._learn_dialect(read.model)
+        exact = self._same and decoded.exact and read.exact
+        choices = self._choices(read.choices, read.common)
+        said = [(choice.index, self._lane(choice).take(choice.events)) for choice in choices]
         events = [event for _, out in said for event in out] + read.common
         if failure := _failure(read.common):
             if self._lanes and all(lane.stopped for lane in self._lanes.values()):
                 late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
                 return [late], b""
-            return self._fail(events, raw if exact else self._emitter.fail(failure))
-        if exact and [out for _, out in said] == [choice.events for choice in read.choices]:
-            return events, self._emitter.pass_on(chunk, raw)
-        sent = self._emitter.emit(said, read.common, chunk)
+            return self._fail(events, raw if exact else self._emitter.fail(self._for_client(failure)))
+        exact &= [out for _, out in said] == [choice.events for choice in choices]
+        if exact and not read.last and (passed := self._emitter.pass_on(chunk, raw)) is not None:
+            return events, passed
+        sent = self._emitter.emit(said, read.common, chunk if self._same else None)
         if failure := _failure(events):
-            events, end = self._fail(events, self._emitter.fail(failure))
-            return events, sent + end
-        return events, sent
+            events, end = self._fail(events, self._emitter.fail(self._for_client(failure)))
+        elif read.last:
+            last, end = self._end(raw, exact=exact)
+            events = events + last
+        else:
+            end = b""
+        return events, sent + end
 
-    def _lane(self, choice: openai_chat.Choice) -> Lane:
+    def _choices(self, choices: list[Choice], common: list[ev.Event]) -> list[Choice]:
+        """Those that the client can be told of."""
+        if not self._target.SINGLE or all(choice.index == 0 for choice in choices):
+            return choices
+        common.append(ev.Finding("choice-dropped", "more than one choice, and this client can be told of one: dropped"))
+        return [choice for choice in choices if choice.index == 0]
+
+    def _for_client(self, failure: ev.Failure) -> ev.Failure:
+        """What an upstream says of its failure beside the message is for clients of its own wire."""
+        return failure if self._same else msgspec.structs.replace(failure, native=None)
+
+    def _lane(self, choice: Choice) -> Lane:
         if choice.index not in self._lanes:
             begin = next((event for event in choice.events if isinstance(event, ev.Begin)), ev.Begin())
             seed = f"{begin.id or ''}/{choice.index}"
@@ -184,7 +212,10 @@ class Translator:
     def _unreadable(self, message: sse.Message) -> Step:
         if not message.data.strip():
             finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
-            return self._tell(message.raw, message.data, [finding], b":\n\n")
+            return self._tell(message.raw, message.data, [finding], COMMENT)
+        if message.closed and not self._same:
+            text = f"an event that is not a JSON object: dropped {message.data!r:.60}"
+            return self._tell(message.raw, message.data, [ev.Finding("bad-json", text)], b"")
         if message.closed:
             text = f"an event that is not a JSON object: passed on untouched: {message.data!r:.60}"
             return self._tell(message.raw, message.data, [ev.Finding("bad-json", text)], message.raw)
@@ -194,7 +225,7 @@ class Translator:
     def _overrun(self, message: sse.Message) -> Step:
         """A message after the end. The first one is a finding, but for a [DONE] after an error."""
         findings: list[ev.Event] = []
-        if self._state is _State.ENDED and message.data.strip() != "[DONE]":
+        if self._state is _State.ENDED and message.data.strip() != DONE:
             self._state = _State.OVERRUN
             findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
         return self._tell(message.raw, message.data, findings, b"")
@@ -210,8 +241,8 @@ class Translator:
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _end(self, done: bytes, data: str) -> Step:
-        """The upstream's stream is over; `done` is how it said so, if it did."""
+    def _end(self, done: bytes, *, exact: bool = True) -> tuple[list[ev.Event], bytes]:
+        """The upstream's stream is over; `done` is how it said so, if it did, and `exact` whether that may pass."""
         said_done = bool(done)
         said = []
         for index, held in self._reader.close(said_done):
@@ -223,9 +254,13 @@ class Translator:
         if not self._lanes and not said_done:
             events.append(ev.Failure("the upstream ended without a reply"))
         failure = _failure(events)
-        end = self._emitter.fail(failure) if failure else done or self._emitter.done()
+        sent = self._emitter.emit(said)
+        if failure:
+            sent += self._emitter.fail(self._for_client(failure))
+        else:
+            sent += self._emitter.done(done if self._same and exact else b"")
         self._state = _State.ENDED
-        return self._tell(done, data, events, self._emitter.emit(said) + end)
+        return events, sent
 
     def _fail(self, events: list[ev.Event], frame: bytes) -> tuple[list[ev.Event], bytes]:
         """Ends the client's stream with an error frame, after the text that was held."""
@@ -264,9 +299,3 @@ def _choose_dialect(dialect: str | Dialect, model: str | None) -> Dialect | None
     if dialect != "auto":
         return dialect_named(dialect)
     return dialect_for(model) if model else None
-
-
-def _check_wires(*wires: str) -> None:
-    for wire in wires:
-        if wire not in WIRES:
-            raise UnknownWire(wire, WIRES)

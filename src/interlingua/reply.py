@@ -17,8 +17,11 @@ class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
     text: str
 
 
-class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning"):
+class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning", omit_defaults=True):
+    """Thinking, and what its upstream wants back with it."""
+
     text: str
+    seal: ev.Seal | None = None
 
 
 class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
@@ -81,10 +84,10 @@ class _Folder:
     def add(self, event: ev.Event) -> None:
         self._order.check(event)
         match event:
-            case ev.TextDelta():
-                self._say(Text, event.text)
-            case ev.ReasoningDelta():
-                self._say(Reasoning, event.text)
+            case ev.TextDelta() | ev.ReasoningDelta():
+                self._say(Text if isinstance(event, ev.TextDelta) else Reasoning, event.text)
+            case ev.Seal():
+                self._seal(event)
             case ev.RefusalDelta():
                 self._refusal.append(event.text)
             case ev.CallStart():
@@ -124,6 +127,14 @@ class _Folder:
             self._end_text()
             self._kind = kind
         self._texts.append(text)
+
+    def _seal(self, seal: ev.Seal) -> None:
+        """The thinking before it is one part with it, and ends there."""
+        text = "".join(self._texts) if self._kind is Reasoning else ""
+        if not text:
+            self._end_text()
+        self._parts.append(Reasoning(text, seal))
+        self._kind, self._texts = None, []
 
     def _end_text(self) -> None:
         if self._kind is not None and (text := "".join(self._texts)):

@@ -11,8 +11,9 @@ from interlingua import events as ev
 from interlingua.dialect import Dialect, Router, Span
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError, expect
-from interlingua.lane import Lane, Options
+from interlingua.lane import Lane
 from interlingua.markers import markers
+from interlingua.options import Options
 from interlingua.reply import Call, Part, Reasoning, Reply, Text, fold
 from interlingua.tools import Offer, ToolsLike
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 import msgspec
 
@@ -12,24 +13,48 @@ from interlingua.json_text import read_object
 from interlingua.plan import GUESS, Plan
 from interlingua.schema import as_mapping
 
-__all__ = ["Offer", "Tool", "ToolsLike"]
+__all__ = ["TAKES_TEXT", "Offer", "Tool", "ToolsLike", "is_hosted"]
 
 ToolsLike: TypeAlias = "Offer | Iterable[Tool | Mapping[str, Any]] | None"
 
 
+LONGEST = 64
+"""How long a name may be on every wire."""
+TAKES_TEXT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+"""The schema of a custom tool, for models that know only functions."""
 EXAMPLE = 'write {"type": "function", "function": {"name": …, "parameters": {…}}} or {"name": …, "input_schema": {…}}'
 
 
-class Tool(msgspec.Struct, frozen=True):
-    """One tool: its name and the JSON Schema of its arguments."""
+class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tool: its name and the JSON Schema of its arguments.
+
+    A *custom* tool takes text instead: its one param is `input`, and `grammar` says what that text may be. A tool of a
+    *namespace* has a name that is unique among all; `local` is its name there.
+    """
 
     name: str
     schema: Mapping[str, Any] = {}
+    description: str = ""
+    kind: Literal["function", "custom"] = "function"
+    strict: bool | None = None
+    namespace: str = ""
+    local: str = ""
+    grammar: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = {}
+    """What the client's wire says of it beside that."""
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
         """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`."""
         tool = as_mapping(tool)
+        kind: Literal["function", "custom"] = (
+            "custom" if tool.get("type") == "custom" and "input_schema" not in tool else "function"
+        )
         body = as_mapping(tool.get("function") or tool.get("custom") or tool)
         name = body.get("name")
         if not isinstance(name, str) or not name:
@@ -38,7 +63,30 @@ class Tool(msgspec.Struct, frozen=True):
                 EXAMPLE,
             )
         schema = body.get("parameters") or body.get("input_schema")
-        return cls(name, as_mapping(schema))
+        strict, description = body.get("strict"), body.get("description")
+        known = ("function", "custom", "type", "name", "parameters", "input_schema", "description", "strict", "format")
+        return cls(
+            name,
+            TAKES_TEXT if kind == "custom" else as_mapping(schema),
+            description if isinstance(description, str) else "",
+            kind,
+            strict if isinstance(strict, bool) else None,
+            grammar=as_mapping(body["format"]) if kind == "custom" and body.get("format") else None,
+            extra={key: value for key, value in {**tool, **body}.items() if key not in known},
+        )
+
+    @classmethod
+    def read_all(cls, tool: Mapping[str, Any]) -> list[Tool]:
+        """A tool, or all tools of a namespace, under names that are unique among all."""
+        tool = as_mapping(tool)
+        if tool.get("type") != "namespace":
+            return [cls.read(tool)]
+        namespace, inner = str(tool.get("name") or ""), tool.get("tools")
+        tools = [cls.read(one) for one in inner] if isinstance(inner, list) else []
+        return [
+            msgspec.structs.replace(one, name=_flat(namespace, one.name), namespace=namespace, local=one.name)
+            for one in tools
+        ]
 
     def takes(self, keys: Iterable[str]) -> bool:
         """Whether arguments with these keys could be meant for this tool."""
@@ -61,8 +109,9 @@ class Offer:
         elif isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
             raise BadInput(f"tools should be a list of tools, not {tools!r:.60}", EXAMPLE)
         else:
-            read = (tool if isinstance(tool, Tool) else Tool.read(tool) for tool in tools if not _is_hosted(tool))
-            self._tools = {tool.name: tool for tool in read}
+            offered = [tool for tool in tools if not is_hosted(tool)]
+            read = ([tool] if isinstance(tool, Tool) else Tool.read_all(tool) for tool in offered)
+            self._tools = {tool.name: tool for group in read for tool in group}
 
     @property
     def known(self) -> bool:
@@ -79,6 +128,10 @@ class Offer:
 
     def has(self, name: str) -> bool:
         return self._tools is not None and name in self._tools
+
+    def get(self, name: str) -> Tool | None:
+        """The offered tool of this name."""
+        return (self._tools or {}).get(name)
 
     def may_have(self, name: str) -> bool:
         """Whether this may be a tool on offer: it is, or what was offered is not known."""
@@ -125,7 +178,16 @@ class Offer:
         return self._plans[tool]
 
 
-def _is_hosted(tool: object) -> bool:
+def is_hosted(tool: object) -> bool:
     """Whether the server runs this tool itself, such as web_search: no model writes calls to it."""
     tool = as_mapping(tool)
-    return "name" not in tool and tool.get("type", "function") not in ("function", "custom")
+    kind = tool.get("type", "function")
+    if kind in ("function", "custom", "namespace"):
+        return False
+    return "name" not in tool or ("input_schema" not in tool and "parameters" not in tool)
+
+
+def _flat(namespace: str, name: str) -> str:
+    """A tool's name among all tools. Names have 64 characters at most: of a longer one the end is a sum of it."""
+    flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
+    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 9]}_{crc32(flat.encode()):08x}"

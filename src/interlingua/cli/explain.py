@@ -122,6 +122,9 @@ def _about_passing(step: Step, came: list[sse.Message], sent: list[sse.Message])
     return Line(printable(f"the same, {' and '.join(how) or 'written anew'}"), Tone.FAINT, "≈")
 
 
+_SPOKEN = {ev.TextDelta: "text", ev.ReasoningDelta: "thinking", ev.RefusalDelta: "refusal", ev.Seal: "seal"}
+
+
 def _about_events(events: list[ev.Event]) -> list[Line]:
     return [line for line, _ in groupby(_told(event) for event in events)]
 
@@ -138,12 +141,8 @@ def _told(event: ev.Event) -> Line:
             return _because("arguments passed on")
         case ev.CallEnd():
             return _because("call closed" if event.complete else "call left incomplete")
-        case ev.TextDelta():
-            return _because("text passed on")
-        case ev.ReasoningDelta():
-            return _because("thinking passed on")
-        case ev.RefusalDelta():
-            return _because("refusal passed on")
+        case ev.TextDelta() | ev.ReasoningDelta() | ev.RefusalDelta() | ev.Seal():
+            return _because(f"{_SPOKEN[type(event)]} passed on")
         case ev.Usage():
             return _because(f"usage: {event.input} tokens in, {event.output} out")
         case ev.Stop():

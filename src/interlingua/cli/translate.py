@@ -12,7 +12,8 @@ from interlingua import events as ev
 from interlingua.cli import columns, io, options
 from interlingua.cli.explain import Explainer
 from interlingua.errors import UpstreamError, UsageError
-from interlingua.pipeline import WIRES, Step
+from interlingua.pipeline import Step
+from interlingua.wires import WIRES
 
 HELP = "one wire's reply → another's, as a stream or whole"
 DESCRIPTION = f"""\

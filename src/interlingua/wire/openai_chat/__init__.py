@@ -1,10 +1,23 @@
-"""OpenAI Chat Completions: chunks and whole bodies, read and written.
+"""OpenAI Chat Completions: requests, chunks and whole bodies, read and written.
 
 `reader` and `emitter` are mirror images; `calls` mends the tool calls that upstreams send half right.
 """
 
-from interlingua.wire.openai_chat.body import read_body, write_body
+from interlingua.limits import Limits
+from interlingua.options import Options
+from interlingua.tools import Offer
+from interlingua.wire.openai_chat.body import is_body, read_body, write_body
 from interlingua.wire.openai_chat.emitter import Emitter
-from interlingua.wire.openai_chat.reader import Choice, Chunk, Reader
+from interlingua.wire.openai_chat.reader import NAME, Reader
 
-__all__ = ["Choice", "Chunk", "Emitter", "Reader", "read_body", "write_body"]
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+
+SINGLE = False
+
+
+def reader(limits: Limits) -> Reader:
+    return Reader(limits)
+
+
+def emitter(options: Options, offer: Offer) -> Emitter:  # noqa: ARG001 (all tools are alike here)
+    return Emitter(options)

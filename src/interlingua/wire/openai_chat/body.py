@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from interlingua import events as ev
-from interlingua.reply import Reply, fold
-from interlingua.wire.openai_chat.emitter import FINISH, call_entry, failure_object
+from interlingua.options import Options
+from interlingua.reply import Reasoning, Reply, fold
+from interlingua.tools import Offer
+from interlingua.wire.openai_chat.emitter import (
+    FINISH,
+    call_entry,
+    envelope,
+    failure_object,
+    seal_details,
+    usage_object,
+)
 from interlingua.wire.openai_chat.reader import (
-    Chunk,
+    DETAILS,
     Reader,
     choice_index,
     detail_saying,
     detail_text,
     reasoning_text,
 )
+from interlingua.wire.wire import Chunk, Json, Said
 
-__all__ = ["read_body", "write_body"]
+__all__ = ["is_body", "read_body", "write_body"]
 
+OBJECT = "chat.completion"
 _WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "reasoning_details", "tool_calls", "function_call")
+
+
+def is_body(body: Json) -> bool:
+    return isinstance(body.get("choices"), list)
 
 
 def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
     """A body says what its stream would have said, all at once."""
+    if not is_body(body):
+        return reader.read(body) if body.get("error") else Chunk([], [ev.Failure("no reply in this body")], exact=False)
     read = reader.read({**body, "choices": [_as_streamed(choice, n) for n, choice in enumerate(body["choices"])]})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
         next(choice for choice in read.choices if choice.index == index).events += events
@@ -42,27 +60,39 @@ def _as_streamed(choice: Any, position: int) -> Any:
     return {**choice, "index": index, "delta": message}
 
 
-def write_body(told: dict[int, list[ev.Event]], like: dict[str, Any]) -> dict[str, Any]:
-    """The body with these of its choices told anew. All else stays as it is."""
-    for event in (event for events in told.values() for event in events):
+def write_body(said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None) -> Json:  # noqa: ARG001 (all tools are alike here)
+    for event in (*common, *(event for _, events in said for event in events)):
         if isinstance(event, ev.Failure):
             return {"error": failure_object(event)}
-    if not told:
-        return like
-    choices = list(like["choices"])
+    if like is None:
+        return _write_new(said, common, options)
+    told, choices = dict(said), list(like["choices"])
     for position, choice in enumerate(choices):
         if position in told:
-            choices[position] = _write_choice(choice_index(choice, position), told[position], choice)
-    return {**like, "choices": choices}
+            choices[position] = _write_choice(choice_index(choice, position), told[position], choice, options)
+    renamed = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
+    return {**like, **renamed, "choices": choices} if told or renamed else like
 
 
-def _write_choice(index: int, events: list[ev.Event], like: dict[str, Any]) -> dict[str, Any]:
+def _write_new(said: Said, common: Iterable[ev.Event], options: Options) -> Json:
+    """A body for what was said on another wire."""
+    body = {**envelope(options), "object": OBJECT}
+    for begin in (event for _, events in said for event in events if isinstance(event, ev.Begin)):
+        given = {"id": begin.id, "created": begin.created, "model": options.served_as or begin.model}
+        body |= {key: value for key, value in given.items() if value}
+    body["choices"] = [_write_choice(index, events, {}, options) for index, events in said]
+    for usage in (event for event in common if isinstance(event, ev.Usage)):
+        body["usage"] = usage_object(usage)
+    return body
+
+
+def _write_choice(index: int, events: list[ev.Event], like: Json, options: Options) -> Json:
     reply = fold(events)
     given = like.get("message")
     given = given if isinstance(given, dict) else {}
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
     message |= {key: value for key, value in given.items() if key not in (*_WRITTEN, "role")}
-    message |= _write_reasoning(reply.reasoning, given)
+    message |= _write_reasoning(reply, given, options)
     if reply.refusal or "refusal" in given:
         message["refusal"] = reply.refusal or None
     if reply.calls:
@@ -75,13 +105,18 @@ def _write_calls(reply: Reply, events: list[ev.Event]) -> list[dict[str, Any]]:
     return [call_entry(start, call.arguments) for start, call in zip(starts, reply.calls, strict=True)]
 
 
-def _write_reasoning(reasoning: str, given: dict[str, Any]) -> dict[str, Any]:
+def _write_reasoning(reply: Reply, given: Json, options: Options) -> Json:
     """Thinking in the fields that it came in. `reasoning_details` stay as they are if their text is still the thinking;
     else the first of them that has text gets it all."""
-    written: dict[str, Any] = {}
-    details = given.get("reasoning_details")
+    written: Json = {}
+    reasoning = reply.reasoning
+    details = given.get(DETAILS)
     if isinstance(details, list) and details:
-        written["reasoning_details"] = _write_details(reasoning, details)
+        written[DETAILS] = _write_details(reasoning, details)
+    elif sealed := [
+        detail for part in reply.parts if isinstance(part, Reasoning) for detail in seal_details(part, options.seal_key)
+    ]:
+        written[DETAILS] = sealed
     if reasoning:
         fields = [field for field in ("reasoning_content", "reasoning") if given.get(field)]
         written |= dict.fromkeys(fields or ([] if written else ["reasoning_content"]), reasoning)
@@ -89,7 +124,7 @@ def _write_reasoning(reasoning: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_details(reasoning: str, details: list[Any]) -> list[Any]:
-    if reasoning_text({"reasoning_details": details}) == reasoning:
+    if reasoning_text({DETAILS: details}) == reasoning:
         return details
     spoken = [detail for detail in details if detail_text(detail)]
     silent = [detail for detail in details if not detail_text(detail)]

@@ -7,12 +7,17 @@ model, fingerprints and everything that we do not know stay as the upstream sent
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from interlingua import events as ev
+from interlingua.options import Options
+from interlingua.reply import Reasoning
+from interlingua.seals import seal
 from interlingua.wire.openai_chat.reader import (
+    DETAILS,
+    NAME,
     OBJECT,
     STOP_REASONS,
     choice_index,
@@ -21,17 +26,17 @@ from interlingua.wire.openai_chat.reader import (
     reasoning_text,
 )
 from interlingua.wire.sse import encode
+from interlingua.wire.wire import Json, Said
 
-__all__ = ["FINISH", "Emitter", "call_entry", "failure_object", "usage_object"]
-
-Json: TypeAlias = dict[str, Any]
+__all__ = ["FINISH", "Emitter", "call_entry", "envelope", "failure_object", "seal_details", "usage_object"]
 
 FINISH = {reason: finish for finish, reason in STOP_REASONS.items()}
 _LASTING = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 """What an upstream says of the whole reply, in each of its chunks."""
 _SPOKEN = ("role", "content", "refusal", "reasoning", "reasoning_content", "tool_calls", "function_call")
 _REPLACED = ("index", "delta", "message", "finish_reason", "usage")
-_DETAILS = "reasoning_details"
+SEALED = "reasoning.encrypted"
+SEAL_FORMAT = "interlingua-v1"
 
 
 class _Choice:
@@ -40,30 +45,42 @@ class _Choice:
     def __init__(self) -> None:
         self._fields: tuple[str, ...] = ("reasoning_content",)
         self._detail: Json | None = None
+        self._thought: list[str] = []
 
     def learn(self, delta: Json) -> None:
         """Thinking goes out in the fields that it came in."""
         if reasoning_text(delta):
             self._fields = tuple(field for field in ("reasoning_content", "reasoning") if delta.get(field))
-            self._detail = next((detail for detail in _list(delta.get(_DETAILS)) if detail_text(detail)), None)
+            self._detail = next((detail for detail in _list(delta.get(DETAILS)) if detail_text(detail)), None)
 
     def reasoning(self, text: str) -> Json:
         delta: Json = dict.fromkeys(self._fields, text)
         if self._detail is not None:
-            delta[_DETAILS] = [detail_saying(text, self._detail)]
+            delta[DETAILS] = [detail_saying(text, self._detail)]
+        self._thought.append(text)
         return delta
+
+    def seal(self, seal: ev.Seal, key: bytes) -> Json:
+        """What vouches for the thinking since the last one."""
+        text, self._thought = "".join(self._thought), []
+        return {DETAILS: seal_details(Reasoning(text, seal), key)}
 
 
 class Emitter:
     """Writes one reply: `emit` what was made anew, `pass_on` what needs no change."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None = None) -> None:
+        options = options or Options()
+        self._served_as = options.served_as
+        self._seal_key = options.seal_key
         self._choices: dict[int, _Choice] = {}
-        self._envelope: Json = {"id": "chatcmpl-interlingua", "object": OBJECT, "created": 0, "model": ""}
+        self._envelope = envelope(options) | {"object": OBJECT}
 
-    def pass_on(self, chunk: Json, raw: bytes) -> bytes:
+    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
         """The chunk as it came, behind a role for each choice that begins without one."""
         self._keep_envelope(chunk)
+        if self._served_as not in ("", chunk.get("model")):
+            return None
         silent = []
         for choice in chunk.get("choices") or ():
             if choice["index"] not in self._choices:
@@ -74,9 +91,7 @@ class Emitter:
         roles = [encode(msgspec.json.encode({**self._envelope, "choices": [row]})) for row in rows]
         return b"".join(roles) + raw
 
-    def emit(
-        self, said: list[tuple[int, list[ev.Event]]], common: Iterable[ev.Event] = (), like: Json | None = None
-    ) -> bytes:
+    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
         usage: a chunk of its own, without choices, is only for clients that asked for one.
         """
@@ -99,13 +114,15 @@ class Emitter:
         """The frame that ends a stream badly. Nothing follows it."""
         return encode(msgspec.json.encode({"error": failure_object(failure)}))
 
-    def done(self) -> bytes:
-        """The frame that ends a stream well."""
-        return encode(b"[DONE]")
+    def done(self, raw: bytes = b"") -> bytes:
+        """The frame that ends a stream well, as the upstream wrote it if it did."""
+        return raw or encode(b"[DONE]")
 
     def _keep_envelope(self, chunk: Json) -> None:
         self._envelope |= {key: chunk[key] for key in _LASTING if chunk.get(key)}
         self._envelope["object"] = OBJECT
+        if self._served_as:
+            self._envelope["model"] = self._served_as
 
     def _rows(self, index: int, events: list[ev.Event], given: Json) -> list[Json]:
         """Each event as an entry of `choices`."""
@@ -121,7 +138,7 @@ class Emitter:
             told = [({}, None)]
         rows = []
         for said, finish in told:
-            rows.append({"index": index, "delta": _merged(first, said), **around, "finish_reason": finish})
+            rows.append({"index": index, "delta": {**first, **said}, **around, "finish_reason": finish})
             first, around = {}, silent
         return rows
 
@@ -132,6 +149,8 @@ class Emitter:
                 return {"content": event.text}, None
             case ev.ReasoningDelta():
                 return choice.reasoning(event.text), None
+            case ev.Seal():
+                return choice.seal(event, self._seal_key), None
             case ev.RefusalDelta():
                 return {"refusal": event.text}, None
             case ev.CallStart():
@@ -143,6 +162,20 @@ class Emitter:
             case ev.Begin():
                 self._keep_envelope({"id": event.id, "created": event.created, "model": event.model})
         return None
+
+
+def envelope(options: Options) -> Json:
+    """What is said of the whole reply where the upstream does not say it."""
+    return {"id": "chatcmpl-interlingua", "object": "", "created": options.created, "model": options.served_as}
+
+
+def seal_details(thinking: Reasoning, key: bytes) -> list[Json]:
+    """`reasoning_details` with what vouches for the thinking: as it came on this wire, else sealed."""
+    if thinking.seal is None:
+        return []
+    if thinking.seal.wire == NAME:
+        return list(thinking.seal.data[DETAILS])
+    return [{"type": SEALED, "data": seal(thinking, thinking.seal.wire, key), "format": SEAL_FORMAT}]
 
 
 def call_entry(start: ev.CallStart, arguments: str) -> Json:
@@ -169,17 +202,7 @@ def usage_object(usage: ev.Usage) -> Json:
 
 def _beside(delta: Json) -> Json:
     """What a delta says that no event tells."""
-    beside = {key: value for key, value in delta.items() if key not in (*_SPOKEN, _DETAILS) and value is not None}
-    if details := [detail for detail in _list(delta.get(_DETAILS)) if not detail_text(detail)]:
-        beside[_DETAILS] = details
-    return beside
-
-
-def _merged(first: Json, second: Json) -> Json:
-    both = {**first, **second}
-    if _DETAILS in first and _DETAILS in second:
-        both[_DETAILS] = second[_DETAILS] + first[_DETAILS]
-    return both
+    return {key: value for key, value in delta.items() if key not in (*_SPOKEN, DETAILS) and value is not None}
 
 
 def _choice_of(chunk: Json, index: int) -> Json:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.openai_chat.calls import Calls
+from interlingua.wire.wire import Choice, Chunk
 
 __all__ = [
+    "DETAILS",
+    "NAME",
     "OBJECT",
     "STOP_REASONS",
-    "Choice",
-    "Chunk",
     "Reader",
     "choice_index",
     "detail_saying",
     "detail_text",
     "reasoning_text",
+    "without_text",
 ]
 
+NAME = "openai-chat"
+DETAILS = "reasoning_details"
 OBJECT = "chat.completion.chunk"
 STOP_REASONS: dict[str, ev.StopReason] = {
     "stop": "stop",
@@ -34,26 +36,6 @@ _ALIASES: dict[str, ev.StopReason] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
 }  # all else is "stop"
-
-
-class Choice(msgspec.Struct):
-    """What a chunk says of one choice, and whether the upstream has written it just as clients expect it: `exact`."""
-
-    index: int
-    events: list[ev.Event]
-    exact: bool
-
-    def report(self, kind: str, message: str) -> None:
-        self.events.append(ev.Finding(kind, message))
-        self.exact = False
-
-
-class Chunk(msgspec.Struct):
-    """What one chunk says: of each choice in it, and of the whole reply. If it is `exact`, it may pass as it is."""
-
-    choices: list[Choice]
-    common: list[ev.Event]
-    exact: bool
 
 
 class Reader:
@@ -79,7 +61,7 @@ class Reader:
         named = chunk.get("object") == OBJECT
         if named or choices or common:
             exact &= named and isinstance(chunk.get("choices"), list)
-        return Chunk(choices, common, exact)
+        return Chunk(choices, common, exact, model=_str(chunk.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""
@@ -137,6 +119,8 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
         choice.report("bad-chunk", f"content that is no text: {content!r:.60}; dropped")
     if reasoning:
         choice.events.append(ev.ReasoningDelta(reasoning))
+    if sealed := [silent for detail in _details(delta) if (silent := without_text(detail))]:
+        choice.events.append(ev.Seal(NAME, {DETAILS: sealed}))
     if isinstance(content, str) and content:
         choice.events.append(ev.TextDelta(content))
     if isinstance(refusal := delta.get("refusal"), str) and refusal:
@@ -168,8 +152,19 @@ def reasoning_text(delta: dict[str, Any]) -> str:
     for field in ("reasoning_content", "reasoning"):
         if isinstance(text := delta.get(field), str) and text:
             return text
-    details = delta.get("reasoning_details")
-    return "".join(map(detail_text, details)) if isinstance(details, list) else ""
+    return "".join(map(detail_text, _details(delta)))
+
+
+def _details(delta: dict[str, Any]) -> list[Any]:
+    details = delta.get(DETAILS)
+    return details if isinstance(details, list) else []
+
+
+def without_text(detail: Any) -> dict[str, Any] | None:
+    """What one of `reasoning_details` says beside its text, if that is to come back: a signature, or encrypted data."""
+    if not isinstance(detail, dict) or not (detail.get("signature") or detail.get("data")):
+        return None
+    return {key: value for key, value in detail.items() if key not in ("text", "summary")}
 
 
 def detail_text(detail: Any) -> str:
@@ -179,8 +174,9 @@ def detail_text(detail: Any) -> str:
 
 
 def detail_saying(text: str, like: dict[str, Any]) -> dict[str, Any]:
-    """One of `reasoning_details` with another text."""
-    return {**like, "summary" if like.get("summary") and not like.get("text") else "text": text}
+    """One of `reasoning_details` with another text. What vouches for the text that it had is no part of it."""
+    beside = {key: value for key, value in like.items() if key != "signature"}
+    return {**beside, "summary" if like.get("summary") and not like.get("text") else "text": text}
 
 
 def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:

@@ -1,0 +1,144 @@
+"""The neutral request: what a client asks of a model, whatever the wire it asks on.
+
+Each wire reads and writes it. What a wire has and the others have no word for is kept beside it (`Extra`, `extra`), so
+that it is there again when the request goes out on the wire it came from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from interlingua.reply import Call, Reasoning, Text
+from interlingua.tools import Tool
+
+__all__ = [
+    "CacheMark",
+    "Content",
+    "Document",
+    "Effort",
+    "Extra",
+    "Image",
+    "JsonFormat",
+    "Message",
+    "Piece",
+    "Request",
+    "Result",
+    "Role",
+    "Thinking",
+    "ToolChoice",
+]
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class Image(msgspec.Struct, frozen=True, tag_field="kind", tag="image", omit_defaults=True):
+    """An image by its URL; `data:…;base64,…` where it came with the request. `detail` is how closely to look."""
+
+    url: str
+    detail: str = ""
+
+
+class Document(msgspec.Struct, frozen=True, tag_field="kind", tag="document", omit_defaults=True):
+    """A file by its URL (`data:…;base64,…`), or by the id under which the upstream has it, or as plain text."""
+
+    url: str = ""
+    file_id: str = ""
+    text: str = ""
+    name: str = ""
+
+
+class CacheMark(msgspec.Struct, frozen=True, tag_field="kind", tag="cache", omit_defaults=True):
+    """A hint: the prompt up to here is worth keeping. It stands behind the piece that it was written on."""
+
+    data: dict[str, Any]
+
+
+class Extra(msgspec.Struct, frozen=True, tag_field="kind", tag="extra", omit_defaults=True):
+    """A piece of one wire that the others have no word for, such as the search that a server has made."""
+
+    wire: str
+    data: dict[str, Any]
+
+
+Content: TypeAlias = Text | Image | Document | CacheMark | Extra
+"""What a user says and what a tool answers."""
+
+
+class Result(msgspec.Struct, frozen=True, tag_field="kind", tag="result", omit_defaults=True):
+    """What a tool answered to the call with this id."""
+
+    id: str
+    content: list[Content] = []
+    error: bool = False
+
+
+Piece: TypeAlias = Content | Reasoning | Call | Result
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What one side said. Results stand first in messages of the user. `name` is the speaker's, where one is given."""
+
+    role: Role
+    pieces: list[Piece]
+    name: str = ""
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    """Which tools may or must be called. `names` restricts `auto` and `required` to these tools."""
+
+    mode: Literal["auto", "required", "none"] = "auto"
+    names: tuple[str, ...] = ()
+
+
+class JsonFormat(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reply's text shall be JSON; of this schema, if there is one."""
+
+    schema: dict[str, Any] | None = None
+    name: str = ""
+    strict: bool | None = None
+
+
+class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much the model shall think. None is to leave it to the upstream."""
+
+    on: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+    """In tokens."""
+    show: str | None = None
+    """What the client wants to see of it, in its own wire's word: a summary, or nothing."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a client asks. None is what it did not say."""
+
+    wire: str
+    """The wire that it came on: `extra` and every `Extra` in it are of that wire."""
+    model: str
+    system: list[Content] = []
+    messages: list[Message] = []
+    tools: list[Tool] = []
+    hosted: list[dict[str, Any]] = []
+    """Tools that the server runs itself, as the wire writes them."""
+    tool_choice: ToolChoice | None = None
+    parallel: bool | None = None
+    """Whether the model may make several calls in one reply."""
+    max_tokens: int | None = None
+    sampling: dict[str, Any] = {}
+    """`temperature`, `top_p`, `top_k`, `seed` and their like, under the names that chat completions have for them."""
+    stop: list[str] = []
+    format: JsonFormat | None = None
+    thinking: Thinking = Thinking()
+    stream: bool = False
+    usage_wanted: bool = True
+    """Whether a stream shall end with the usage."""
+    user: str = ""
+    """Who asks, for the upstream to tell its users apart."""
+    metadata: dict[str, Any] = {}
+    cache_key: str = ""
+    """Requests with the same key share a prompt's beginning."""
+    extra: dict[str, Any] = {}
+    """Fields of the wire that have no place above."""

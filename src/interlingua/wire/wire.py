@@ -1,0 +1,98 @@
+"""What a wire is: a module with these names in it. The pipelines know no more of any wire than this.
+
+A *reader* says what a chunk means, an *emitter* writes what is to be said. Where client and upstream speak the same
+wire, each frame is made `like` the chunk that its events came from, and a chunk that says just what is to be said
+passes as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.limits import Limits
+from interlingua.options import Options
+from interlingua.tools import Offer
+
+__all__ = ["Choice", "Chunk", "Emitter", "Json", "Reader", "Said", "Wire"]
+
+Json: TypeAlias = dict[str, Any]
+Said: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
+"""What is to be said of each choice."""
+
+
+class Choice(msgspec.Struct):
+    """What a chunk says of one choice, and whether the upstream has written it just as clients expect it: `exact`."""
+
+    index: int
+    events: list[ev.Event]
+    exact: bool
+
+    def report(self, kind: str, message: str) -> None:
+        self.events.append(ev.Finding(kind, message))
+        self.exact = False
+
+
+class Chunk(msgspec.Struct):
+    """What one chunk says: of each choice in it, and of the whole reply. If it is `exact`, it may pass as it is.
+
+    `last`: the upstream says with it that its stream is over.
+    """
+
+    choices: list[Choice]
+    common: list[ev.Event]
+    exact: bool
+    last: bool = False
+    model: str = ""
+    """The model that the upstream names in it."""
+
+
+class Reader(Protocol):
+    """Reads the chunks of one reply."""
+
+    def read(self, chunk: Json) -> Chunk: ...
+
+    def close(self, finished: bool) -> Said:
+        """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""
+
+
+class Emitter(Protocol):
+    """Writes the frames of one reply."""
+
+    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
+        """The chunk as it came; None if it cannot pass, because what went before it was told anew."""
+
+    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
+        """The frames for what is said; `like` is the chunk that said it, if it is of this wire."""
+
+    def fail(self, failure: ev.Failure) -> bytes:
+        """The frame that ends a stream badly. Nothing follows it."""
+
+    def done(self, raw: bytes = b"") -> bytes:
+        """The frames that end a stream well; `raw` is how the upstream ended it, if it speaks this wire."""
+
+
+class Wire(Protocol):
+    """One protocol, as a module."""
+
+    NAME: str
+    SINGLE: bool
+    """Whether a reply has one choice only."""
+
+    def reader(self, limits: Limits, /) -> Reader: ...
+
+    def emitter(self, options: Options, offer: Offer, /) -> Emitter: ...
+
+    def is_body(self, body: Json, /) -> bool:
+        """Whether this is a whole reply, and not an error or something else."""
+
+    def read_body(self, body: Json, reader: Any, /) -> Chunk:
+        """A body says what its stream would have said, all at once. `reader` is one of this wire."""
+
+    def write_body(
+        self, said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None, /
+    ) -> Json:
+        """The whole reply. If it is `like` one of this wire, `said` are the choices to be told anew: all else stays."""

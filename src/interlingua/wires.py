@@ -1,0 +1,19 @@
+"""Every wire, by its name."""
+
+from __future__ import annotations
+
+from interlingua.errors import UnknownWire
+from interlingua.wire import openai_chat
+from interlingua.wire.wire import Wire
+
+__all__ = ["WIRES", "wire_named"]
+
+_ALL: tuple[Wire, ...] = (openai_chat,)
+_BY_NAME = {wire.NAME: wire for wire in _ALL}
+WIRES = tuple(_BY_NAME)
+
+
+def wire_named(name: str) -> Wire:
+    if name not in _BY_NAME:
+        raise UnknownWire(name, WIRES)
+    return _BY_NAME[name]

@@ -1,0 +1,48 @@
+"""Seals: what was sealed comes back as it was, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlingua.events import Seal
+from interlingua.reply import Reasoning
+from interlingua.seals import is_ours, open_seal, seal
+
+KEY = b"a key"
+SIGNED = Reasoning("Two cities. 🙂", Seal("anthropic-messages", {"signature": "S"}))
+
+
+def test_what_was_sealed_comes_back() -> None:
+    sealed = seal(SIGNED, "anthropic-messages", KEY)
+    assert is_ours(sealed)
+    assert open_seal(sealed, KEY) == SIGNED
+
+
+def test_thinking_alone_is_sealed_with_the_wire_that_it_came_on() -> None:
+    assert open_seal(seal(Reasoning("hm"), "openai-chat", KEY), KEY) == Reasoning("hm", Seal("openai-chat", {}))
+
+
+@given(st.text(), st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(0, 9), max_size=3))
+def test_any_thinking(text: str, data: dict[str, str | int]) -> None:
+    thinking = Reasoning(text.encode("utf-8", "replace").decode(), Seal("openai-chat", data))
+    assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
+
+
+@pytest.mark.parametrize("text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99])
+def test_what_is_not_ours(text: str) -> None:
+    assert open_seal(text, KEY) is None
+
+
+def test_another_key_and_a_changed_seal() -> None:
+    sealed = seal(SIGNED, "anthropic-messages", KEY)
+    assert open_seal(sealed, b"another key") is None
+    assert [
+        n for n in range(len(sealed)) if open_seal(sealed[:n] + "A" + sealed[n + 1 :], KEY) not in (None, SIGNED)
+    ] == []
+    assert [n for n in range(len(sealed)) if open_seal(sealed[:n], KEY) is not None] == []
+
+
+def test_a_seal_is_the_same_each_time() -> None:
+    assert seal(SIGNED, "anthropic-messages", KEY) == seal(SIGNED, "anthropic-messages", KEY)
