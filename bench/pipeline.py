@@ -1,0 +1,97 @@
+"""What translating a stream costs, for each pair of wires: µs per event, and against decoding the same JSON.
+
+    python -m bench.pipeline            all pairs, under a minute
+    python -m bench.pipeline --quick    a tenth of the events, a few seconds
+
+Only ratios carry over from machine to machine, so each time stands beside msgspec's decoding of the same events,
+measured in the same run and interleaved with it. The streams are one reply, told on each wire: thinking, text and two
+calls in token-sized deltas. `native` is the same reply as a Kimi model writes it, in the text of chat completions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+import interlingua as il
+from bench.measure import PROSE, TOKEN, argument, interleaved, repeated
+from interlingua.wire.sse import Decoder
+from interlingua.wires import WIRES
+
+CHAT = WIRES[0]
+TOOLS = [{"type": "function", "function": {"name": "write", "parameters": {"type": "object"}}}]
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
+
+
+def deltas(text: str, field: Callable[[str], dict[str, Any]]) -> bytes:
+    return b"".join(chunk(field(text[at : at + TOKEN])) for at in range(0, len(text), TOKEN))
+
+
+def structured(size: int) -> bytes:
+    """The reply as chat completions tell it."""
+    stream = chunk({"role": "assistant", "content": ""})
+    stream += deltas(repeated(PROSE, size), lambda text: {"reasoning_content": text})
+    stream += deltas(repeated(PROSE, size), lambda text: {"content": text})
+    for index in range(2):
+        function = {"name": "write", "arguments": ""}
+        stream += chunk({"tool_calls": [{"index": index, "id": f"c{index}", "type": "function", "function": function}]})
+        stream += deltas(argument(size), partial(arguments, index))
+    return stream + chunk({}, "tool_calls") + b"data: [DONE]\n\n"
+
+
+def arguments(index: int, text: str) -> dict[str, Any]:
+    return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+
+def native(size: int) -> bytes:
+    """The same, as text."""
+    calls = [il.Call(f"functions.write:{n}", "write", argument(size)) for n in range(2)]
+    text = repeated(PROSE, size) + il.render(il.Reply(parts=list(calls)), "kimi_k2")
+    stream = chunk({"role": "assistant", "content": ""})
+    stream += deltas(repeated(PROSE, size), lambda text: {"reasoning_content": text})
+    stream += deltas(text, lambda text: {"content": text})
+    return stream + chunk({}, "stop") + b"data: [DONE]\n\n"
+
+
+def translate(messages: list[bytes], source: str, target: str, dialect: str) -> bytes:
+    translator = il.Translator(source=source, target=target, dialect=dialect, tools=TOOLS)
+    return b"".join([*map(translator.feed, messages), translator.close()])
+
+
+def decode(data: list[str]) -> None:
+    for one in data:
+        msgspec.json.decode(one)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="a tenth of the events, a few seconds")
+    size = 6_000 if options.parse_args().quick else 60_000
+    streams = {wire: translate([structured(size)], CHAT, wire, "standard") for wire in WIRES}
+    rows = [(source, streams[source], "standard") for source in WIRES] + [("native", native(size), "kimi_k2")]
+    print("µs per event of the upstream, and against msgspec's decoding of the same JSON\n")
+    print(f"  {'from':<20}" + "".join(f"{f'to {target}':>26}" for target in WIRES))
+    for name, stream, dialect in rows:
+        messages = Decoder().feed(stream)
+        raw = [message.raw for message in messages]
+        data = [message.data for message in messages if message.data.startswith("{")]
+        cells = ""
+        for target in WIRES:
+            run = partial(translate, raw, name if name in WIRES else CHAT, target, dialect)
+            ours, base = interleaved(run, partial(decode, data))
+            cells += f"{ours / len(raw) * 1e6:14.2f} µs {ours / base:6.1f} ×"
+        print(f"  {name:<20}{cells}")
+
+
+if __name__ == "__main__":
+    main()
