@@ -16,10 +16,13 @@ from interlingua import events as ev
 from interlingua.dialects import dialect_named
 from interlingua.markers import markers
 from interlingua.order import Order
+from interlingua.shapes.literals import Literals
+from interlingua.shapes.pythonic import Pythonic
 from interlingua.tools import Offer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 QUOTES = ("'", "''", '"', '""')  # may yet be a long one
+ENDS = " \n}])"  # may yet end a call whose last quote is missing
 MADE = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
 
 
@@ -152,11 +155,28 @@ def check_truncations(case: Case) -> None:
             assert same, where
 
 
+def may_be_slip(case: Case, waits: str, openers: tuple[str, ...]) -> bool:
+    """Whether this would tell, in a string, that a quote or a comma is missing: what ends the call and begins another,
+    or the next param."""
+    offer = Offer(case.offer)
+    keys = [key for name in offer.names for key in offer.params(name)]
+    marks = markers(*dialect_named(case.dialect).markers)
+    rest = marks.without(waits).lstrip(ENDS)
+    return (
+        not rest
+        or marks.may_begin(rest, 0)
+        or any(key.startswith(rest) or rest.startswith(key) for key in keys)
+        or any(opener in waits for opener in openers)
+    )
+
+
 def check_streams(case: Case) -> None:
     """Nothing waits that need not. After each character what is held is white space, `null` or a fence, can still
-    become a marker, or is what follows an opener and is not known to be a call or a param yet."""
+    become a marker, or is what follows an opener and is not known to be a call or a param yet. In literals it may also
+    be what would end the call, or begin the next param, if the model has forgotten a quote or a comma."""
     dialect = dialect_named(case.dialect)
     grammar = dialect.grammar
+    literals = isinstance(dialect.shape, Literals | Pythonic)
     openers = (*grammar.openers, *grammar.first_openers(Offer(case.offer))) if grammar else ()
     inner = grammar.inner if grammar else ()
     marks = markers(*dialect.markers, *openers, *inner)
@@ -177,5 +197,6 @@ def check_streams(case: Case) -> None:
             or marks.may_begin(waits, 0)
             or in_head
             or any(word.startswith(waits) for word in ("null", "```json"))
+            or (literals and may_be_slip(case, waits, grammar.openers if grammar else ()))
         )
         assert known, explain(case, f"after {n + 1} characters", [written[: n + 1]], waits, "nothing held")

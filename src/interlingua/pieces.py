@@ -7,10 +7,11 @@ marker. What may have to be given back is recorded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
+from interlingua.ahead import Ahead
 from interlingua.markers import Markers
 
 __all__ = ["BLANK", "Behind", "Channel", "Pieces", "Reading"]
@@ -155,6 +156,16 @@ class Pieces:
     def resume_text(self) -> None:
         """What was read last was text after all, and no marker."""
         self._behind = Behind.TEXT
+
+    def look(self, ahead: Ahead, limit: int, words: Collection[str] | None = None) -> Reading[str | None]:
+        """The word of what stands next, if that is what one looks for. Nothing is read."""
+        channel = self.channel
+        while self.channel is channel:
+            word, undecided = ahead.look(self._text, self._pos, self._pos + limit, words)
+            if not undecided or self._closed or len(self._text) - self._pos >= limit:
+                return word
+            yield
+        return None
 
     def _skip(self, chars: str) -> None:
         while self._pos < len(self._text) and self._text[self._pos] in chars:

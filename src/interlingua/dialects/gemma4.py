@@ -6,7 +6,7 @@
 The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking
 stands in `<|channel>thought … <channel|>`, its label may be missing. Seen in the field: strings without their first
 quote, or without any; the quote's token inside a string, where a `"` is meant: it ends the string only before what may
-follow a value; plain `"` around strings; bare numbers where the schema wants a string; missing closers.
+follow a value, or a param; plain `"` around strings; bare numbers where the schema wants a string; missing closers.
 
 FunctionGemma quotes every value. What they are the schema tells, and where there is none, JSON counts as a value.
 """

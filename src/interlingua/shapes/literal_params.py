@@ -11,11 +11,12 @@ from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Protocol
 
+from interlingua.ahead import Ahead
 from interlingua.json_text import read_json
 from interlingua.markers import Markers
 from interlingua.plan import Plan
 from interlingua.shapes.escapes import escaped, read_escape
-from interlingua.shapes.notation import CLOSERS, WHITE, Notation, Place, inside
+from interlingua.shapes.notation import BRACKETS, CLOSERS, WHITE, Notation, Place, inside
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.values import MAX_DEPTH, to_json
@@ -23,6 +24,7 @@ from interlingua.values import MAX_DEPTH, to_json
 __all__ = ["LiteralParams", "Nowhere"]
 
 _WHITE = re.compile(f"[{WHITE}]*+")
+_BRACKETS = re.compile(BRACKETS)
 NO_VALUE = "~"
 """A character that no value but a string begins with."""
 
@@ -121,7 +123,7 @@ class LiteralParams:
         keys = self._notation.keys[place.separator, place.end]
         quote = yield from self._source.accept(self._notation.all_quotes)
         if quote is not None:
-            if not (yield from self._body(quote, parts.append)):
+            if (yield from self._body(quote, parts.append)) is None:
                 return None
             yield from self._source.accept(keys.separator)
             json = "".join(parts)
@@ -180,8 +182,12 @@ class LiteralParams:
         if held is None:
             write('"')
         while True:
-            if not (yield from self._body(quote, write)):
+            end = yield from self._body(quote, write)
+            if end is None:
                 return None
+            if end != quote:
+                delimiter = yield from self._source.accept(self._notation.ends)
+                break
             passed, delimiter = yield from self._after_quote(place)
             if delimiter == "":
                 return None
@@ -208,16 +214,32 @@ class LiteralParams:
         """What a quote inside a string stands for: a token that looks like one was meant as one."""
         return '"' if '"' in quote and quote == self._notation.delimiter else quote
 
-    def _body(self, quote: str, write: Callable[[str], None]) -> Reading[bool]:
-        """Copies a string up to the next quote, as JSON. False if the text ended before it, or the limit was passed."""
-        marks = self._notation.strings[quote]
+    def _body(self, quote: str, write: Callable[[str], None]) -> Reading[str | None]:
+        """Copies a string up to the next quote, as JSON. Returns the quote; or if it is missing, what ends the call,
+        unread. None if the text ended before, or the limit was passed."""
+        marks, unclosed = self._notation.strings[quote], self._notation.unclosed[quote]
         while True:
             marker = yield from self._copy(marks, lambda piece: write(escaped(piece)))
-            if marker is None:
-                return False
-            if marker == quote:
-                return True
-            write((yield from read_escape(marker, self._source)))
+            if marker is None or marker == quote:
+                return marker
+            if marker not in unclosed:
+                write((yield from read_escape(marker, self._source)))
+                continue
+            self._source.unread(marker)
+            if (yield from self._is_next_call(unclosed[marker])):
+                self.odd = True
+                self._report(
+                    "value-not-closed", "a string without its last quote: taken as closed before the next call"
+                )
+                return marker
+            yield from self._source.accept(self._notation.ends)
+            more = yield from self._source.take_while(_BRACKETS)  # none of them ends the call if the first does not
+            write(escaped(marker + more))
+
+    def _is_next_call(self, ahead: Ahead) -> Reading[bool]:
+        """Whether the call ends here, and another follows. Where markers do not tell calls from text, tools do."""
+        names = None if self._notation.delimiter else self._sink.offer.names
+        return (yield from self._source.look(ahead, self._sink.limits.header, names)) is not None
 
     # ── where a string ends ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -228,7 +250,7 @@ class LiteralParams:
         passed = yield from source.take_while(_WHITE)
         delimiter = yield from source.accept(notation.ends)
         if delimiter is None:
-            return passed, "" if (yield from source.peek(notation.ends)) == "" else None
+            return passed, (yield from self._without_comma(place))
         loose = not notation.escaped
         if delimiter == "," and place.separator:
             more, key = yield from self._key_ahead(place, ())
@@ -240,6 +262,19 @@ class LiteralParams:
             ahead = yield from source.peek(notation.after_call)
             return passed + delimiter, ahead if not ahead else delimiter
         return passed, delimiter
+
+    def _without_comma(self, place: Place) -> Reading[str | None]:
+        """What ends a string whose quote nothing follows that should: the text does, or a comma that is missing."""
+        source, notation = self._source, self._notation
+        if (yield from source.peek(notation.ends)) == "":
+            return ""
+        if not (place.separator and place.keys):
+            return None
+        keys = notation.keys[place.separator, place.end]
+        if (yield from source.look(keys.next_member, self._sink.limits.header, place.keys)) is None:
+            return None
+        self._mended("',' is missing")
+        return ","
 
     def _key_ahead(self, place: Place, known: tuple[str, ...]) -> Reading[tuple[str, str | None]]:
         """After a comma: the key of the next member; "" if it is yet to be read, or the text ends. None if no key

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from interlingua.ahead import Way, literal
 from interlingua.dialect import Grammar
 from interlingua.json_text import write_json
 from interlingua.markers import markers
@@ -18,7 +19,7 @@ from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import read_members
 from interlingua.shapes.literal_params import LiteralParams
 from interlingua.shapes.literal_text import LiteralWriter, check_read_back
-from interlingua.shapes.notation import Notation, Quoted
+from interlingua.shapes.notation import BRACKETS, SPACE, Notation, Quoted
 from interlingua.shapes.tags import as_name
 from interlingua.sink import Header, Sink
 from interlingua.source import Reading, Source
@@ -71,8 +72,20 @@ class LiteralsGrammar:
             delimiter=shape.quote,
             marks=(shape.open, shape.close, *outside),
             as_written=shape.quoted,
+            next_call=self._next_call(),
         )
         self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, in_order=shape.in_order)
+
+    def _next_call(self) -> dict[str, tuple[Way, ...]]:
+        """By what may end a call: what stands from there to the params of the next one."""
+        opener, closer = literal(self._shape.open), literal(self._shape.close)
+        name = (SPACE, r"([^\s{}<]++)", SPACE, r"\{")
+        after = (BRACKETS, *opener, *name)
+        return {
+            "}": ((BRACKETS, *closer, SPACE, *opener, *name), after),
+            self._shape.close: (after,),
+            self._shape.open: (name,),
+        }
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from interlingua.ahead import Ahead, Way, literal
 from interlingua.markers import Markers, markers
 from interlingua.plan import Plan
 from interlingua.shapes.escapes import ESCAPES
@@ -16,6 +17,15 @@ Quoted: TypeAlias = Literal["string", "typed", "any"]
 
 WHITE = " \t\n\r"
 CLOSERS = {"{": "}", "[": "]", "(": ")"}
+
+SPACE = r"\s*+"
+BRACKETS = r"[}\])\s]*+"
+"""What may stand between the end of a value and that of its call."""
+_KEY = r"([^\W\d][\w.\-]*+)"
+_BEFORE_STRING = r"[^(){}<'\"]*+"
+_IN_STRING = r"[^\s,}\])]"
+"""What no quote has behind it that ends a string."""
+_BARE = (r"[\w.+\-]*+", SPACE, r"[,}\])\[{(]")
 
 
 class Notation:
@@ -31,6 +41,7 @@ class Notation:
         delimiter: str = "",
         escaped: bool = True,
         as_written: Quoted = "string",
+        next_call: Mapping[str, tuple[Way, ...]] | None = None,
     ) -> None:
         self.separator = separator
         self.close = close
@@ -45,9 +56,18 @@ class Notation:
         self.all_quotes = markers(*self.quotes)
         self.bare_ends = markers(",", *brackets, *closers, *marks, *((delimiter,) if delimiter else ()))
         self.after_call = markers(",", "]", *marks)
-        self.strings = {quote: markers(quote, *ESCAPES) for quote in quotes}
+        ends_of_call = next_call or {}
+        self.strings = {quote: markers(quote, *ESCAPES, *ends_of_call) for quote in quotes}
         if delimiter:
-            self.strings[delimiter] = markers(delimiter)
+            self.strings[delimiter] = markers(delimiter, *ends_of_call)
+        self.unclosed = {
+            quote: {
+                end: Ahead(*(way for call in ways for way in _to_string(end, call, quote, delimiter)))
+                for end, ways in ends_of_call.items()
+            }
+            for quote in self.quotes
+        }
+        """By its quote, and by what ends a call: what tells that a string was never closed, but the call was."""
         word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITE, *marks)
         self.keys = {
             (separator, close): Keys(
@@ -55,10 +75,22 @@ class Notation:
                 markers(separator, *self.ends.literals),
                 markers(separator, *word_ends),
                 markers(*(self.quotes if separator == ":" else ()), close, *marks),
+                Ahead(*self._next_member(separator)),
             )
             for separator, close in ((separator, close), (":", "}"))
         }
         """How keys are told, by the separator behind them and the end of the brackets that they stand in."""
+
+    def _next_member(self, separator: str) -> list[Way]:
+        """A key and the beginning of its value."""
+        key = (SPACE, _KEY, SPACE, separator, SPACE)
+        return [(*key, *_BARE), *((*key, *literal(quote), SPACE, _IN_STRING) for quote in self.quotes)]
+
+
+def _to_string(end: str, call: Way, *quotes: str) -> list[Way]:
+    """From the end of a call to the next one, and on to the first string in it."""
+    way = (*literal(end), *call, _BEFORE_STRING)
+    return [(*way, *literal(quote), SPACE, _IN_STRING) for quote in dict.fromkeys(quotes) if quote]
 
 
 class Keys(NamedTuple):
@@ -69,6 +101,8 @@ class Keys(NamedTuple):
     """What ends a word that may be a key."""
     begins: Markers
     """What tells that a comma was one between members: a quoted key, or the end."""
+    next_member: Ahead
+    """What tells that a comma is missing: a key and its value."""
 
 
 class Place(NamedTuple):

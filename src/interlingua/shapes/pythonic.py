@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, TypeAlias
 
+from interlingua.ahead import Way, literal
 from interlingua.dialect import Grammar, Span
 from interlingua.markers import markers
 from interlingua.reply import Call
@@ -19,7 +21,7 @@ from interlingua.shapes.json_args import read_members
 from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
 from interlingua.shapes.literal_params import LiteralParams, Nowhere
 from interlingua.shapes.literal_text import LiteralWriter, check_read_back
-from interlingua.shapes.notation import Notation, Quoted
+from interlingua.shapes.notation import BRACKETS, SPACE, Notation, Quoted
 from interlingua.shapes.tags import LONGEST_NAME
 from interlingua.sink import Header, Sink
 from interlingua.source import Channel, Reading, Source
@@ -93,8 +95,18 @@ class PythonicGrammar:
             marks=marks,
             escaped=shape.escaped,
             as_written=shape.quoted,
+            next_call=self._next_call(),
         )
         self._writer = LiteralWriter(shape.quote, shape.words)
+
+    def _next_call(self) -> dict[str, tuple[Way, ...]]:
+        """By what may end a call: what stands from there to the params of the next one."""
+        name = (r"([^\W\d][\w.\-]*+)", r"\(")
+        sections = (
+            (BRACKETS, *literal(close), SPACE, *literal(open), r"[\s\[]*+", *name)
+            for open, close in product(self._section_opens, self._section_closes)
+        )
+        return {")": ((r"[}\])\s,;]*+", *name), *sections)}
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
