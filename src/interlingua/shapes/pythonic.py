@@ -19,7 +19,8 @@ from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import read_members
 from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
-from interlingua.shapes.literal_params import LiteralParams, Nowhere
+from interlingua.shapes.literal_params import LiteralParams
+from interlingua.shapes.literal_strings import Nowhere
 from interlingua.shapes.literal_text import LiteralWriter, check_read_back
 from interlingua.shapes.notation import BRACKETS, SPACE, Notation, Quoted
 from interlingua.shapes.tags import LONGEST_NAME
