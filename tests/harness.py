@@ -22,7 +22,7 @@ from interlingua.tools import Offer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 QUOTES = ("'", "''", '"', '""')  # may yet be a long one
-ENDS = " \n}])"  # may yet end a call whose last quote is missing
+ENDS = " \n}]),;"  # may yet end a call whose last quote is missing
 MADE = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
 
 
@@ -159,13 +159,13 @@ def may_be_slip(case: Case, waits: str, openers: tuple[str, ...]) -> bool:
     """Whether this would tell, in a string, that a quote or a comma is missing: what ends the call and begins another,
     or the next param."""
     offer = Offer(case.offer)
-    keys = [key for name in offer.names for key in offer.params(name)]
+    words = [*offer.names, *(key for name in offer.names for key in offer.params(name))]
     marks = markers(*dialect_named(case.dialect).markers)
     rest = marks.without(waits).lstrip(ENDS)
     return (
         not rest
         or marks.may_begin(rest, 0)
-        or any(key.startswith(rest) or rest.startswith(key) for key in keys)
+        or any(word.startswith(rest) or rest.startswith(word) for word in words)
         or any(opener in waits for opener in openers)
     )
 

@@ -14,7 +14,10 @@ One of them, and no more, has a group: the word."""
 
 
 class Ahead:
-    """Tells whether one of several ways stands next, as soon as the text is long enough to tell."""
+    """Tells whether one of several ways stands next, as soon as the text is long enough to tell.
+
+    A way that is the beginning of another one comes before it.
+    """
 
     def __init__(self, *ways: Way) -> None:
         self._pattern = re.compile("|".join(map(_in_turn, ways)) or r"(?!)")

@@ -136,6 +136,9 @@ class LiteralStrings:
         what was read to tell that belongs to it too."""
         source, notation = self._source, self._notation
         passed = yield from source.take_while(_WHITE)
+        names = ("", *self._sink.offer.names)
+        if (yield from source.look(notation.after_string, self._sink.limits.header, names)) is not None:
+            return "", (yield from self._end_of_call(place))
         delimiter = yield from source.accept(notation.ends)
         if delimiter is None:
             return passed, (yield from self._without_comma(place))
@@ -150,6 +153,15 @@ class LiteralStrings:
             ahead = yield from source.peek(notation.after_call)
             return passed + delimiter, ahead if not ahead else delimiter
         return passed, delimiter
+
+    def _end_of_call(self, place: Place) -> Reading[str]:
+        """What ends a string that is the last of its call. Where no bracket does, the next call stands there."""
+        delimiter = yield from self._source.accept(self._notation.ends)
+        if (delimiter is None or delimiter == ",") and place.depth == 0:
+            self._source.unread(delimiter or "")
+            self._mended(f"{self._notation.close!r} is missing")
+            return self._notation.close
+        return delimiter or ","
 
     def _without_comma(self, place: Place) -> Reading[str | None]:
         """What ends a string whose quote nothing follows that should: the text does, or a comma that is missing."""

@@ -42,6 +42,7 @@ class Notation:
         escaped: bool = True,
         as_written: Quoted = "string",
         next_call: Mapping[str, tuple[Way, ...]] | None = None,
+        after_string: tuple[Way, ...] = (),
     ) -> None:
         self.separator = separator
         self.close = close
@@ -68,6 +69,8 @@ class Notation:
             for quote in self.quotes
         }
         """By its quote, and by what ends a call: what tells that a string was never closed, but the call was."""
+        self.after_string = Ahead(*after_string)
+        """What tells that a quote ends a string, and the call with it, be there brackets missing or too many."""
         word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITE, *marks)
         self.keys = {
             (separator, close): Keys(

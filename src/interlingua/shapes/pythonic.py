@@ -32,12 +32,14 @@ __all__ = ["Pythonic"]
 
 LIST, LIST_END = "[", "]"
 PARAMS = "("
+SLIPS = ("}", ")")
 LONG_QUOTES = ("'''", '"""')
 
 _NAME = re.compile(r"[\w.\-]*")
 _KEYED = re.compile(r"[^\W\d]|\)|$")
 """What the params may begin with: a key, or their end."""
-
+_SLIPS = re.compile(r"[})\s]*+")
+_CALL = (r"([^\W\d][\w.\-]*+)", r"\(")
 
 _list = markers(LIST)
 _list_end = markers(LIST_END)
@@ -96,18 +98,23 @@ class PythonicGrammar:
             marks=marks,
             escaped=shape.escaped,
             as_written=shape.quoted,
-            next_call=self._next_call(),
+            next_call={")": self._to_next_call()},
+            after_string=(
+                *(("()", BRACKETS, *literal(close)) for close in self._section_closes),
+                *((*way, SPACE, r"\w*+", SPACE, "[=)]") for way in self._to_next_call()),
+            ),
         )
         self._writer = LiteralWriter(shape.quote, shape.words)
 
-    def _next_call(self) -> dict[str, tuple[Way, ...]]:
-        """By what may end a call: what stands from there to the params of the next one."""
-        name = (r"([^\W\d][\w.\-]*+)", r"\(")
+    def _to_next_call(self) -> tuple[Way, ...]:
+        """What stands between the params of a call and those of the next one. Without a comma it may be code in a
+        string, unless quotes in strings are escaped."""
+        listed, on_lines = (BRACKETS, "[,;]", SPACE, *_CALL), (BRACKETS, *_CALL)
         sections = (
-            (BRACKETS, *literal(close), SPACE, *literal(open), r"[\s\[]*+", *name)
+            (BRACKETS, *literal(close), SPACE, *literal(open), r"[\s\[]*+", *_CALL)
             for open, close in product(self._section_opens, self._section_closes)
         )
-        return {")": ((r"[}\])\s,;]*+", *name), *sections)}
+        return listed, *([on_lines] if self._shape.escaped else []), *sections
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -250,11 +257,20 @@ class PythonicGrammar:
         params = LiteralParams(self._notation, name, args, source, sink, limit)
         if (yield from params.read(first_key or None)):
             args.end()
+            yield from self._drop_slips(source, sink)
             return "call"
         if params.over:
             sink.over_limit("a call's arguments", limit)
             call.close(complete=False)
         return "over"
+
+    def _drop_slips(self, source: Source, sink: Sink) -> Reading[None]:
+        """More brackets after those of a call are a slip of the model."""
+        if (yield from source.next_char()) in SLIPS:
+            start = source.offset
+            yield from source.skip_space()
+            slip = yield from source.take_while(_SLIPS)
+            sink.report("after-arguments", f"{slip.strip()!r} after the arguments' end: dropped", start)
 
     def _name(self, source: Source, offer: Offer) -> Reading[str | None]:
         """The name of a call, and the bracket behind it. None if no call comes."""
