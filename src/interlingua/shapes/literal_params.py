@@ -81,7 +81,7 @@ class LiteralParams(LiteralStrings):
         """The key of the next member, and its separator. None if the text ended in it."""
         if self._key_read is not None:
             key, self._key_read = self._key_read, None
-            return key
+            return _plain(key)
         parts: list[str] = []
         keys = self._notation.keys[place.separator, place.end]
         quote = yield from self._source.accept(self._notation.all_quotes)
@@ -96,7 +96,7 @@ class LiteralParams(LiteralStrings):
             return None
         if marker != place.separator:
             self._source.unread(marker)
-        return "".join(parts).strip()
+        return _plain("".join(parts).strip())
 
     def _value(self, place: Place, plan: Plan) -> Reading[str | None]:
         """A value, and what ends it: a comma, a closing bracket or a marker. None if the text ended before."""
@@ -184,8 +184,13 @@ class LiteralParams(LiteralStrings):
         elif json is None:
             self._args.raw(plan.convert(word).json)
             self._report("no-quote", f"a string without quotes, {word[:40]!r}: taken as one")
-        elif plan.streams and json != "null":
+        elif plan.streams and json != "null" and json[0] != '"':
             self._args.raw(quoted(word))
             self._report("value-as-string", f"{word[:40]!r} where only a string fits: taken as one")
         else:
             self._args.raw(json)
+
+
+def _plain(key: str) -> str:
+    """The key without the quotes of Python, where those are no quotes."""
+    return key[1:-1] if len(key) > 1 and key[0] == key[-1] == "'" else key

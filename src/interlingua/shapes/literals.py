@@ -30,6 +30,7 @@ __all__ = ["Literals"]
 PARAMS = "{"
 SLIPS = ("}", "]", ")")
 _SLIPS = re.compile(r"[}\])]*+")
+_params = markers(PARAMS)
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ class LiteralsGrammar:
         call = sink.start(Header(name or "", None, name))
         args = Composer(call)
         limit = sink.limits.held if call.waits else sink.limits.args
+        if (yield from source.accept(_params)):
+            sink.report("mended-arguments", f"{PARAMS!r} twice before the arguments: read as one")
         params = LiteralParams(self._notation, name or "", args, source, sink, limit)
         if (yield from params.read()):
             args.end()
