@@ -122,6 +122,11 @@ class Dialect:
         return self.shape.grammar(self.thinking_markers + self.text_markers + self.noise) if self.shape else None
 
     @cached_property
+    def router(self) -> Router | None:
+        """The grammar, if it reads and writes whole replies."""
+        return self.grammar if isinstance(self.grammar, Router) else None
+
+    @cached_property
     def strays(self) -> tuple[str, ...]:
         """The shape's markers that mean nothing alone. Special tokens never do, nor are they text."""
         if self.grammar is None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import cache
 from types import UnionType
 
 import msgspec
@@ -92,13 +93,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def check(settings: msgspec.Struct) -> None:
     """Raises UsageError if a setting is not of its type: a Struct does not look when a program makes it."""
-    for field in msgspec.structs.fields(settings):
+    for field in _fields(type(settings)):
         value = getattr(settings, field.name)
         try:
             if not isinstance(value, msgspec.Struct):
                 msgspec.convert(value, field.type)
         except msgspec.ValidationError as error:
             raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"it takes: {field.type}") from None
+
+
+@cache
+def _fields(settings: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Looked up once for each type: resolving its annotations takes longer than all the rest of making a Parser."""
+    return msgspec.structs.fields(settings)
 
 
 def expect(value: object, kind: type | UnionType, what: str, hint: str) -> None:

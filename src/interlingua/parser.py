@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect, Grammar, Router
+from interlingua.dialect import Dialect, Grammar
 from interlingua.limits import Limits
 from interlingua.markers import TOKENS, markers
 from interlingua.shapes.json_envelope import JsonEnvelope
@@ -159,9 +159,9 @@ class Parser:
 
     def _unfinished(self, prefill: str) -> str:
         """What the prompt has begun and the reply goes on with: half a marker, or a message."""
+        if self._dialect.router is not None:
+            return self._dialect.router.unfinished(prefill)
         grammar = self._dialect.grammar
-        if isinstance(grammar, Router):
-            return grammar.unfinished(prefill)
         openers, closers = (grammar.openers, self._dialect.strays) if grammar else ((), ())
         opened = max((prefill.rfind(opener) for opener in openers), default=-1)
         if opened >= 0 and not any(closer in prefill[opened:] for closer in closers):

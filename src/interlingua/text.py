@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 
 from interlingua import events as ev
-from interlingua.dialect import Dialect, Router, Span
+from interlingua.dialect import Dialect, Span
 from interlingua.dialects import dialect_named
 from interlingua.errors import RenderError, UsageError, expect
 from interlingua.lane import Lane
@@ -74,8 +74,7 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
     if unfinished and unfinished != list(reply.parts[-1:]):
         raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it", "drop one")
     parts = list(_joined(reply.parts))
-    router = dialect.grammar if isinstance(dialect.grammar, Router) else None
-    written = router.write_reply(parts) if router else _write_parts(parts, dialect)
+    written = dialect.router.write_reply(parts) if dialect.router else _write_parts(parts, dialect)
     if _told(parse(written, dialect).parts, dialect) != _told(parts, dialect):
         raise RenderError(
             f"as {dialect.name!r} writes it, this reply would be read back as another one",
