@@ -88,7 +88,7 @@ LATE = '<tool_call>{"a": "%s", "name": "ls", "arguments": {}}</tool_call>Done.'
     [
         (LATE % ("x" * 9), {"header": 12}, [], ["over-limit", "broken-header"]),
         (LATE % ("x" * 30), {"header": 20}, [], ["over-limit", "broken-header"]),
-        (LATE % ("x" * 9), {"header": 40}, [Call("", "ls", "{}"), Text("Done.")], []),
+        (LATE % ("x" * 9), {"header": 40}, [Call("", "ls", "{}"), Text("Done.")], ["after-arguments"]),
         (
             '<tool_call>{"arguments": {"a": 1}, "name": "ls"}</tool_call>',
             {"held": 5},

@@ -18,7 +18,7 @@ OPEN = ("[TOOL_CALLS]",)
 ARGS = ("[ARGS]", "")
 CLOSE = ("", "[/TOOL_CALLS]")
 NOISE = ("</s>",)
-ARRAY = JsonEnvelope(open=OPEN, close=("[/TOOL_CALLS]",), id_keys=("id",))
+ARRAY = JsonEnvelope(open=OPEN, close=("[/TOOL_CALLS]",), id_keys=("id",), write_close=False)
 SAMPLE = (
     'Let me check both.[TOOL_CALLS]get_weather%s[ARGS]{"city": "Paris"}[TOOL_CALLS]get_weather%s[ARGS]{"city": "Oslo"}'
 )

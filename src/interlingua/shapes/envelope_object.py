@@ -8,25 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
 
 from interlingua.args import STREAMED
 from interlingua.cursor import JsonCursor
 from interlingua.json_text import read_json
-from interlingua.markers import Markers, markers
+from interlingua.markers import markers
+from interlingua.shapes.envelope_keys import IGNORED, LISTS, WRAPPERS, Gate, Keys
 from interlingua.sink import Header, OpenCall, Sink
 from interlingua.source import Reading, Source
 
-__all__ = ["EnvelopeObject", "Gate", "Keys", "Outcome"]
-
-WRAPPERS = ("function", "function_call", "tool_call")
-"""Keys under which some models put the object itself, or just the name."""
-
-LISTS = ("tool_calls",)
-"""Keys under which some models put all calls."""
-
-IGNORED = ("type", "id", "index", "tool_call_id")
-"""Keys of which nothing is lost with them."""
+__all__ = ["EnvelopeObject", "Outcome"]
 
 DEPTH = 3
 """How many objects deep a call may stand."""
@@ -38,17 +29,6 @@ QUOTE = markers('"')
 NO_VALUE = (",", "}", "]", "")
 
 
-class Gate(Enum):
-    """What an object must be to be a call."""
-
-    MARKED = "marked"
-    """It stands after an opener: a name is enough."""
-    BARE = "bare"
-    """It stands alone, as this model writes calls: it has arguments, and the name of a tool that was offered."""
-    TRIED = "tried"
-    """It stands alone, where this model writes no calls: it must also have its end."""
-
-
 class Outcome(Enum):
     CALL = "call"
     """The object was a call, or one to no tool and given out as text."""
@@ -58,24 +38,6 @@ class Outcome(Enum):
     """It was none, and where it ends is not known."""
     LIST = "list"
     """It holds an array of calls, which comes next."""
-
-
-class Keys(NamedTuple):
-    """How a dialect's objects are keyed, and the markers around them."""
-
-    name: tuple[str, ...]
-    args: tuple[str, ...]
-    id: tuple[str, ...]
-    name_is_key: bool
-    no_tools: tuple[str, ...]
-    bare: bool
-    opens: tuple[str, ...]
-    marks: Markers
-    """All markers, but for those that are JSON."""
-    cuts: Markers
-    """What cuts an object short: all markers, and the end of a code block."""
-    ends_name: Markers
-    """What ends a key or a name that is only tried: its quote, or a marker that comes before it."""
 
 
 class EnvelopeObject:
@@ -96,6 +58,8 @@ class EnvelopeObject:
         self._held_ended = False
         self._call: OpenCall | None = None
         self._has_args = False
+        self._dropped: list[str] = []  # keys that are lost if this is a call
+        self._no_key = ""  # what stood where a key should, and is none
         self._is_list = False
 
     def read(self, *, to_its_end: bool) -> Reading[Outcome]:
@@ -129,6 +93,11 @@ class EnvelopeObject:
         if not self._has_args and (closed or not self._source.closed):
             self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: taken as one")
             call.end()
+        elif not closed and call.cursor.ended and self._gate is not Gate.TRIED:
+            self._sink.report(
+                "call-not-closed", f"the call of {self._name!r} lacks its last brace: taken as closed here"
+            )
+            self._give_back_no_key()
         if self._gate is not Gate.TRIED:
             return Outcome.CALL
         if not closed:
@@ -136,6 +105,12 @@ class EnvelopeObject:
         self._sink.report("no-opener", f"a call of {self._name!r} without the marker before it: taken as a call")
         self._sink.keep()
         return Outcome.CALL
+
+    def _give_back_no_key(self) -> None:
+        """What is no key is text behind the call, unless it may have become one and the text's end has cut it."""
+        known = (*self._keys.name, *self._keys.args, *self._keys.id, *IGNORED)
+        cut = self._source.closed and any(f'"{key}":'.startswith(self._no_key.lstrip()) for key in known)
+        self._sink.give_back("" if cut else self._no_key, self._source.channel)
 
     def _rest(self) -> Reading[bool]:
         """Steps over what is left of the object. False if its end is not found."""
@@ -163,18 +138,20 @@ class EnvelopeObject:
         if self._call is None and self._source.offset - self._start - self._held_size > limit:
             self._over_limit("what stands before the name of a call", limit)
             return False
-        key = yield from self._string()
+        written = yield from self._string()
+        key = read_json(written, str)
         if key is None or (yield from self._source.accept(COLON)) is None:
+            self._no_key = written
             return False
         first = yield from self._source.next_char()
         if first == '"' and self._name is None and key in (*self._keys.name, *WRAPPERS):
-            return self._named((yield from self._string()))
+            return self._named(read_json((yield from self._string()), str))
         if first == "{" and key in WRAPPERS and self._depth < DEPTH:
             yield from self._source.accept(BRACE)
             self._depth += 1
             return True
         if first == '"' and key in self._keys.id:
-            return self._identified((yield from self._string()))
+            return self._identified(read_json((yield from self._string()), str))
         if key in self._keys.args and not self._has_args:
             return (yield from self._arguments(first))
         if self._keys.name_is_key and self._name is None and first in ("{", "n"):
@@ -221,10 +198,17 @@ class EnvelopeObject:
         """A member that says nothing of the call. An object that stands alone has none of those before its name."""
         if self._gate is not Gate.MARKED and self._call is None and key not in IGNORED:
             return False
-        if self._call is not None and key not in IGNORED:
-            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
+        if key not in IGNORED:
+            self._dropped.append(key)
+        if self._call is not None:
+            self._report_dropped()
         limit = self._sink.limits.header if self._call is None else self._sink.limits.args
         return (yield from self._copy(JsonCursor(), _ignore, limit))
+
+    def _report_dropped(self) -> None:
+        for key in self._dropped:
+            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
+        self._dropped.clear()
 
     # ── the call ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,6 +222,7 @@ class EnvelopeObject:
         if self._gate is Gate.TRIED:
             self._sink.try_call()
         self._call = self._sink.start(Header("", self._id, self._name))
+        self._report_dropped()
         if self._held is not None:
             self._replay(self._call, "".join(self._held))
         return self._call
@@ -301,26 +286,26 @@ class EnvelopeObject:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _string(self) -> Reading[str | None]:
-        """The key or name that stands next; None if none does."""
+    def _string(self) -> Reading[str]:
+        """The key or name that stands next, as JSON, or what there is of it."""
         text: list[str] = []
         if (yield from self._source.next_char()) != '"':
-            return None
+            return ""
         if self._gate is Gate.TRIED:
             return (yield from self._plain_string())
-        whole = yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
-        return read_json("".join(text), str) if whole else None
+        yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
+        return "".join(text)
 
-    def _plain_string(self) -> Reading[str | None]:
+    def _plain_string(self) -> Reading[str]:
         """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
         yield from self._source.accept(QUOTE)
         limit = self._sink.limits.header
         text, end = yield from self._source.take_until(self._keys.ends_name, limit)
         if end == '"':
-            return read_json(f'"{text}"', str)
+            return f'"{text}"'
         if end is not None:
             self._source.unread(end)
-        return None
+        return ""
 
     def _over_limit(self, what: str, limit: int) -> None:
         """What is only tried is no call if it is too long, and that is all."""

@@ -18,7 +18,8 @@ from interlingua.errors import RenderError, UsageError
 from interlingua.json_text import read_json
 from interlingua.markers import Markers, markers
 from interlingua.reply import Call
-from interlingua.shapes.envelope_object import EnvelopeObject, Gate, Keys, Outcome
+from interlingua.shapes.envelope_keys import Gate, Keys
+from interlingua.shapes.envelope_object import EnvelopeObject, Outcome
 from interlingua.shapes.json_args import is_json
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
@@ -109,14 +110,14 @@ class JsonEnvelopeGrammar:
         )
         self._marks = markers(*BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *FENCES)
         self._call = Template(shape.call)
+        self._closer = "".join((*shape.close, *shape.fences)[:1]) if shape.write_close and not shape.bare else ""
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, calls: Sequence[Call], before: int) -> str:
         shape = self._shape
         opener = "" if shape.bare else "".join(shape.open[:1])
-        closer = "".join((*shape.close, *shape.fences)[:1]) if shape.write_close and not shape.bare else ""
-        first, last = opener + shape.lead, shape.tail + closer
+        first, last = opener + shape.lead, shape.tail + self._closer
         between = shape.between if shape.together else last + shape.between + first
         written = between.join(self._write_call(call, before + n) for n, call in enumerate(calls))
         return first + written + (last if calls[-1].complete else "")
@@ -164,6 +165,8 @@ class JsonEnvelopeGrammar:
             sink.report("stray-marker", f"{opener} without a call in it: dropped")
             source.forget()
         elif envelope.taken:
+            if marker in self._shape.open and self._closer:
+                sink.report("call-not-closed", f"no {self._closer} before the next {marker}: taken as closed here")
             envelope.leave()
         elif self._shape.bare and opener.startswith(TOKEN):  # the model need not write it, so it is no text either
             sink.report("stray-marker", f"{opener} without a call after it: dropped")
