@@ -88,3 +88,12 @@ def test_two_channels(pieces: list[tuple[str, Channel]], parts: list[Part]) -> N
         parser = Parser(dialect_named("kimi_k2"), Offer([Tool("ls")]))
         events = [event for text, channel in pieces for part in cut(text) for event in parser.feed(part, channel)]
         assert fold(events + parser.close()).parts == parts
+
+
+def test_what_may_be_a_marker_or_an_array_at_the_seam_is_text_of_its_channel() -> None:
+    for cut in (lambda text: [text], list):
+        parser = Parser(dialect_named("mistral_v3"), Offer([Tool("ls")]))
+        events = [
+            event for text, at in (("[TOOL", T), ("s]", R)) for part in cut(text) for event in parser.feed(part, at)
+        ]
+        assert fold(events + parser.close()).parts == [Text("[TOOL"), Reasoning("s]")]

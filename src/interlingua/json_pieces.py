@@ -51,7 +51,7 @@ class JsonPieces(Pieces):
         view = _NOTHING
         while True:
             text, pos = self._text, self._pos
-            last = pos + limit - cursor.offset
+            last = pos + max(0, limit - cursor.offset)
             view = self._view(view, cursor.in_string, marks, last)
             end = view.start + cursor.walk(view.text, pos - view.start)
             if end > pos:

@@ -114,7 +114,10 @@ class Parser:
 
     def _first_opener(self) -> Reading[str | None]:
         """What stands where a text begins, if it opens a call only there and is no marker besides."""
+        channel = self._source.channel
         if not self._first_openers or (yield from self._source.peek(self._markers)):
+            return None
+        if self._source.channel is not channel:  # what waited belongs to no text that begins here
             return None
         return (yield from self._source.accept_word(tuple(self._first_openers), self._dialect.trim))
 

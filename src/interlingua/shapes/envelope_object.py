@@ -252,7 +252,8 @@ class EnvelopeObject:
 
     def _hold(self, first: str) -> Reading[bool]:
         """Arguments before the name, or before an id that may still follow them."""
-        limit = self._sink.limits.held if self._name is None else self._sink.limits.header
+        limits = self._sink.limits
+        limit = min(limits.held if self._name is None else limits.header, self._args_limit(first))
         cursor, self._held = JsonCursor(), []
         marker = yield from self._source.copy_json(cursor, self._keys.cuts, self._held.append, limit)
         self._held_size, self._held_ended = cursor.offset, cursor.ended
@@ -271,7 +272,7 @@ class EnvelopeObject:
         return False
 
     def _stream(self, call: OpenCall, first: str) -> Reading[bool]:
-        limit = self._sink.limits.args if first in STREAMED else self._sink.limits.held
+        limit = self._args_limit(first)
         marker = yield from self._source.copy_json(call.cursor, self._keys.cuts, call.writer(first), limit)
         if call.cursor.ended:
             call.end()
@@ -283,6 +284,9 @@ class EnvelopeObject:
             call.end()
             self._source.unread(marker)
         return False
+
+    def _args_limit(self, first: str) -> int:
+        return self._sink.limits.args if first in STREAMED else self._sink.limits.held
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -290,7 +290,8 @@ class FramedJsonGrammar:
             return
         cursor = JsonCursor()
         args: list[str] = []
-        marker = yield from source.copy_json(cursor, self._all, args.append, sink.limits.held)
+        limit = min(sink.limits.held, sink.limits.args)
+        marker = yield from source.copy_json(cursor, self._all, args.append, limit)
         if cursor.ended and (yield from source.accept(self._closers)):
             sink.report("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
             call = sink.start(self._headers.read(opener + number, sink.offer))
