@@ -59,4 +59,4 @@ def test_arguments_wait_for_an_id_no_longer_than_they_may_be(args: str) -> None:
     reply = il.fold(parser.feed(text) + parser.close())
     assert (reply.calls[0].arguments, reply.calls[0].complete) == (args[:10], False)
     assert reply.text == text.split(args[:10])[1]  # nothing is lost
-    assert [finding.kind for finding in reply.findings] == ["over-limit", "bad-arguments"]
+    assert [finding.kind for finding in reply.findings] == ["over-limit", "bad-arguments", "section-not-closed"]

@@ -195,6 +195,8 @@ class _Envelope:
     def leave(self) -> None:
         """What was read last was structure if there was a call, else text."""
         if self.taken:
+            if (self._array or self._list) and not self._source.closed:  # a reply that was cut there lacks nothing
+                self._sink.report("section-not-closed", "the array of calls was never closed: taken as closed here")
             self._source.forget()
         else:
             self._sink.not_a_call()
