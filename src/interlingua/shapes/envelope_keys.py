@@ -40,6 +40,7 @@ class Keys(NamedTuple):
     no_tools: tuple[str, ...]
     bare: bool
     opens: tuple[str, ...]
+    closes: tuple[str, ...]
     marks: Markers
     """All markers, but for those that are JSON."""
     cuts: Markers

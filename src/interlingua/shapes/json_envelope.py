@@ -104,11 +104,12 @@ class JsonEnvelopeGrammar:
             no_tools=shape.no_tools,
             bare=shape.bare,
             opens=shape.open,
+            closes=shape.close,
             marks=markers(*shape.open, *shape.close, *outside),
             cuts=markers(*shape.open, *shape.close, *outside, FENCE),
             ends_name=markers('"', *shape.open, *shape.close, *outside),
         )
-        self._marks = markers(*BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *FENCES)
+        self._marks = markers(*BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *FENCES, *outside)
         self._call = Template(shape.call)
         self._closer = "".join((*shape.close, *shape.fences)[:1]) if shape.write_close and not shape.bare else ""
 
@@ -223,9 +224,9 @@ class _Envelope:
             elif marker in FENCES:
                 go_on = yield from self._fence()
             else:
-                if marker not in self._keys.opens:
+                if marker in self._keys.closes:
                     yield from source.accept(marks)
-                return marker
+                return marker if marker in (*self._keys.opens, *self._keys.closes) else None
             if not go_on:
                 return None
             self.empty = self.empty and marker != "{"
