@@ -119,7 +119,8 @@ class Pieces:
 
     def record(self, marker: str) -> None:
         """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
-        self.recorded_from = self.channel
+        before_seam = 0 < self._pos <= self._seam
+        self.recorded_from = self._channel_before_seam if before_seam else self.channel
         self._record = [self._trimmed]
         self._trimmed = ""
         self._record_from = self._pos - len(marker)
