@@ -17,8 +17,8 @@ DIALECT = Dialect(
     summary="dots: tags in a wrapper of its own",
     models=("*dots3*", "*dots.llm*"),
     shape=TaggedParams(
-        call=Tag(open=('<invoke name="', "<invoke name="), end=(">",), close=("</invoke>",)),
-        param=Tag(open=('<parameter name="', "<parameter name="), end=(">",), close=("</parameter>",)),
+        call=Tag(open=("<invoke ",), attribute=("name",), end=(">",), close=("</invoke>",)),
+        param=Tag(open=("<parameter ",), attribute=("name",), end=(">",), close=("</parameter>",)),
         sections=(Span("<dots_function_call>", "</dots_function_call>"),),
     ),
     thinking=(Span("<think>", "</think>"),),

@@ -28,12 +28,14 @@ def dsml(block: str) -> TaggedParams:
     blocks = (block, *(other for other in BLOCKS if other != block))
     return TaggedParams(
         call=Tag(
-            open=tuple(f'<{bar}invoke name="' for bar in BARS),
+            open=tuple(f"<{bar}invoke " for bar in BARS),
+            attribute=("name",),
             end=(">",),
             close=tuple(f"</{bar}invoke>" for bar in BARS),
         ),
         param=Tag(
-            open=tuple(f'<{bar}parameter name="' for bar in BARS),
+            open=tuple(f"<{bar}parameter " for bar in BARS),
+            attribute=("name",),
             end=(">",),
             close=tuple(f"</{bar}parameter>" for bar in BARS),
         ),

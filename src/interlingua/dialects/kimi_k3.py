@@ -20,13 +20,18 @@ DIALECT = Dialect(
     models=("*kimi*k3*",),
     shape=TaggedParams(
         call=Tag(
-            open=('<|open|>call tool="', '<|open|>toolscall tool="'),
+            open=("<|open|>call ", "<|open|>toolscall "),
+            attribute=("tool", "name"),
             end=("<|sep|>",),
             close=("<|close|>call<|sep|>",),
             escaped=True,
         ),
         param=Tag(
-            open=('<|open|>argument key="',), end=("<|sep|>",), close=("<|close|>argument<|sep|>",), escaped=True
+            open=("<|open|>argument ",),
+            attribute=("key", "name"),
+            end=("<|sep|>",),
+            close=("<|close|>argument<|sep|>",),
+            escaped=True,
         ),
         json=Tag(open=("<|open|>json",), end=("<|sep|>",), close=("<|close|>json<|sep|>",)),
         sections=(Span("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),),

@@ -16,8 +16,8 @@ DIALECT = Dialect(
     summary="MiniCPM5: tags with CDATA",
     models=("*minicpm5*",),
     shape=TaggedParams(
-        call=Tag(open=('<function name="',), end=(">",), close=("</function>",)),
-        param=Tag(open=('<param name="',), end=(">",), close=("</param>",)),
+        call=Tag(open=("<function ",), attribute=("name",), end=(">",), close=("</function>",)),
+        param=Tag(open=("<param ",), attribute=("name",), end=(">",), close=("</param>",)),
         quote=Span("<![CDATA[", "]]>"),
         call_gap="\n",
     ),

@@ -22,8 +22,8 @@ DIALECT = Dialect(
     summary="MiniMax M2 to M2.7: XML-like tags",
     models=("*minimax-m2*",),
     shape=TaggedParams(
-        call=Tag(open=('<invoke name="', "<invoke name="), end=(">",), close=("</invoke>",)),
-        param=Tag(open=('<parameter name="', "<parameter name="), end=(">",), close=("</parameter>",)),
+        call=Tag(open=("<invoke ",), attribute=("name",), end=(">",), close=("</invoke>",)),
+        param=Tag(open=("<parameter ",), attribute=("name",), end=(">",), close=("</parameter>",)),
         sections=(
             Span("<minimax:tool_call>", "</minimax:tool_call>"),
             Span("<function_calls>", "</function_calls>"),

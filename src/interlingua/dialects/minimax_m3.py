@@ -23,7 +23,7 @@ DIALECT = Dialect(
     summary="MiniMax M3: trees of tags behind a token",
     models=("*minimax-m3*",),
     shape=TaggedParams(
-        call=Tag(open=(f'{NS}<invoke name="',), end=(">",), close=(f"{NS}</invoke>",)),
+        call=Tag(open=(f"{NS}<invoke ",), attribute=("name",), end=(">",), close=(f"{NS}</invoke>",)),
         param=Tag(open=(f"{NS}<",), end=(">",), close=(f"{NS}</",)),
         sections=(Span(f"{NS}<tool_call>", f"{NS}</tool_call>"),),
         nested=True,

@@ -34,8 +34,8 @@ DIALECT = Dialect(
         call=Span(" to={name}<|message|>", "<|eom|>"),
         last_end="<|eot|>",
         body=TaggedParams(
-            call=Tag(open=('<atem:invoke name="',), end=(">",), close=("</atem:invoke>",)),
-            param=Tag(open=('<atem:parameter name="',), end=(">",), close=("</atem:parameter>",)),
+            call=Tag(open=("<atem:invoke ",), attribute=("name",), end=(">",), close=("</atem:invoke>",)),
+            param=Tag(open=("<atem:parameter ",), attribute=("name",), end=(">",), close=("</atem:parameter>",)),
             sections=(Span("<atem:function_calls>", "</atem:function_calls>"),),
             call_gap="\n",
             param_gap="\n",

@@ -12,7 +12,7 @@ from interlingua.dialect import Dialect, Span
 from interlingua.shapes.tagged_params import TaggedParams
 from interlingua.shapes.tags import Tag
 
-INVOKE = '<steptml:invoke name="'
+INVOKE = "<steptml:invoke "
 
 DIALECT = Dialect(
     name="step3",
@@ -21,10 +21,11 @@ DIALECT = Dialect(
     shape=TaggedParams(
         call=Tag(
             open=(f"<｜tool_call_begin｜>function<｜tool_sep｜>{INVOKE}", INVOKE),
+            attribute=("name",),
             end=(">",),
             close=("</steptml:invoke><｜tool_call_end｜>", "</steptml:invoke>", "<｜tool_call_end｜>"),
         ),
-        param=Tag(open=('<steptml:parameter name="',), end=(">",), close=("</steptml:parameter>",)),
+        param=Tag(open=("<steptml:parameter ",), attribute=("name",), end=(">",), close=("</steptml:parameter>",)),
         sections=(Span("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),),
     ),
     thinking=(Span("<think>", "</think>", after="\n"),),

@@ -6,6 +6,7 @@ told from the real one. A value that holds its own closer and then what may foll
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ __all__ = ["Frame", "Param", "Values"]
 
 LINE = "\n"
 OVER = "over the limit"
+_AROUND_EQUALS = re.compile(r"\s*+=\s*+")
 
 
 class Frame(NamedTuple):
@@ -73,6 +75,7 @@ class Values:
         self.opens = markers(*value_open)
         self._quotes = markers(*((quote.open,) if quote else ()))
         self._param_opens = tag.open if value_open else tuple(LINE + opener for opener in tag.open)
+        self._before_key = tuple(f"{name}={quote}" for name in tag.attribute for quote in ('"', "'", "")) or ("",)
         paired = len(tag.open) == len(tag.close)
         self._ends = {
             opener: self._ends_of(tag.close[n : n + 1] if paired else tag.close) for n, opener in enumerate(tag.open)
@@ -112,7 +115,8 @@ class Values:
             closes = marker.endswith(self._tag.close)
             in_line = closes and LINE + marker in ends.literals and not rest.startswith(LINE)
             after = self._frame.after_param if closes else self._frame.after_call
-            if marker in self._param_opens or (not in_line and after.match(rest.lstrip(), 0)):
+            opens = marker in self._param_opens and rest.lstrip().startswith(self._tag.attribute or "")
+            if opens or (not in_line and after.match(rest.lstrip(), 0)):
                 raise RenderError(f"the param {key!r} holds {marker.strip()}, which would end it", "take it out")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +144,7 @@ class Values:
 
     def _said(self, param: Param) -> str:
         """What the model says about a value's type: `string`, `json`, or nothing."""
-        attributes = param.attributes.replace('"', "").replace("'", "").split()
+        attributes = _AROUND_EQUALS.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
         name = self._string_when.partition("=")[0] + "="
         if not self._string_when or not any(attribute.startswith(name) for attribute in attributes):
             return ""
@@ -220,12 +224,15 @@ class Values:
         """Whether a value without its closer ends here: at the call's end, or at another param of the tool."""
         if marker not in self._param_opens:
             return (yield from source.peek(self._frame.after_call)) is not None
-        return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source))
+        return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source, self._before_key))
 
-    def _stands_next(self, param: Param, ends: tuple[str, ...], source: Source) -> Reading[bool]:
-        """Whether the key of another param comes next, and what ends a key."""
-        keys = (key for key in param.siblings() if key not in param.given)
-        word = yield from source.accept_word(tuple(key + end for key in keys for end in ends))
+    def _stands_next(
+        self, param: Param, ends: tuple[str, ...], source: Source, begins: tuple[str, ...] = ("",)
+    ) -> Reading[bool]:
+        """Whether the key of another param comes next, between what begins a key and what ends one."""
+        keys = [key for key in param.siblings() if key not in param.given]
+        words = tuple(begin + key + end for begin in begins for key in keys for end in ends)
+        word = yield from source.accept_word(words)
         source.unread(word or "")
         return word is not None
 

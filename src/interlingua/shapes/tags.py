@@ -14,6 +14,8 @@ __all__ = ["Head", "Tag", "as_name", "read_head"]
 LONGEST_NAME = 128
 _QUOTES = "\"'"
 _NAME = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+_KEY = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
+_VALUE = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
 _ESCAPES = (("&quot;", '"'), ("&amp;", "&"))
 
 
@@ -22,11 +24,13 @@ class Tag:
     """An element with a name in its head. Each marker may have several spellings; the first is how we write it."""
 
     open: tuple[str, ...]
-    """What stands right before the name."""
+    """What stands right before the name. Where an attribute holds that: before the attributes."""
     end: tuple[str, ...] = ()
     """What ends the head. Where nothing does, the name ends at the next marker."""
     close: tuple[str, ...] = ()
     """What ends the element."""
+    attribute: tuple[str, ...] = ()
+    """The attribute that holds the name, if one does. Any others may stand before and behind it, in any order."""
     escaped: bool = False
     """Whether `&` and `"` in the name are written as `&amp;` and `&quot;`."""
 
@@ -35,14 +39,17 @@ class Tag:
         written = _escape(name) if self.escaped else name
         if as_name(written) is None or any(end in written for end in self.end):
             raise RenderError(f"{name!r} cannot stand in a tag", "rename it: letters, digits, '.', ':', '-' and '_'")
-        quote = '"' if self.open[0].endswith('"') else ""
+        if self.attribute:
+            written = f'{self.attribute[0]}="{written}"'
+        elif self.open[0].endswith('"'):
+            written += '"'
         attributes = f' {attribute}="{value}"' if attribute else ""
-        return self.open[0] + written + quote + attributes + "".join(self.end[:1])
+        return self.open[0] + written + attributes + "".join(self.end[:1])
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a head says: the name, and the attributes behind it as they stand there."""
+    """What a head says: the name, and the other attributes as they stand there."""
 
     name: str
     attributes: str = ""
@@ -73,7 +80,8 @@ def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[H
 
 
 def _head(text: str, tag: Tag) -> Head:
-    stripped = text.strip()
+    start, end = _attribute(text, tag.attribute) if tag.attribute else (0, 0)
+    stripped = text[end:].strip()
     quote = stripped[:1] if stripped[:1] in _QUOTES else ""
     name, _, attributes = stripped.removeprefix(quote).partition(quote or _first_quote_or_space(stripped))
     if as_name(name) is None:
@@ -81,7 +89,18 @@ def _head(text: str, tag: Tag) -> Head:
     if tag.escaped:
         for escape, char in _ESCAPES:
             name = name.replace(escape, char)
-    return Head(name, attributes.strip())
+    return Head(name, f"{text[:start]} {attributes}".strip())
+
+
+def _attribute(text: str, names: tuple[str, ...]) -> tuple[int, int]:
+    """Where one of these attributes begins, and where its value does; the text's end if there is none."""
+    at = 0
+    while (key := _KEY.match(text, at)) is not None:
+        if key[1] in names:
+            return key.span()
+        value = _VALUE.match(text, key.end())
+        at = value.end() if value else key.end()
+    return len(text), len(text)
 
 
 def _first_quote_or_space(text: str) -> str:
