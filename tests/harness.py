@@ -14,7 +14,7 @@ import msgspec
 import interlingua as il
 from interlingua import events as ev
 from interlingua.dialects import dialect_named
-from interlingua.markers import markers
+from interlingua.markers import TOKENS, markers
 from interlingua.order import Order
 from interlingua.shapes.literals import Literals
 from interlingua.shapes.pythonic import Pythonic
@@ -172,8 +172,9 @@ def may_be_slip(case: Case, waits: str, openers: tuple[str, ...]) -> bool:
 
 def check_streams(case: Case) -> None:
     """Nothing waits that need not. After each character what is held is white space, `null` or a fence, can still
-    become a marker, or is what follows an opener and is not known to be a call or a param yet. In literals it may also
-    be what would end the call, or begin the next param, if the model has forgotten a quote or a comma."""
+    become a marker, is a special token in a value that it ends if nothing but another follows, or is what follows an
+    opener and is not known to be a call or a param yet. In literals it may also be what would end the call, or begin
+    the next param, if the model has forgotten a quote or a comma."""
     dialect = dialect_named(case.dialect)
     grammar = dialect.grammar
     literals = isinstance(dialect.shape, Literals | Pythonic)
@@ -191,11 +192,16 @@ def check_streams(case: Case) -> None:
         for event in parser.feed(char):
             order.check(event)
         waits = parser.held.strip().removeprefix("null").lstrip()
+        token = next(
+            (marker for marker in marks.literals if waits.startswith(marker) and marker.startswith(TOKENS)), ""
+        )
+        behind_token = waits.removeprefix(token).lstrip()
         in_head = last in openers or (last in inner and "\n" not in waits[: marks.tail(waits, 0)].strip())
         known = (
             waits in QUOTES
             or marks.may_begin(waits, 0)
             or in_head
+            or (token and (not behind_token or marks.may_begin(behind_token, 0)))
             or any(word.startswith(waits) for word in ("null", "```json"))
             or (literals and may_be_slip(case, waits, grammar.openers if grammar else ()))
         )

@@ -199,6 +199,6 @@ class Pieces:
             return found, False
         return None, marks.may_begin(self._text, pos)
 
-    def _after_space(self) -> int:
-        space = _SPACE.match(self._text, self._pos)
+    def _after_space(self, behind: str = "") -> int:
+        space = _SPACE.match(self._text, self._pos + len(behind))
         return space.end() if space else self._pos

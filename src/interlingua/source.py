@@ -172,18 +172,24 @@ class Source(JsonPieces):
         self._pos = found.end()
         return found.group()
 
-    def peek(self, marks: Markers) -> Reading[str | None]:
-        """The marker that stands next, white space aside, unread; "" if the text ends, None if no marker is next."""
-        found = yield from self._next(marks)
+    def peek(self, marks: Markers, behind: str = "") -> Reading[str | None]:
+        """The marker that stands next, white space aside, unread; "" if the text ends, None if no marker is next.
+
+        `behind` is a marker that was just read and may be put back after this, too.
+        """
+        self._pos -= len(behind)
+        found = yield from self._next(marks, behind)
+        ended = self._closed and self._after_space(behind) == len(self._text)
+        self._pos += len(behind)
         if found is None:
-            return "" if self._closed and self._after_space() == len(self._text) else None
+            return "" if ended else None
         return found.group()
 
-    def _next(self, marks: Markers) -> Reading[re.Match[str] | None]:
+    def _next(self, marks: Markers, behind: str = "") -> Reading[re.Match[str] | None]:
         channel = self.channel
         while self.channel is channel:
-            start = self._after_space()
-            if start - self._pos > BLANK:
+            start = self._after_space(behind)
+            if start - self._pos - len(behind) > BLANK:
                 return None
             found, undecided = self._match(marks, start)
             if found or self._closed or not (undecided or start == len(self._text)):

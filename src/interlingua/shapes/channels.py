@@ -232,7 +232,7 @@ class ChannelsGrammar:
 
     def _message_to_tool(self, recipient: str, thinking: bool, source: Source, sink: Sink) -> Reading[None]:
         name, offer = self._to.name(recipient, sink.offer), sink.offer
-        if self._inside is not None:
+        if self._inside is not None and not (yield from self._is_bare(source)):
             source.forget()
             yield from self._body_of_calls(name, source, sink)
         elif sink.refuses(name):
@@ -243,7 +243,18 @@ class ChannelsGrammar:
             source.forget()
             yield from self._body(thinking, source, sink)
         else:
+            if self._inside is not None:
+                json = (yield from source.next_char()) == JSON_OBJECT
+                found = "without the tags of a call" if json else "with nothing in it"
+                kind = "no-separator" if json else "no-arguments"
+                sink.report(kind, f"a message to {name!r} {found}: taken as its arguments")
             yield from self._args.read(sink.start(Header(recipient, None, name)), source, sink)
+
+    def _is_bare(self, source: Source) -> Reading[bool]:
+        """Whether a message to a tool is nothing but JSON, or nothing at all: then it is the call's arguments."""
+        if (yield from source.next_char()) == JSON_OBJECT:
+            return True
+        return (yield from source.peek(self._all)) in ("", *self._shape.ends, self._shape.start)
 
     def _body(self, thinking: bool, source: Source, sink: Sink, begin: str = "") -> Reading[None]:
         sink.inside_calls = False

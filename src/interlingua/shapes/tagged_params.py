@@ -13,7 +13,7 @@ from functools import partial
 
 from interlingua.dialect import Grammar, Shape, Span
 from interlingua.errors import UsageError
-from interlingua.markers import markers
+from interlingua.markers import TOKENS, markers
 from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, read_members
@@ -108,7 +108,8 @@ class TaggedParamsGrammar:
         shape = self._shape
         after_call = markers(*self.openers, *self._section_closes, *self._outside)
         after_param = markers(*self.inner, *after_call.literals)
-        frame = Frame(after_param, self._call_close, after_call)
+        tokens = markers(*(marker for marker in self._outside if marker.startswith(TOKENS)))
+        frame = Frame(after_param, self._call_close, after_call, tokens)
         if shape.nested:
             return Trees(shape.param, frame)
         return Values(shape.param, shape.value_open, shape.quote, shape.lines, shape.string_when, frame)

@@ -30,11 +30,14 @@ _AROUND_EQUALS = re.compile(r"\s*+=\s*+")
 
 
 class Frame(NamedTuple):
-    """What stands around params: what may follow one, what ends a call, and what may follow that."""
+    """What stands around params: what may follow one, what ends a call, and what may follow that.
+
+    `tokens` are special ones such as the end of a turn. Where nothing but another one follows, no value goes on."""
 
     after_param: Markers
     call_close: Markers
     after_call: Markers
+    tokens: Markers
 
 
 class _Ends(NamedTuple):
@@ -83,7 +86,8 @@ class Values:
 
     def _ends_of(self, closes: tuple[str, ...]) -> _Ends:
         call_closes = self._frame.call_close.literals
-        call_ends = tuple(LINE + close for close in call_closes)
+        tokens = self._frame.tokens.literals
+        call_ends = (*(LINE + end for end in (*call_closes, *tokens)), *tokens)
         closes_on_lines = tuple(LINE + close for close in closes)
         quote = self._quote.close if self._quote else ""
         return _Ends(
@@ -114,7 +118,7 @@ class Values:
             marker, rest = found.group(), text[found.end() :] + close
             closes = marker.endswith(self._tag.close)
             in_line = closes and LINE + marker in ends.literals and not rest.startswith(LINE)
-            after = self._frame.after_param if closes else self._frame.after_call
+            after = self._frame.after_param if closes else self._after(marker)
             opens = marker in self._param_opens and rest.lstrip().startswith(self._tag.attribute or "")
             if opens or (not in_line and after.match(rest.lstrip(), 0)):
                 raise RenderError(f"the param {key!r} holds {marker.strip()}, which would end it", "take it out")
@@ -132,8 +136,12 @@ class Values:
         ends = of.quoted if quoted else of.on_lines if on_lines else of.plain
         first = yield from source.next_char()
         if not param.wraps_all and self._is_string(param, first, quoted):
-            return (yield from self._stream("", param, args, ends, source, sink))
-        return (yield from self._hold(param, args, ends, source, sink))
+            marker = yield from self._stream("", param, args, ends, source, sink)
+        else:
+            marker = yield from self._hold(param, args, ends, source, sink)
+        if marker in self._frame.tokens.literals:
+            args.spoil()  # the model broke off, and nothing says that the value was all there
+        return marker
 
     def _is_string(self, param: Param, first: str, quoted: bool) -> bool:
         """Whether this value is a string before all of it is known."""
@@ -221,10 +229,14 @@ class Values:
         return bool(self._value_open) and (yield from self._stands_next(param, self._tag.end, source))
 
     def _ends_unclosed(self, marker: str, param: Param, source: Source) -> Reading[bool]:
-        """Whether a value without its closer ends here: at the call's end, or at another param of the tool."""
+        """Whether a value without its closer ends here: at the end of the call or the turn, or at another param."""
         if marker not in self._param_opens:
-            return (yield from source.peek(self._frame.after_call)) is not None
+            return (yield from source.peek(self._after(marker), behind=marker)) is not None
         return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source, self._before_key))
+
+    def _after(self, end: str) -> Markers:
+        """What may follow where a value without its closer ends."""
+        return self._frame.tokens if end.endswith(self._frame.tokens.literals) else self._frame.after_call
 
     def _stands_next(
         self, param: Param, ends: tuple[str, ...], source: Source, begins: tuple[str, ...] = ("",)
