@@ -89,9 +89,11 @@ class Addresses:
         return offer.pick(names) or next(iter(names), text)
 
     def says_nothing(self, header: str) -> bool:
-        """Whether there is nothing in a header but what headers say, or the beginning of that."""
+        """Whether there is nothing in a header but what headers say, or the beginning of that. Punctuation behind a
+        marker is no more than that, but without a marker it may be prose."""
         rest = " ".join(self._to.sub(" ", text) for _, text in self._slots(header))
-        return all(any(word.startswith(said) for word in self._sayable) for said in _WORD.findall(rest))
+        said = _WORD.findall(rest) if self._marks.match(header, 0) else rest.split()
+        return all(any(word.startswith(beginning) for word in self._sayable) for beginning in said)
 
     def _slots(self, header: str) -> list[tuple[str, str]]:
         """The texts in a header, each with the marker that it follows."""

@@ -82,6 +82,7 @@ class ChannelsGrammar:
         self.inner = self._inside.inner if self._inside else ()
         self._all = markers(*self.openers, *self.strays, *outside)
         self._own = markers(*own)
+        self._in_header = markers(*self._all.literals, JSON_OBJECT)
         self._unmarked = (shape.role, shape.recipient)
         self._goes_on = tuple(filter(None, (shape.channel, shape.constrain)))
         self._after_role = markers(*own, shape.recipient)
@@ -176,14 +177,25 @@ class ChannelsGrammar:
             return None
         marker: str | None = opener
         while marker != shape.message:
-            text, marker = yield from source.take_until(self._all, room)
+            text, marker = yield from source.take_until(self._in_header, room)
             header += text
             room -= len(text) + len(marker or "")
-            if room < 0 or marker not in (shape.message, *self._goes_on):
+            if marker == JSON_OBJECT and self._is_whole(header, sink.offer):
+                sink.report("no-separator", f"arguments right after the header, without {shape.message}: taken as such")
+                source.unread(marker)
+                return header
+            if room < 0 or marker not in (shape.message, JSON_OBJECT, *self._goes_on):
                 self._broken_header(header, marker, room < 0, start, source, sink)
                 return None
             header += marker
         return header.removesuffix(shape.message)
+
+    def _is_whole(self, header: str, offer: Offer) -> bool:
+        """Whether a header has come to its tool, so that what stands behind it may be the arguments."""
+        if JSON_OBJECT in header or not header.startswith(self._own.literals):
+            return False
+        recipient = self._to.read(header, offer).recipient
+        return recipient is not None and offer.may_have(self._to.name(recipient, offer))
 
     def _broken_header(
         self, header: str, marker: str | None, too_long: bool, start: int, source: Source, sink: Sink
@@ -194,7 +206,7 @@ class ChannelsGrammar:
         if too_long and meant:
             sink.over_limit("the header of a message", sink.limits.header)
         elif empty or meant:
-            what = "dropped" if empty else "given back as text"
+            what = f"dropped {header!r:.80}" if empty else "given back as text"
             sink.report("broken-header", f"a message that breaks off in its header: {what}", start)
         if marker and not (empty and marker in self._shape.ends):
             source.unread(marker)
