@@ -18,7 +18,7 @@ KINDS: dict[str, str] = {
     "bad-value": "a param's value that does not fit its type: kept as a string",
     "value-as-string": "a number or a word where only a string fits: taken as a string",
     "no-quote": "a string without its quotes, or without the first of them: taken as one",
-    "unnamed-value": "a value without its key: taken as the tool's only param, or else the call is given out as text",
+    "unnamed-value": "a value without its key: taken as the one param that it can be, or else given out as text",
     "mended-arguments": "arguments that lack a bracket, a comma or a value: read as meant",
     "broken-header": "a call that breaks off in its header: given back as text",
     "odd-header": "a message's header with parts that are wrong, doubled or unknown: read as far as it can be",

@@ -91,9 +91,12 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     def takes(self, keys: Iterable[str]) -> bool:
         """Whether arguments with these keys could be meant for this tool."""
         keys = set(keys)
+        return self.required <= keys <= set(as_mapping(self.schema.get("properties")))
+
+    @property
+    def required(self) -> set[str]:
         required = self.schema.get("required")
-        needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
-        return needed <= keys <= set(as_mapping(self.schema.get("properties")))
+        return {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
 
 
 class Offer:
@@ -168,6 +171,14 @@ class Offer:
     def params(self, tool: str) -> tuple[str, ...]:
         """The params that the tool was offered with."""
         return self._plan(tool).keys
+
+    def missing(self, tool: str, given: set[str]) -> str | None:
+        """The one param that has to come yet, or the only one that can; None if there is no such one."""
+        required = self._tools[tool].required if self._tools and tool in self._tools else set()
+        for keys in (required - given, set(self.params(tool)) - given):
+            if len(keys) == 1:
+                return next(iter(keys))
+        return None
 
     def _plan(self, tool: str) -> Plan:
         if self._tools is None or tool not in self._tools:

@@ -5,7 +5,7 @@
 Up to 4.6, and in Laguna XS, each element stands on a line of its own. All six tags are tokens, but the name between
 two of them is not, and models quote the tags in their thinking. Values stand as they are, what is not a string is
 JSON. From 4.7 on the prompt opens the thinking; a reply without any begins with `</think>`. Seen in the field: the
-call inside thinking, `<arg_value>` or `<arg_key>` left out.
+call inside thinking, `<arg_value>`, `<arg_key>` or all of a key left out.
 """
 
 from __future__ import annotations

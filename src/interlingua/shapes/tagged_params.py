@@ -20,7 +20,7 @@ from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, read_members
 from interlingua.shapes.stray_text import StrayText
 from interlingua.shapes.tagged_tree import Trees
 from interlingua.shapes.tagged_values import Frame, Param, Values
-from interlingua.shapes.tags import Head, Tag, as_name, read_head
+from interlingua.shapes.tags import Head, Tag, as_name, read_head, read_lost_key
 from interlingua.sink import Header, Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
@@ -217,10 +217,26 @@ class TaggedParamsGrammar:
     def _call(self, source: Source, sink: Sink) -> Reading[bool]:
         """One call, after its opener. False if it was none, or was not closed."""
         head = yield from read_head(self._shape.call, source, sink.limits.header, self._after_name)
+        if not head.name and not self._shape.call.end:
+            return (yield from self._call_without_key(head.attributes, source, sink))
         if not head.name or not (self._shape.sections or (yield from self._goes_on(source))):
             self._give_back(sink)
             return False
         return (yield from self._named_call(head.name, source, sink))
+
+    def _call_without_key(self, word: str, source: Source, sink: Sink) -> Reading[bool]:
+        """One call whose first param lacks its opener, or its key. False if it was none, or was not closed."""
+        param = self._shape.param
+        name, key = yield from read_lost_key(word, param, self._values.opens, source, sink.offer)
+        if not name:
+            self._give_back(sink)
+            return False
+        args = Composer(sink.start(Header(name, None, name)))
+        marker: str | None = ""
+        if key:
+            sink.report("no-opener", f"the param {key!r} without {param.open[0]}: taken as one")
+            marker = yield from self._value(param.open[0], name, Head(key), args, source, sink)
+        return (yield from self._params(marker, name, args, source, sink))
 
     def _give_back(self, sink: Sink) -> None:
         if sink.not_a_call():
@@ -249,6 +265,8 @@ class TaggedParamsGrammar:
                 return True
             elif marker in self._shape.param.open:
                 marker = yield from self._param(marker, name, args, source, sink)
+            elif marker in self._shape.value_open:
+                marker = yield from self._value_without_key(marker, name, args, source, sink)
             elif self._shape.json is not None and marker in self._shape.json.open:
                 yield from source.take_until(markers(*self._shape.json.end), sink.limits.header)
                 yield from self._args.read(args.call, source, sink)
@@ -283,11 +301,30 @@ class TaggedParamsGrammar:
         head = yield from read_head(self._shape.param, source, sink.limits.header, self._in_call)
         if head.name:
             return (yield from self._value(opener, name, head, args, source, sink))
+        key = as_name(head.attributes.strip())
+        if key and (yield from source.peek(self._values.opens)):
+            sink.report("no-separator", f"the value of {key!r} right after its key: taken as such", start)
+            return (yield from self._value(opener, name, Head(key), args, source, sink))
         if source.channel is not channel:
             args.spoil()
         sink.report("broken-header", "a param that breaks off in its head: given back as text", start)
         sink.give_back(head.attributes, source.channel)
         return ""
+
+    def _value_without_key(
+        self, opener: str, name: str, args: Composer, source: Source, sink: Sink
+    ) -> Reading[str | None]:
+        """A value that no key stands before, after its opener: of the one param that is missing, if it is one."""
+        key = sink.offer.missing(name, args.keys)
+        if key is None:
+            sink.report(
+                "unnamed-value", f"{opener.strip()} without a key, and no one param is missing: left out of the call"
+            )
+            args.spoil()
+            return ""
+        sink.report("unnamed-value", f"{opener.strip()} without a key: taken as {key!r}, which is missing")
+        source.unread(opener)
+        return (yield from self._value(self._shape.param.open[0], name, Head(key), args, source, sink))
 
     def _value(
         self, opener: str, name: str, head: Head, args: Composer, source: Source, sink: Sink

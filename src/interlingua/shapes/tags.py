@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from interlingua.errors import RenderError
 from interlingua.markers import Markers, markers
 from interlingua.source import Reading, Source
+from interlingua.tools import Offer
 
-__all__ = ["Head", "Tag", "as_name", "read_head"]
+__all__ = ["Head", "Tag", "as_name", "read_head", "read_lost_key"]
 
 LONGEST_NAME = 128
 _QUOTES = "\"'"
@@ -77,6 +78,22 @@ def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[H
     if as_name(name) and (follows or (follows is None and (yield from source.next_char()) == "{")):
         return Head(name)
     return Head("", name)
+
+
+def read_lost_key(word: str, param: Tag, values: Markers, source: Source, offer: Offer) -> Reading[tuple[str, str]]:
+    """The offered tool and the key in what follows a call's opener up to the first value, where the key lacks its
+    opener: it stands behind the name, with or without white space between. The key is empty if all of it is missing,
+    and the tool is if that is not what stands there."""
+    if not offer.has(word):
+        whole = [(name, word.removeprefix(name)) for name in offer.names if word.startswith(name)]
+        fused = [(name, key) for name, key in whole if offer.declares(name, key)]
+        ended = yield from source.accept(markers(*param.end))
+        return fused[0] if ended and len(fused) == 1 else ("", "")
+    ends = {key + end: key for key in offer.params(word) for end in param.end}
+    if found := (yield from source.accept_word(tuple(ends))):
+        return word, ends[found]
+    yield from source.accept(markers(*param.end))
+    return (word, "") if (yield from source.peek(values)) else ("", "")
 
 
 def _head(text: str, tag: Tag) -> Head:
