@@ -277,7 +277,7 @@ def no_special_token_as_text(row: Row) -> None:
     if not dialect.special_tokens or _made_by_dropping(row.prefill + row.text, dialect):
         return
     for part in row.whole.parts:
-        if not isinstance(part, il.Call) and (found := markers(*dialect.markers).search(part.text, 0)):
+        if not isinstance(part, il.Call) and (found := markers(*dialect.tokens).search(part.text, 0)):
             raise Broken("no special token comes out as text", found.group(), f"part: {part!r}")
 
 

@@ -126,7 +126,7 @@ def structure(case: Case) -> list[str]:
     where no tool was offered, or where a call is none before it is closed."""
     dialect = dialect_named(case.dialect)
     if dialect.special_tokens:
-        return list(dialect.markers)
+        return list(dialect.tokens)
     tags = [marker for marker in dialect.markers if any(map(str.isalpha, marker)) and "{" not in marker]
     return [] if case.tools == {} or "no-section" in case.findings else tags
 

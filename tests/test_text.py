@@ -144,7 +144,7 @@ def test_marker_soup(soup: tuple[il.Dialect, str], offer: list[dict[str, Any]] |
     assert read(dialect, pieces_of(text, cuts), offer) == whole
     for part in whole.parts:
         if not isinstance(part, Call) and dialect.special_tokens:
-            assert not markers(*dialect.markers).search(part.text, 0) or _made_by_dropping(text, dialect)
+            assert not markers(*dialect.tokens).search(part.text, 0) or _made_by_dropping(text, dialect)
 
 
 def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from interlingua.ids import IdStyle
+from interlingua.markers import TOKENS
 from interlingua.reply import Call, Part
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
@@ -95,6 +96,8 @@ class Dialect:
     """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
     special_tokens: bool = True
     """Whether no prose holds the markers. If prose may, then what leads to no offered tool is text, markers and all."""
+    ordinary: tuple[str, ...] = ()
+    """What markers begin with that prose may hold all the same, if the others are special tokens."""
     trim: str = ""
     """The white space that the model writes next to markers, as layout: there it is no part of the text."""
     lead: str = ""
@@ -131,7 +134,8 @@ class Dialect:
         """The shape's markers that mean nothing alone. Special tokens never do, nor are they text."""
         if self.grammar is None:
             return ()
-        return self.grammar.strays + (self.grammar.inner if self.special_tokens else ())
+        inner = self.grammar.inner if self.special_tokens else ()
+        return self.grammar.strays + tuple(marker for marker in inner if self._is_token(marker))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
@@ -139,3 +143,12 @@ class Dialect:
         grammar = self.grammar
         of_shape = grammar.openers + self.strays if grammar else ()
         return of_shape + self.thinking_markers + self.text_markers + self.noise
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The markers that no prose holds."""
+        return tuple(marker for marker in self.markers if self._is_token(marker))
+
+    def _is_token(self, marker: str) -> bool:
+        ordinary = not self.special_tokens or marker.startswith(self.ordinary)
+        return not ordinary or any(token in marker for token in TOKENS)

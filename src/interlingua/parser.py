@@ -7,7 +7,7 @@ from functools import lru_cache
 from interlingua import events as ev
 from interlingua.dialect import Dialect, Grammar
 from interlingua.limits import Limits
-from interlingua.markers import TOKENS, markers
+from interlingua.markers import markers
 from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.sink import Sink
 from interlingua.source import Channel, Reading, Source
@@ -43,7 +43,9 @@ class Parser:
         self._dialect = dialect
         self._source = Source(offset)
         self._markers = markers(*dialect.markers)
-        self._sink = Sink(self._source, self._markers, offer, limits or Limits(), dialect.special_tokens)
+        self._tokens = markers(*dialect.tokens)
+        ordinary = dialect.ordinary if dialect.special_tokens else ("",)
+        self._sink = Sink(self._source, self._markers, self._tokens, offer, limits or Limits(), ordinary)
         self._first_openers = self._find_first_openers(offer)
         self._opens = frozenset(span.open for span in dialect.thinking)
         self._closes = frozenset(span.close for span in dialect.thinking)
@@ -132,7 +134,7 @@ class Parser:
 
     def _stray(self, marker: str) -> None:
         """A closer alone. Behind a call it is a slip of the model, in the middle of prose it may be meant as it is."""
-        if self._dialect.special_tokens or self._source.joined or marker.startswith(TOKENS):
+        if marker in self._tokens.literals or self._source.joined:
             self._sink.report("stray-marker", f"{marker} without a call around it: dropped")
         else:
             self._source.record(marker)

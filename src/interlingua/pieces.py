@@ -67,6 +67,8 @@ class Pieces:
         self._record_from = 0
         self.recorded_from = Channel.TEXT
         """The channel of what was recorded."""
+        self.recorded_marker = ""
+        """The marker that it begins with."""
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Takes the next piece. False if the reading need not be resumed, because the piece has gone straight through.
@@ -121,6 +123,7 @@ class Pieces:
         """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
         before_seam = 0 < self._pos <= self._seam
         self.recorded_from = self._channel_before_seam if before_seam else self.channel
+        self.recorded_marker = marker
         self._record = [self._trimmed]
         self._trimmed = ""
         self._record_from = self._pos - len(marker)

@@ -10,7 +10,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.args import STREAMED, Args
 from interlingua.limits import Limits
-from interlingua.markers import TOKENS, Markers, markers
+from interlingua.markers import Markers, markers
 from interlingua.source import Channel, Source
 from interlingua.tools import Offer
 
@@ -34,8 +34,15 @@ class Sink:
     """Collects events. Knows the channel that the text is in now, and gives findings their place."""
 
     def __init__(
-        self, source: Source, marks: Markers, offer: Offer, limits: Limits, special_tokens: bool = True
+        self,
+        source: Source,
+        marks: Markers,
+        tokens: Markers,
+        offer: Offer,
+        limits: Limits,
+        ordinary: tuple[str, ...] = (),
     ) -> None:
+        """`tokens` are the markers that no prose holds. Calls that begin with what is `ordinary` text may be prose."""
         self.offer = offer
         self.limits = limits
         self.thinking = False
@@ -44,9 +51,8 @@ class Sink:
         self.failed = False
         self._source = source
         self._markers = marks
-        self._special_tokens = special_tokens
-        literals = marks.literals
-        self._tokens = marks if special_tokens else markers(*(mark for mark in literals if mark.startswith(TOKENS)))
+        self._tokens = tokens
+        self._ordinary = ordinary
         self._events: list[ev.Event] = []
         self.add = self._events.append
         self._open: OpenCall | None = None
@@ -111,7 +117,7 @@ class Sink:
 
     def _without_markers(self, text: str) -> str:
         """Special tokens go. Other markers are ordinary text, but for those of a call that the end has cut."""
-        if self._special_tokens or self.offer.empty or not self._source.closed:
+        if not self._ordinary or self.offer.empty or not self._source.closed:
             return self.plain(text)
         tags = markers(*(mark for mark in self._markers.literals if any(map(str.isalpha, mark)) and "{" not in mark))
         bare = tags.without(text)
@@ -144,7 +150,7 @@ class Sink:
         looks like a call. Says so if it is."""
         if self.offer.empty:
             self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
-        elif self._special_tokens or self.offer.may_have(name):
+        elif not self._source.recorded_marker.startswith(self._ordinary) or self.offer.may_have(name):
             return False
         else:
             self.report(

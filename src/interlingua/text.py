@@ -136,7 +136,7 @@ def _write_span(span: Span, text: str, dialect: Dialect) -> str:
 
 
 def _write_text(text: str, dialect: Dialect) -> str:
-    found = markers(*dialect.markers).search(text, 0) if dialect.special_tokens else None
+    found = markers(*dialect.tokens).search(text, 0) if dialect.special_tokens else None
     if found:
         raise RenderError(f"text with {found.group()} in it would be read as structure", "take the marker out")
     return text

@@ -21,6 +21,7 @@ from interlingua.shapes.tagged_params import TaggedParams
 from interlingua.shapes.tags import Tag
 
 BARS = ("｜DSML｜", "｜DSML｜ ", "｜｜DSML｜｜", "‖DSML‖", "|DSML|", " | DSML | ", "DSML ")
+ORDINARY = tuple(f"{begin}{bar}" for bar in BARS if "｜DSML｜" not in bar for begin in ("<", "</"))
 BLOCKS = ("tool_calls", "function_calls", "calls", "tool_use")
 
 
@@ -74,6 +75,7 @@ V4 = Dialect(
     shape=dsml("tool_calls"),
     thinking=THINKING,
     noise=NOISE,
+    ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
     caveats=CAVEATS,
@@ -86,6 +88,7 @@ V32 = Dialect(
     shape=dsml("function_calls"),
     thinking=THINKING,
     noise=NOISE,
+    ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
     caveats=CAVEATS,

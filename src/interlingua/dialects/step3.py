@@ -30,6 +30,7 @@ DIALECT = Dialect(
     ),
     thinking=(Span("<think>", "</think>", after="\n"),),
     noise=("<|EOT|>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"),
+    ordinary=("<steptml:", "</steptml:"),
     trim="\n",
     caveats="A value that holds `</steptml:parameter>` and then what may follow a param, or a line that opens another "
     "param of the tool, is cut there.",

@@ -76,7 +76,8 @@ def check_read_back(grammar: Grammar, opener: str, text: str, calls: list[Call],
     source = Source()
     source.push(text)
     source.close()
-    sink = Sink(source, markers(*grammar.openers, *grammar.strays), Offer(), Limits())
+    marks = markers(*grammar.openers, *grammar.strays)
+    sink = Sink(source, marks, marks, Offer(), Limits())
     source.record("")
     for _ in grammar.read(opener, source, sink):
         pass
