@@ -17,7 +17,7 @@ from interlingua.tools import Offer
 __all__ = ["Header", "OpenCall", "Sink"]
 
 
-_BEGINS_CALL = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'>]*\Z")
+_BEGINS_CALL = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
 """What may stand behind a call's opener where the text ends in its head: the name, maybe as an attribute, or JSON,
 maybe in a code block."""
 

@@ -5,18 +5,21 @@
 Up to 4.6, and in Laguna XS, each element stands on a line of its own. All six tags are tokens, but the name between
 two of them is not, and models quote the tags in their thinking. Values stand as they are, what is not a string is
 JSON. From 4.7 on the prompt opens the thinking; a reply without any begins with `</think>`. Seen in the field: the
-call inside thinking, `<arg_value>`, `<arg_key>` or all of a key left out.
+call inside thinking, `<arg_value>`, `<arg_key>` or all of a key left out; a
+Hermes object inside the same tags.
 """
 
 from __future__ import annotations
 
 from interlingua.dialect import Dialect, Span
+from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.shapes.tagged_params import TaggedParams
 from interlingua.shapes.tags import Tag
 
 CALL = Tag(open=("<tool_call>",), close=("</tool_call>",))
 PARAM = Tag(open=("<arg_key>",), end=("</arg_key>",), close=("</arg_value>",))
 NOISE = ("<|user|>", "<|observation|>", "<|endoftext|>", "<|assistant|>", "</assistant>")
+JSON = JsonEnvelope(open=CALL.open, close=CALL.close)
 CAVEATS = (
     "A value that holds `</arg_value>` and then what may follow a param, or `<arg_key>` and another param of the "
     "tool, is cut there."
@@ -27,7 +30,12 @@ GLM45 = Dialect(
     summary="GLM 4.5 and 4.6, Laguna XS: tags on lines of their own",
     models=("*glm-4.[56]*", "*glm-4p[56]*", "*laguna-xs*"),
     shape=TaggedParams(
-        call=CALL, param=PARAM, value_open=("\n<arg_value>", "<arg_value>"), call_gap="\n", param_gap="\n"
+        call=CALL,
+        param=PARAM,
+        value_open=("\n<arg_value>", "<arg_value>"),
+        call_gap="\n",
+        param_gap="\n",
+        inside=JSON,
     ),
     thinking=(Span("<think>", "</think>", after="\n"),),
     noise=NOISE,
@@ -44,7 +52,7 @@ GLM47 = Dialect(
     name="glm47",
     summary="GLM 4.7 and 5, Ling 3, Laguna S: tags without line breaks",
     models=("*glm-4.7*", "*glm-4p7*", "*glm-5*", "*laguna*", "ling-3*", "*/ling-3*"),
-    shape=TaggedParams(call=CALL, param=PARAM, value_open=("<arg_value>",)),
+    shape=TaggedParams(call=CALL, param=PARAM, value_open=("<arg_value>",), inside=JSON),
     thinking=(Span("<think>", "</think>"),),
     noise=NOISE,
     special_tokens=False,

@@ -20,7 +20,7 @@ from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, read_members
 from interlingua.shapes.stray_text import StrayText
 from interlingua.shapes.tagged_tree import Trees
 from interlingua.shapes.tagged_values import Frame, Param, Values
-from interlingua.shapes.tags import Head, Tag, as_name, read_head, read_lost_key
+from interlingua.shapes.tags import Head, Tag, as_name, read_head_to, read_lost_key
 from interlingua.sink import Header, Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
@@ -61,7 +61,8 @@ class TaggedParams:
     shared_section: bool = True
     """Whether neighbouring calls share a section when we write them."""
     inside: Shape | None = None
-    """What else a section may hold: another way to write calls that the model falls back to."""
+    """What else a section may hold, or a call where there are none: another way to write calls that the model falls
+    back to."""
 
     def __post_init__(self) -> None:
         needed = {
@@ -173,7 +174,7 @@ class TaggedParamsGrammar:
             source.unread(marker or "")
 
     def _odd_section(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        """A section that begins with something else: another way to write calls, or no call at all."""
+        """What begins with something else: another way to write calls, or no call at all."""
         first = yield from source.next_char()
         if self._inside is not None and first in ("{", "["):
             yield from self._inside.read(opener, source, sink)
@@ -192,13 +193,13 @@ class TaggedParamsGrammar:
         return marker
 
     def _call_without_section(self, source: Source, sink: Sink) -> Reading[None]:
-        head = yield from read_head(self._shape.call, source, sink.limits.header, self._after_name)
+        head = yield from read_head_to(self._after_head, self._shape.call, source, sink, self._after_name)
         if not head.name or not sink.offer.may_have(head.name) or not (yield from self._goes_on(source)):
             self._give_back(sink)
             return
         sink.try_call()
         sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
-        if (yield from self._named_call(head.name, source, sink)):
+        if (yield from self._named_call(head, source, sink)):
             sink.keep()
         else:
             sink.drop()
@@ -216,18 +217,21 @@ class TaggedParamsGrammar:
 
     def _call(self, source: Source, sink: Sink) -> Reading[bool]:
         """One call, after its opener. False if it was none, or was not closed."""
-        head = yield from read_head(self._shape.call, source, sink.limits.header, self._after_name)
+        head = yield from read_head_to(self._after_head, self._shape.call, source, sink, self._after_name)
         if not head.name and not self._shape.call.end:
             return (yield from self._call_without_key(head.attributes, source, sink))
         if not head.name or not (self._shape.sections or (yield from self._goes_on(source))):
             self._give_back(sink)
             return False
-        return (yield from self._named_call(head.name, source, sink))
+        return (yield from self._named_call(head, source, sink))
 
     def _call_without_key(self, word: str, source: Source, sink: Sink) -> Reading[bool]:
         """One call whose first param lacks its opener, or its key. False if it was none, or was not closed."""
         param = self._shape.param
         name, key = yield from read_lost_key(word, param, self._values.opens, source, sink.offer)
+        if not name and not word:
+            yield from self._odd_section(self._shape.call.open[0], source, sink)
+            return False
         if not name:
             self._give_back(sink)
             return False
@@ -246,8 +250,11 @@ class TaggedParamsGrammar:
         """Whether a head is followed by what follows heads. Prose that quotes one goes on otherwise."""
         return bool((yield from source.peek(self._after_head))) or (yield from source.next_char()) == JSON_OBJECT
 
-    def _named_call(self, name: str, source: Source, sink: Sink) -> Reading[bool]:
+    def _named_call(self, head: Head, source: Source, sink: Sink) -> Reading[bool]:
         """One call, after its head. False if it was not closed."""
+        name = head.name
+        if any(key != self._shape.numbered for key in head.keys):
+            sink.report("odd-header", f"the head of {name!r} has {head.attributes!r:.80} in it, which is left out")
         call = sink.start(Header(name, None, name))
         first = yield from source.next_char()
         if first == JSON_OBJECT:
@@ -298,13 +305,9 @@ class TaggedParamsGrammar:
 
     def _param(self, opener: str, name: str, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
         start, channel = source.offset, source.channel
-        head = yield from read_head(self._shape.param, source, sink.limits.header, self._in_call)
+        head = yield from read_head_to(self._after_head, self._shape.param, source, sink, self._in_call)
         if head.name:
             return (yield from self._value(opener, name, head, args, source, sink))
-        key = as_name(head.attributes.strip())
-        if key and (yield from source.peek(self._values.opens)):
-            sink.report("no-separator", f"the value of {key!r} right after its key: taken as such", start)
-            return (yield from self._value(opener, name, Head(key), args, source, sink))
         if source.channel is not channel:
             args.spoil()
         sink.report("broken-header", "a param that breaks off in its head: given back as text", start)
@@ -330,6 +333,8 @@ class TaggedParamsGrammar:
         self, opener: str, name: str, head: Head, args: Composer, source: Source, sink: Sink
     ) -> Reading[str | None]:
         key, offer = head.name, sink.offer
+        if key in args.keys:
+            sink.report("repeated-param", f"the param {key!r} again: passed on as it is, and the last one counts")
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.declares(name, key)
         param = Param(
             opener, key, head.attributes, offer.param(name, key), wraps_all, lambda: offer.params(name), args.keys

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlingua.errors import RenderError
 from interlingua.markers import Markers, markers
+from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
-__all__ = ["Head", "Tag", "as_name", "read_head", "read_lost_key"]
+__all__ = ["Head", "Tag", "as_name", "read_head", "read_head_to", "read_lost_key"]
 
 LONGEST_NAME = 128
 _QUOTES = "\"'"
@@ -55,6 +57,11 @@ class Head:
     name: str
     attributes: str = ""
 
+    @property
+    def keys(self) -> list[str]:
+        """What these attributes are called."""
+        return [key[1] for key in _keys(self.attributes)]
+
 
 def as_name(text: str) -> str | None:
     """The text if it may be a name. Prose may not: it has white space in it."""
@@ -80,6 +87,17 @@ def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[H
     return Head("", name)
 
 
+def read_head_to(body: Markers, tag: Tag, source: Source, sink: Sink, after: Markers) -> Reading[Head]:
+    """A head, also one without its end if a marker follows that stands in no place but behind heads."""
+    head = yield from read_head(tag, source, sink.limits.header, after)
+    if head.name or not tag.end or not (yield from source.peek(body)):
+        return head
+    unended = _head(head.attributes, tag)
+    if unended.name:
+        sink.report("no-separator", f"{unended.name!r} without {tag.end[0]} behind it: taken as the name")
+    return unended
+
+
 def read_lost_key(word: str, param: Tag, values: Markers, source: Source, offer: Offer) -> Reading[tuple[str, str]]:
     """The offered tool and the key in what follows a call's opener up to the first value, where the key lacks its
     opener: it stands behind the name, with or without white space between. The key is empty if all of it is missing,
@@ -98,7 +116,7 @@ def read_lost_key(word: str, param: Tag, values: Markers, source: Source, offer:
 
 def _head(text: str, tag: Tag) -> Head:
     start, end = _attribute(text, tag.attribute) if tag.attribute else (0, 0)
-    stripped = text[end:].strip()
+    stripped = text[end:].strip().removesuffix("/")
     quote = stripped[:1] if stripped[:1] in _QUOTES else ""
     name, _, attributes = stripped.removeprefix(quote).partition(quote or _first_quote_or_space(stripped))
     if as_name(name) is None:
@@ -111,13 +129,16 @@ def _head(text: str, tag: Tag) -> Head:
 
 def _attribute(text: str, names: tuple[str, ...]) -> tuple[int, int]:
     """Where one of these attributes begins, and where its value does; the text's end if there is none."""
-    at = 0
-    while (key := _KEY.match(text, at)) is not None:
-        if key[1] in names:
-            return key.span()
+    return next((key.span() for key in _keys(text) if key[1] in names), (len(text), len(text)))
+
+
+def _keys(text: str) -> Iterator[re.Match[str]]:
+    """Each attribute up to its value."""
+    key = _KEY.match(text, 0)
+    while key is not None:
+        yield key
         value = _VALUE.match(text, key.end())
-        at = value.end() if value else key.end()
-    return len(text), len(text)
+        key = _KEY.match(text, value.end()) if value else None
 
 
 def _first_quote_or_space(text: str) -> str:
