@@ -70,6 +70,17 @@ KINDS: dict[str, str] = {
     "cut-event": "a stream that ends inside an event: the event is dropped",
     "half-character": "half of a surrogate pair left at the end: dropped",
     "not-utf-8": "bytes that are not UTF-8: read as U+FFFD",
+    # a request's history
+    "no-result": "a call without a result: answered with one that says so",
+    "orphan-result": "a result without its call: told as text of the user",
+    "late-result": "a result that comes after the model has spoken again: told as text of the user",
+    "several-results": "another result for the same call: joined with the first, or dropped if it is the same",
+    "result-moved": "a result that is not right behind its call: moved there",
+    "split-turn": "a message of the model between a call and its result: joined with the call",
+    "misplaced": "a call or thinking in a message that is not the model's: told as text",
+    "empty-content": "a message, or a piece of one, with nothing in it: dropped, or told as `(no content)`",
+    "odd-name": "the name of a past call that no tool can have: its odd characters are replaced",
+    "wrapped-arguments": "arguments of a past call that are no JSON object: put into one, as `input`",
     # settings
     "over-limit": "more than a limit allows: what was held is given out, and reading starts afresh",
     "reasoning-dropped": "thinking: dropped, as set",
