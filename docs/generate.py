@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import msgspec
+
 import interlingua as il
 from interlingua.cli.show import field_docs, on_one_line
 from interlingua.dialect_check import shape_name
 from interlingua.dialect_file import SHAPES
 from interlingua.dialects import dialect_named
 from interlingua.findings import KINDS
+from interlingua.profile import ANY, Profile
 from interlingua.shapes.tags import Tag
+from interlingua.upstreams import profiles
 
 REFERENCE = Path(__file__).parent / "reference"
 PARITY = Path(__file__).parents[1] / "tests" / "parity"
@@ -30,6 +34,8 @@ def findings() -> str:
 
 What is odd in a reply never raises. It has a defined result, and a finding that says what was seen, where, and what was
 done: in `Reply.findings`, in `Translator.findings`, in the `finding:` lines of the command line, in `--explain`.
+What is odd in a request's history is mended, and what [an upstream](upstreams.md) does not take is told otherwise, with
+a finding, too.
 
 | kind | what was seen, and what is done about it |
 |---|---|
@@ -178,6 +184,55 @@ def _parts(value: Any) -> Iterator[Any]:
             yield from _parts(inner)
 
 
+# ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def upstreams() -> str:
+    known = profiles()
+    rows = "\n".join(f"| [{one.name}](#{_anchor(one.name)}) | {plain(one.summary)} | {_hosts(one)} |" for one in known)
+    sections = "\n".join(_upstream(one) for one in known)
+    docs = field_docs(Profile)
+    facts = "".join(
+        wrapped(f"- `{name}`: {' '.join(doc.split())}{_left_out(name)}") + "\n" for name, doc in docs.items()
+    )
+    return f"""# Upstreams
+
+How each upstream wants to be asked, where that is not what everybody takes. Requests are adapted to it, with a finding
+for all that is lost. Where each fact is from stands in `src/interlingua/upstreams/profiles.py`. Models of one upstream
+differ, too: what is told here is true of those that agents use today.
+
+| upstream | what it is | where it is served |
+|---|---|---|
+{rows}
+
+An upstream that is none of these is `any`: it has every field as it is when left out.
+
+## Fields
+
+{facts}
+{sections}"""
+
+
+def _upstream(profile: Profile) -> str:
+    fields = (field.name for field in msgspec.structs.fields(Profile) if field.name not in ("name", "summary", "hosts"))
+    told = [(name, getattr(profile, name)) for name in fields if getattr(profile, name) != getattr(ANY, name)]
+    facts = "".join(f"- `{name}`: {code(on_one_line(value))}\n" for name, value in told)
+    return f"## {profile.name}\n\n{facts}"
+
+
+def _left_out(name: str) -> str:
+    default = getattr(ANY, name)
+    return f" Left out, it is {code(on_one_line(default))}." if default not in ((), "") else ""
+
+
+def _hosts(profile: Profile) -> str:
+    return ", ".join(map(code, profile.hosts)) or "anywhere: it has to be named"
+
+
+def _anchor(heading: str) -> str:
+    return heading.replace(".", "")
+
+
 # ── parity ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -237,7 +292,13 @@ def code(text: str) -> str:
     return f"{marks} {shown} {marks}" if marks in ("``",) or shown != shown.strip() else f"{marks}{shown}{marks}"
 
 
-PAGES = {"findings.md": findings, "dialects.md": dialects, "shapes.md": shapes, "parity.md": parity}
+PAGES = {
+    "findings.md": findings,
+    "dialects.md": dialects,
+    "shapes.md": shapes,
+    "upstreams.md": upstreams,
+    "parity.md": parity,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -3,6 +3,7 @@
     InterlinguaError
     ├── UsageError          the caller's program: a wrong argument, a call after close()
     │   ├── UnknownDialect
+    │   ├── UnknownUpstream
     │   ├── UnknownWire
     │   └── RenderError     a reply that this dialect has no way to write
     ├── BadInput            the caller's data: a file or body that cannot be read at all
@@ -28,6 +29,7 @@ __all__ = [
     "InterlinguaError",
     "RenderError",
     "UnknownDialect",
+    "UnknownUpstream",
     "UnknownWire",
     "UpstreamError",
     "UsageError",
@@ -56,6 +58,11 @@ class UsageError(InterlinguaError):
 class UnknownDialect(UsageError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"no dialect is called {name!r}", nearest(name, known))
+
+
+class UnknownUpstream(UsageError):
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no upstream is called {name!r}", nearest(name, known))
 
 
 class UnknownWire(UsageError):

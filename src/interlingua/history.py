@@ -125,7 +125,7 @@ class _Mender:
     def _report(self, kind: str, path: str, seen: str, done: str) -> None:
         if self._strict:
             raise BadRequest(path, seen, f"with histories mended, it is {done}")
-        self.findings.append(ev.Finding(kind, f"{path}: {seen}: {done}"))
+        self.findings.append(ev.Finding(kind, f"{seen}: {done}", path))
 
     def content(self, content: list[Content], path: str) -> list[Content]:
         """Content without what is empty."""

@@ -1,0 +1,42 @@
+"""Every upstream that is known, by its name and by where it is served."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+from interlingua.errors import UnknownUpstream, expect
+from interlingua.profile import ANY, Profile
+from interlingua.upstreams.profiles import PROFILES
+
+__all__ = ["profile_for", "profile_named", "profiles"]
+
+BY_NAME = {profile.name: profile for profile in (*PROFILES, ANY)}
+
+
+def profiles() -> tuple[Profile, ...]:
+    """Every upstream that is known."""
+    return PROFILES
+
+
+def profile_named(name: str | Profile) -> Profile:
+    """The upstream of this name; `any` is one that nobody knows."""
+    if isinstance(name, Profile):
+        return name
+    known = BY_NAME.get(str(name))
+    if known is None:
+        raise UnknownUpstream(name, BY_NAME)
+    return known
+
+
+def profile_for(address: str) -> Profile:
+    """The upstream at this URL or host, which may have a port; any, if nobody knows it."""
+    expect(address, str, "an address is str", "for example 'https://api.moonshot.ai/v1' or 'localhost:11434'")
+    try:
+        url = urlsplit(address if "//" in address else f"//{address}")
+        host, port = url.hostname or "", url.port
+    except ValueError:  # half an IPv6 address, a port that is no number
+        return ANY
+    places = (host, f"{host}:{port}")
+    served = (one for one in PROFILES if any(fnmatchcase(place, at) for place in places for at in one.hosts))
+    return next(served, ANY)
