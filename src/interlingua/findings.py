@@ -54,6 +54,7 @@ KINDS: dict[str, str] = {
     "changed-id": "another id inside a call: dropped",
     "repeated-name": "the name sent again: dropped",
     "no-such-call": "arguments for a call that is not open: dropped",
+    "guessed-input": "the text of a custom tool that did not come as its one param: taken from where it stood",
     # the end of a reply
     "stop-reason": "a stop reason that does not fit the reply: corrected",
     "unknown-finish-reason": "a finish reason that is not of the wire: read as the nearest",
@@ -63,6 +64,7 @@ KINDS: dict[str, str] = {
     "after-end": "more after the end of the stream: dropped",
     "lost": "text that waited behind an open call when the reply failed: lost",
     "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
+    "unknown-item": "an item of a response that other wires have no word for: dropped where the client speaks one",
     # the stream
     "bad-json": "an event that is no JSON object: passed on untouched, or dropped where the client speaks another wire",
     "bad-chunk": "a part of a chunk that is not of its type: dropped",

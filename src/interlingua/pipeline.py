@@ -177,13 +177,13 @@ class Translator:
             if self._lanes and all(lane.stopped for lane in self._lanes.values()):
                 late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
                 return [late], b""
-            return self._fail(events, raw if exact else self._emitter.fail(self._for_client(failure)))
+            return self._fail(events, failure, raw if exact else b"")
         exact &= [out for _, out in said] == [choice.events for choice in choices]
         if exact and not read.last and (passed := self._emitter.pass_on(chunk, raw)) is not None:
             return events, passed
         sent = self._emitter.emit(said, read.common, chunk if self._same else None)
         if failure := _failure(events):
-            events, end = self._fail(events, self._emitter.fail(self._for_client(failure)))
+            events, end = self._fail(events, failure)
         elif read.last:
             last, end = self._end(raw, exact=exact)
             events = events + last
@@ -262,17 +262,20 @@ class Translator:
         self._state = _State.ENDED
         return events, sent
 
-    def _fail(self, events: list[ev.Event], frame: bytes) -> tuple[list[ev.Event], bytes]:
-        """Ends the client's stream with an error frame, after the text that was held."""
+    def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> tuple[list[ev.Event], bytes]:
+        """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if
+        that may pass."""
         said = [(index, lane.release()) for index, lane in self._lanes.items()]
         self._state = _State.ENDED
-        return events + [event for _, out in said for event in out], self._emitter.emit(said) + frame
+        sent = self._emitter.emit(said)
+        sent += raw or self._emitter.fail(self._for_client(failure))
+        return events + [event for _, out in said for event in out], sent
 
     def _too_long(self) -> list[Step]:
         if self._state is not _State.OPEN:
             return []
         failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.event:,} bytes")
-        events, sent = self._fail([failure], self._emitter.fail(failure))
+        events, sent = self._fail([failure], failure)
         self._state = _State.OVERRUN
         return [self._tell(b"", "", events, sent)]
 

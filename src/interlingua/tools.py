@@ -13,7 +13,7 @@ from interlingua.json_text import read_object
 from interlingua.plan import GUESS, Plan
 from interlingua.schema import as_mapping
 
-__all__ = ["TAKES_TEXT", "Offer", "Tool", "ToolsLike", "is_hosted"]
+__all__ = ["TAKES_TEXT", "Offer", "Tool", "ToolsLike", "flat_name", "is_hosted"]
 
 ToolsLike: TypeAlias = "Offer | Iterable[Tool | Mapping[str, Any]] | None"
 
@@ -84,7 +84,7 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
         namespace, inner = str(tool.get("name") or ""), tool.get("tools")
         tools = [cls.read(one) for one in inner] if isinstance(inner, list) else []
         return [
-            msgspec.structs.replace(one, name=_flat(namespace, one.name), namespace=namespace, local=one.name)
+            msgspec.structs.replace(one, name=flat_name(namespace, one.name), namespace=namespace, local=one.name)
             for one in tools
         ]
 
@@ -198,7 +198,7 @@ def is_hosted(tool: object) -> bool:
     return "name" not in tool or ("input_schema" not in tool and "parameters" not in tool)
 
 
-def _flat(namespace: str, name: str) -> str:
+def flat_name(namespace: str, name: str) -> str:
     """A tool's name among all tools. Names have 64 characters at most: of a longer one the end is a sum of it."""
     flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
     return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 9]}_{crc32(flat.encode()):08x}"

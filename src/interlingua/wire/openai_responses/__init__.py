@@ -1,0 +1,25 @@
+"""OpenAI Responses: streams and whole bodies, read and written.
+
+`reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, `items` as clients get them, and
+`words` what both know of them. `freeform` is the text of custom tools.
+"""
+
+from interlingua.limits import Limits
+from interlingua.options import Options
+from interlingua.tools import Offer
+from interlingua.wire.openai_responses.body import is_body, read_body, write_body
+from interlingua.wire.openai_responses.emitter import Emitter
+from interlingua.wire.openai_responses.reader import Reader
+from interlingua.wire.openai_responses.words import NAME
+
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+
+SINGLE = True
+
+
+def reader(limits: Limits) -> Reader:
+    return Reader(limits)
+
+
+def emitter(options: Options, offer: Offer) -> Emitter:
+    return Emitter(options, offer)

@@ -1,0 +1,261 @@
+"""Neutral events → the events of a response's stream.
+
+What an upstream of this wire sends passes as it came, and is followed, so that the rest can be told anew from any event
+on: then items, ids and numbers go on from where the upstream's left off.
+
+- A reply that the limit has cut ends with `response.incomplete`: that is the wire's word for it. Codex takes it
+  as a failed stream and asks again; `response.completed` would make it act on half an answer.
+- A call that was cut is never `done`: agents run every call that is. It stands as incomplete in the last event.
+- Thinking goes out as a summary, which is what Codex shows, and SDKs and agents hand on.
+- A refusal is a message of its own: Codex cannot read messages that hold one, and would lose the text beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.options import Options
+from interlingua.reply import Reasoning
+from interlingua.seals import seal
+from interlingua.tools import Offer
+from interlingua.wire.openai_responses.envelope import error_object, head, made_id, usage_object
+from interlingua.wire.openai_responses.items import Frame, Item
+from interlingua.wire.openai_responses.output import Output
+from interlingua.wire.openai_responses.reader import REASONS
+from interlingua.wire.openai_responses.words import (
+    ARGUMENTS,
+    COMPLETED,
+    CREATED,
+    ENDS,
+    FAILED,
+    IN_PROGRESS,
+    INCOMPLETE,
+    INPUT,
+    NAME,
+    REFUSAL,
+    SUMMARY,
+    TEXT,
+    THOUGHT,
+    Word,
+    as_dict,
+)
+from interlingua.wire.sse import encode
+from interlingua.wire.wire import Json, Said
+
+__all__ = ["Emitter"]
+
+UNSEALED = "openai-chat"
+"""Where thinking comes from that nothing vouches for."""
+_INCOMPLETE = {reason: word for word, reason in REASONS.items()}
+_OF_A_MOMENT = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
+"""What a response says of itself that changes on the way."""
+
+
+class _Mode(Enum):
+    FRESH = "nothing has been told"
+    PASSING = "all that was told is the upstream's"
+    TELLING = "we tell it ourselves"
+
+
+class Emitter:
+    """Writes one response. `findings` is what was odd about what it had to write."""
+
+    def __init__(self, options: Options | None = None, offer: Offer | None = None) -> None:
+        self._options = options or Options()
+        self._offer = offer or Offer()
+        self.findings: list[ev.Finding] = []
+        self._mode = _Mode.FRESH
+        self._head = head(self._options)
+        self._key: bytes | None = self._options.seal_key
+        self._number = 0
+        self._output = Output(self._vouch)
+        self._last: Json | None = None  # the upstream's last event
+        self._stop = ev.Stop(None)
+        self._usage = ev.Usage(input=self._options.input_tokens)
+        self._sent: list[bytes] = []
+
+    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
+        """The event as it came; None once we tell the response ourselves."""
+        if self._mode is _Mode.TELLING:
+            return None
+        self._mode = _Mode.PASSING
+        self._keep_head(as_dict(chunk.get("response")))
+        if isinstance(number := chunk.get("sequence_number"), int):
+            self._number = number + 1
+        self._output.follow(chunk)
+        return self._as_served(chunk, raw)
+
+    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
+        like = like or {}
+        kind = like.get("type")
+        self._keep_head(as_dict(like.get("response")))
+        if kind in ENDS:
+            self._last = like
+        elif like:
+            self._tell()
+            self._send(*self._output.learn(like))
+        for event in (*(event for _, events in said for event in events), *common):
+            self._write(event, like)
+        if like and self._mode is _Mode.TELLING:
+            self._send(*self._output.forward(like))
+        return self._take_sent()
+
+    def fail(self, failure: ev.Failure) -> bytes:
+        """The frame that ends a stream badly, behind what begins one."""
+        self._tell()
+        self._send((FAILED, {"response": self._response("failed", error=error_object(failure))}))
+        return self._take_sent()
+
+    def done(self, raw: bytes = b"") -> bytes:
+        """The one event that ends a stream well, as the upstream wrote it if all was."""
+        if self._mode is _Mode.PASSING and raw and self._last is not None:
+            return self._as_served(self._last, raw)
+        response = self.finish()
+        self._send((INCOMPLETE if response["status"] == "incomplete" else COMPLETED, {"response": response}))
+        return self._take_sent()
+
+    def finish(self) -> Json:
+        """The whole response, after what ends the items that are still open."""
+        self._tell()
+        word = _INCOMPLETE.get(self._stop.reason or "stop")
+        self._send(*self._output.close("incomplete" if word else "completed"))
+        details = {"reason": word} if word else None
+        return self._response(
+            "incomplete" if word else "completed", incomplete_details=details, usage=usage_object(self._usage)
+        )
+
+    # ── the whole response ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep_head(self, response: Json) -> None:
+        """What the upstream says of the response, if it speaks this wire."""
+        if response:
+            self._head |= {key: value for key, value in response.items() if key not in _OF_A_MOMENT}
+            self._key = None  # its thinking needs no seal of ours
+        if self._options.served_as:
+            self._head["model"] = self._options.served_as
+
+    def _begin(self, begin: ev.Begin) -> None:
+        if self._key is not None:
+            own = begin.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
+            self._head["id"] = begin.id if own.startswith("resp_") else made_id("resp", own)
+            self._head["created_at"] = begin.created or self._options.created
+            self._head["model"] = self._options.served_as or begin.model or ""
+        self._tell()
+
+    def _response(self, status: str, **more: Any) -> Json:
+        moment: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
+        return {**self._head, **moment, "output": self._output.finished, **more}
+
+    def _as_served(self, chunk: Json, raw: bytes) -> bytes:
+        """The event as it came, but for the name that the client knows the model by."""
+        response = as_dict(chunk.get("response"))
+        if not response or self._options.served_as in ("", response.get("model")):
+            return raw
+        told = {**chunk, "response": {**response, "model": self._options.served_as}}
+        return encode(msgspec.json.encode(told), str(chunk.get("type")))
+
+    # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _tell(self) -> None:
+        """From here on we tell it ourselves, and begin it if nobody has."""
+        begun = self._number if self._mode is not _Mode.TELLING else 2
+        self._mode = _Mode.TELLING
+        for kind in (CREATED, IN_PROGRESS)[begun:]:
+            self._send((kind, {"response": self._response("in_progress")}))
+
+    def _send(self, *frames: Frame) -> None:
+        for kind, fields in frames:
+            told = {"type": kind, **fields, "sequence_number": self._number}
+            self._number += 1
+            self._sent.append(encode(msgspec.json.encode(told), kind))
+
+    def _take_sent(self) -> bytes:
+        sent, self._sent = b"".join(self._sent), []
+        return sent
+
+    # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _write(self, event: ev.Event, like: Json) -> None:
+        match event:
+            case ev.Begin():
+                self._begin(event)
+            case ev.TextDelta():
+                self._say(TEXT, event.text, like)
+            case ev.RefusalDelta():
+                self._say(REFUSAL, event.text, like)
+            case ev.ReasoningDelta():
+                raw = str(like.get("type")).startswith(THOUGHT.stem)
+                self._say(THOUGHT if raw else SUMMARY, event.text, like)
+            case ev.Seal():
+                self._seal(event)
+            case ev.CallStart():
+                self._call(event)
+            case ev.ArgsDelta():
+                self._args(event.text)
+            case ev.CallEnd():
+                self._end_call(event.complete)
+            case ev.Usage():
+                self._usage = event
+            case ev.Stop():
+                self._stop = event
+
+    def _say(self, word: Word, text: str, like: Json) -> None:
+        if not text:
+            return
+        self._tell()
+        item = self._output.speaking(word) or self._start(word, {"role": "assistant"} if word.item == "message" else {})
+        logprobs = like.get("logprobs") if like.get("delta") == text else None
+        self._send(*item.say(text, logprobs))
+        self._output.place(like, item)
+
+    def _seal(self, event: ev.Seal) -> None:
+        """What vouches for the thinking before it ends its item."""
+        self._tell()
+        item = self._output.speaking(SUMMARY) or self._start(SUMMARY, {})
+        if event.wire == NAME:
+            item.body["encrypted_content"] = event.data.get("encrypted_content")
+        else:
+            thinking = Reasoning(item.text, event)
+            item.body["encrypted_content"] = seal(thinking, event.wire, self._options.seal_key)
+        self._send(*self._output.end(item, "completed"))
+
+    def _vouch(self, item: Item) -> Json:
+        """A seal for thinking that came without one, so that it can come back. An upstream of this wire needs none."""
+        return {"encrypted_content": seal(Reasoning(item.text), UNSEALED, self._key)} if self._key is not None else {}
+
+    def _call(self, event: ev.CallStart) -> None:
+        tool = self._offer.get(event.name)
+        fields = {"call_id": event.id, "name": (tool.local if tool else "") or event.name}
+        if tool is not None and tool.namespace:
+            fields["namespace"] = tool.namespace
+        self._start(INPUT if tool is not None and tool.kind == "custom" else ARGUMENTS, fields)
+
+    def _args(self, args: str) -> None:
+        self._tell()
+        item = self._output.call()
+        if text := item.freeform.feed(args) if item.freeform else args:
+            self._send(*item.say(text))
+
+    def _end_call(self, complete: bool) -> None:
+        self._tell()
+        item = self._output.call()
+        if not complete:
+            self._output.cut(item)
+            return
+        if item.freeform is not None and (rest := item.freeform.end()):
+            self._send(*item.say(rest))
+        if item.freeform is not None and item.freeform.note:
+            self.findings.append(ev.Finding("guessed-input", f"{item.body['name']}: {item.freeform.note}"))
+        self._send(*self._output.end(item, "completed"))
+
+    def _start(self, word: Word, fields: Json) -> Item:
+        self._tell()
+        self._send(*self._output.close("completed"))
+        item = self._output.start(word, fields, str(self._head["id"]))
+        self._send(item.begin())
+        return item

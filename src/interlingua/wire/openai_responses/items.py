@@ -1,0 +1,131 @@
+"""One item of a response as clients get it: the frames that begin it, tell its text and end it.
+
+A frame is the type of an event and its fields, but for the sequence number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TypeAlias
+
+from interlingua.wire.openai_responses.freeform import Freeform
+from interlingua.wire.openai_responses.words import (
+    ADDED,
+    ARGUMENTS,
+    BY_ITEM,
+    BY_PART,
+    DONE,
+    INPUT,
+    TEXT,
+    Word,
+    as_dict,
+    as_list,
+)
+from interlingua.wire.wire import Json
+
+__all__ = ["Frame", "Item"]
+
+Frame: TypeAlias = tuple[str, Json]
+
+
+class _Stage(Enum):
+    BEGUN = "no part is open"
+    SPEAKING = "a part is open"
+    SPOKEN = "its text is told, the part is still open"
+
+
+class Item:
+    """An item in the making. `body` is what is known of it; it is whole once it has ended."""
+
+    def __init__(self, word: Word, index: int, body: Json) -> None:
+        self.word = word
+        self.index = index
+        self.body = body
+        self.freeform = Freeform() if word is INPUT else None
+        self._parts: list[Json] = []
+        self._texts: list[str] = []
+        self._stage = _Stage.BEGUN if word.parts else _Stage.SPEAKING
+
+    @property
+    def id(self) -> str:
+        return str(self.body.get("id"))
+
+    @property
+    def text(self) -> str:
+        """What has been said of its last part."""
+        return "".join(self._texts)
+
+    def begin(self) -> Frame:
+        return ADDED, {"output_index": self.index, "item": {**self.body, **self._status("in_progress")}}
+
+    def say(self, text: str, logprobs: object = None) -> Iterator[Frame]:
+        word = self.word
+        if self._stage is _Stage.BEGUN:
+            self._stage = _Stage.SPEAKING
+            yield f"{word.around}.added", {**self._place(), "part": self._part("")}
+        self._texts.append(text)
+        yield f"{word.stem}.delta", {**self._place(), "delta": text, **self._logprobs(logprobs)}
+
+    def end(self, status: str) -> Iterator[Frame]:
+        word, text = self.word, self.text
+        if self._stage is _Stage.SPEAKING:
+            name = {"name": self.body["name"]} if word is ARGUMENTS else {}
+            yield f"{word.stem}.done", {**self._place(), word.field: text, **name, **self._logprobs(None)}
+        if self._stage is not _Stage.BEGUN and word.parts:
+            yield f"{word.around}.done", {**self._place(), "part": self._part(text)}
+        self.settle(status)
+        yield DONE, {"output_index": self.index, "item": self.body}
+
+    def settle(self, status: str) -> None:
+        """The body is to hold all that was said."""
+        word = self.word
+        if not word.parts:
+            self.body[word.field] = self.text
+        elif self._stage is not _Stage.BEGUN:
+            self._parts.append(self._part(self.text))
+        if word.parts:
+            self.body[word.parts] = self._parts
+        self.body |= self._status(status)
+
+    def _place(self) -> Json:
+        position = {self.word.position: len(self._parts)} if self.word.parts else {}
+        return {"item_id": self.id, "output_index": self.index, **position}
+
+    def _part(self, text: str) -> Json:
+        beside: Json = {"annotations": [], "logprobs": []} if self.word is TEXT else {}
+        return {"type": self.word.part, self.word.field: text, **beside}
+
+    def _logprobs(self, given: object) -> Json:
+        return {"logprobs": given if isinstance(given, list) else []} if self.word is TEXT else {}
+
+    def _status(self, status: str) -> Json:
+        """Thinking has none: upstreams refuse it when it comes back with one."""
+        return {} if self.word.item == "reasoning" else {"status": status}
+
+    # ── an item that the upstream itself tells ────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def passed(cls, index: int, given: Json) -> Item | None:
+        """An item that the upstream has begun; None if it is of a type that we never write."""
+        word = BY_ITEM.get(str(given.get("type")))
+        if word is None:
+            return None
+        item = cls(word, index, dict(given))
+        item.freeform = Freeform.inside() if word is INPUT else None
+        item._parts = list(as_list(given.get(word.parts)))
+        return item
+
+    def follow(self, kind: str, chunk: Json) -> None:
+        """What the upstream says of it, so that we can go on from there."""
+        part = as_dict(chunk.get("part"))
+        if kind.endswith("part.added"):
+            self.word = BY_PART.get(str(part.get("type")), self.word)
+            self._stage, self._texts = _Stage.SPEAKING, []
+        elif kind.endswith("part.done"):
+            self._parts.append(part)
+            self._stage, self._texts = _Stage.BEGUN, []
+        elif kind == f"{self.word.stem}.delta":
+            self._texts.append(str(chunk.get("delta")))
+        elif kind == f"{self.word.stem}.done":
+            self._stage = _Stage.SPOKEN

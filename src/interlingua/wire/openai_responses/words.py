@@ -1,0 +1,102 @@
+"""The words of the wire: how each kind of text is told, in events, in parts and in items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+__all__ = [
+    "ADDED",
+    "ARGUMENTS",
+    "BY_ITEM",
+    "BY_PART",
+    "BY_STEM",
+    "COMPLETED",
+    "CREATED",
+    "DONE",
+    "ENDS",
+    "FAILED",
+    "INCOMPLETE",
+    "INPUT",
+    "IN_PROGRESS",
+    "NAME",
+    "REFUSAL",
+    "SUMMARY",
+    "TEXT",
+    "THOUGHT",
+    "WORDS",
+    "Word",
+    "as_dict",
+    "as_list",
+]
+
+NAME = "openai-responses"
+
+CREATED, IN_PROGRESS = "response.created", "response.in_progress"
+COMPLETED, INCOMPLETE, FAILED = "response.completed", "response.incomplete", "response.failed"
+ENDS = (COMPLETED, INCOMPLETE)
+ADDED, DONE = "response.output_item.added", "response.output_item.done"
+
+
+class Word(msgspec.Struct, frozen=True):
+    """One kind of text. Its events are `stem`.delta and `stem`.done; `field` holds it when it is whole."""
+
+    stem: str
+    item: str
+    """The type of the items that hold it."""
+    field: str
+    prefix: str
+    """How ids of such items begin."""
+    parts: str = ""
+    """The field of the item that lists its parts. A call has none: the text stands in the item itself."""
+    part: str = ""
+    """The type of such a part."""
+    position: str = ""
+    """The field of an event that says which part."""
+    around: str = ""
+    """The events `around`.added and `around`.done begin and end a part."""
+
+
+TEXT = Word(
+    "response.output_text", "message", "text", "msg", "content", "output_text", "content_index", "response.content_part"
+)
+REFUSAL = Word(
+    "response.refusal", "message", "refusal", "msg", "content", "refusal", "content_index", "response.content_part"
+)
+SUMMARY = Word(
+    "response.reasoning_summary_text",
+    "reasoning",
+    "text",
+    "rs",
+    "summary",
+    "summary_text",
+    "summary_index",
+    "response.reasoning_summary_part",
+)
+THOUGHT = Word(
+    "response.reasoning_text",
+    "reasoning",
+    "text",
+    "rs",
+    "content",
+    "reasoning_text",
+    "content_index",
+    "response.content_part",
+)
+ARGUMENTS = Word("response.function_call_arguments", "function_call", "arguments", "fc")
+INPUT = Word("response.custom_tool_call_input", "custom_tool_call", "input", "ctc")
+
+WORDS = (TEXT, REFUSAL, SUMMARY, THOUGHT, ARGUMENTS, INPUT)
+BY_STEM = {word.stem: word for word in WORDS}
+BY_PART = {word.part: word for word in WORDS if word.part}
+BY_ITEM = {"message": TEXT, "reasoning": SUMMARY, "function_call": ARGUMENTS, "custom_tool_call": INPUT}
+"""The items that other wires have a word for, each with its usual text."""
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
