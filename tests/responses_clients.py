@@ -11,11 +11,17 @@ from typing import Any
 from tests.sdk import Heard, Json, Said, client
 
 STATUSES = {"response.completed": "completed", "response.incomplete": "incomplete", "response.failed": "failed"}
-PARTS = {"output_text": ("content", "text"), "refusal": ("content", "refusal"), "summary_text": ("summary", "text")}
+PARTS = {
+    "output_text": ("content_index", "text"),
+    "refusal": ("content_index", "refusal"),
+    "summary_text": ("summary_index", "text"),
+    "reasoning_text": ("content_index", "text"),
+}
 STEMS = {
     "response.output_text": ("output_text", "text"),
     "response.refusal": ("refusal", "refusal"),
     "response.reasoning_summary_text": ("summary_text", "text"),
+    "response.reasoning_text": ("reasoning_text", "text"),
     "response.function_call_arguments": ("function_call", "arguments"),
     "response.custom_tool_call_input": ("custom_tool_call", "input"),
 }
@@ -42,6 +48,7 @@ class _Listener:
         self.item: Json | None = None
         self.part: str | None = None
         self.text = ""
+        self.parts: list[str] = []
         self.done: list[Json] = []
         self.count = 0
         self.end: Json | None = None
@@ -67,23 +74,26 @@ class _Listener:
         assert self.item is None or unfinished, f"one item after another: {frame}"
         assert frame["output_index"] == self.count
         self.count += 1
-        self.item, self.text = frame["item"], ""
+        self.item, self.text, self.parts = frame["item"], "", []
         codex_item(self.item)
         assert self.item.get("status") in ("in_progress", None)
 
     def _hear_part(self, frame: Json, verb: str) -> None:
-        item = self._same_item(frame)
+        self._same_item(frame)
         kind = frame["part"]["type"]
-        container, field = PARTS[kind]
-        assert frame["summary_index" if container == "summary" else "content_index"] == 0
+        position, field = PARTS[kind]
+        assert frame[position] == len(self.parts)
+        assert self.part == (None if verb == "added" else kind) or kind == "reasoning_text"  # which few begin
+        if verb == "added":
+            self.part, self.text = kind, ""
+        else:
+            self.parts.append(self.text)
+            self.part = None
         assert frame["part"][field] == self.text
-        assert self.part == (None if verb == "added" else kind)
-        self.part = kind if verb == "added" else None
-        assert item[container] == []
 
     def _hear_text(self, frame: Json, kind: str, field: str, verb: str) -> None:
         item = self._same_item(frame)
-        assert kind in (self.part, item["type"]), frame
+        assert kind in (self.part, item["type"]) or kind == "reasoning_text", frame
         if kind == "output_text":
             assert frame["logprobs"] == []
         if verb == "delta":
@@ -99,7 +109,7 @@ class _Listener:
         assert self.part is None
         assert (given["type"], given["id"]) == (self.item["type"], self.item["id"])
         codex_item(given)
-        assert said(given) == self.text, given
+        assert said(given) == ("".join(self.parts) if self.parts else self.text), given
         assert given.get("status") in ("completed", "incomplete", None)
         self.done.append(given)
         self.item, self.text = None, ""
@@ -190,7 +200,7 @@ def iterate(stream: bytes) -> Heard:
     for event in client(stream).responses.create(model="m", input="x", stream=True):
         if event.type == "response.output_text.delta":
             one.text += event.delta
-        elif event.type == "response.reasoning_summary_text.delta":
+        elif event.type in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
             one.reasoning += event.delta
         elif event.type == "response.refusal.delta":
             one.refusal += event.delta

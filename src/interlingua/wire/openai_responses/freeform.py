@@ -21,8 +21,10 @@ LONGEST_HEAD = 200
 PATCH = "*** Begin Patch"
 
 _head = re.compile(rf'\s*\{{\s*"({"|".join(KEYS)})"\s*:\s*"').match
-_text = re.compile(r'(?:[^"\\]+|\\(?:[^u]|u[0-9a-fA-F]{4}))*+').match
-_first_half = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z").search
+_text = re.compile(
+    r'(?:[^"\\]+|\\(?:[^u]|u[0-9a-fA-F]{4}|u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])))*+', re.S
+).match  # up to an escape that is cut; what is no escape at all goes along
+_first_half = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z").search
 _escapes = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\[^u]", re.S)
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _OPENERS = ("```", "<<", "apply_patch")
@@ -54,7 +56,7 @@ class Freeform:
         """Of a call whose text has begun already."""
         freeform = cls()
         freeform._place = _Place.TEXT
-        freeform._wrapper.may_begin = False
+        freeform._wrapper = _Wrapper(_Around.PLAIN)
         return freeform
 
     def feed(self, args: str) -> str:
@@ -95,8 +97,8 @@ class Freeform:
         text, rest = self._held[:stop], self._held[stop:]
         if rest.startswith('"'):
             self._place, rest = _Place.AFTER, rest[1:]
-        elif not rest and (half := _first_half(text)):
-            text, rest = text[: half.start()], half[0]  # the other half of the character is yet to come
+        elif text[-6:-4] == "\\u" and (half := _first_half(text)):
+            text, rest = text[: half.start(1)], half[1] + rest  # the other half of the character is yet to come
         self._held = rest
         return _decode(text)
 
@@ -105,7 +107,9 @@ class Freeform:
         self.note = "the tool's text did not come as 'input'"
         if (bare := read_json(args, str)) is not None:
             return bare
-        values = read_json(args, dict[str, Any]) or {}
+        values = read_json(args, dict[str, Any])
+        if not values:
+            return args if values is None else ""
         texts = {key: text for key, text in values.items() if isinstance(text, str)}
         key = next((key for key in KEYS if key in texts), None)
         if key is None and len(values) == 1:
@@ -113,23 +117,32 @@ class Freeform:
         return args if key is None else texts[key]
 
 
+class _Around(Enum):
+    START = "not known yet"
+    WRAPPED = "in a wrapper, it seems: only the end tells"
+    PLAIN = "no wrapper"
+
+
 class _Wrapper:
     """Takes a fence or a heredoc off a patch. What may begin with one is held until that is known, or to its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, around: _Around = _Around.START) -> None:
         self.note = ""
-        self.may_begin = True
+        self._around = around
         self._kept: list[str] = []
 
     def feed(self, text: str) -> str:
-        if not self.may_begin or not text:
+        if self._around is _Around.PLAIN:
             return text
         self._kept.append(text)
-        start = "".join(self._kept[:LONGEST_HEAD]).lstrip()
-        if any(start.startswith(opener) or opener.startswith(start) for opener in _OPENERS):
-            return ""
-        self.may_begin = False
-        return self._take_kept()
+        if self._around is _Around.START:
+            start = "".join(self._kept).lstrip()
+            if start.startswith(_OPENERS):
+                self._around = _Around.WRAPPED
+            elif len(self._kept) > LONGEST_HEAD or not any(opener.startswith(start) for opener in _OPENERS):
+                self._around = _Around.PLAIN
+                return self._take_kept()
+        return ""
 
     def end(self) -> str:
         text = inner = self._take_kept()

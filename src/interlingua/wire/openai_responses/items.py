@@ -15,6 +15,7 @@ from interlingua.wire.openai_responses.words import (
     ARGUMENTS,
     BY_ITEM,
     BY_PART,
+    BY_STEM,
     DONE,
     INPUT,
     TEXT,
@@ -119,13 +120,15 @@ class Item:
     def follow(self, kind: str, chunk: Json) -> None:
         """What the upstream says of it, so that we can go on from there."""
         part = as_dict(chunk.get("part"))
+        stem, _, verb = kind.rpartition(".")
         if kind.endswith("part.added"):
             self.word = BY_PART.get(str(part.get("type")), self.word)
             self._stage, self._texts = _Stage.SPEAKING, []
         elif kind.endswith("part.done"):
             self._parts.append(part)
             self._stage, self._texts = _Stage.BEGUN, []
-        elif kind == f"{self.word.stem}.delta":
+        elif stem in BY_STEM and verb == "delta":
+            self.word, self._stage = BY_STEM[stem], _Stage.SPEAKING
             self._texts.append(str(chunk.get("delta")))
-        elif kind == f"{self.word.stem}.done":
+        elif stem in BY_STEM:
             self._stage = _Stage.SPOKEN
