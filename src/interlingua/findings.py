@@ -42,12 +42,13 @@ KINDS: dict[str, str] = {
     "unwrapped-arguments": "arguments that are an object inside a string: taken out of it",
     "after-arguments": "more after the end of the arguments: dropped",
     "resent-arguments": "each piece of structured arguments holds all those before it: sent once",
+    "odd-deltas": "arguments in a block's start, and others in its deltas that are no JSON: the start's are taken",
     "call-withheld": "a call that is cut or not valid, in whole delivery: not delivered",
     # structured calls
     "function-call": "the legacy function_call: taken as a tool call",
-    "no-index": "a tool call without its index: placed by its id or its order",
+    "no-index": "a tool call or block without its index: placed by its id or its order",
     "shared-index": "another call on an index that is in use: taken as a call of its own",
-    "renumbered": "a tool call on an index that does not come next: renumbered",
+    "renumbered": "a tool call or block on an index that does not come next: renumbered",
     "no-id": "a tool call without an id: it gets one",
     "no-type": "a tool call without its type: taken as a function",
     "repeated-id": "the id sent again: dropped",
@@ -55,6 +56,11 @@ KINDS: dict[str, str] = {
     "repeated-name": "the name sent again: dropped",
     "no-such-call": "arguments for a call that is not open: dropped",
     "guessed-input": "the text of a custom tool that did not come as its one param: taken from where it stood",
+    # content blocks
+    "no-message-start": "a message without its start: it gets one",
+    "stray-delta": "a delta where no block of its kind is open: read all the same",
+    "block-not-closed": "a block that was never closed: taken as closed",
+    "not-translated": "a block, delta or event that only clients of the same wire can be told of",
     # the end of a reply
     "stop-reason": "a stop reason that does not fit the reply: corrected",
     "unknown-finish-reason": "a finish reason that is not of the wire: read as the nearest",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from interlingua.errors import UnknownWire
-from interlingua.wire import openai_chat, openai_responses
+from interlingua.wire import anthropic_messages, openai_chat, openai_responses
 from interlingua.wire.wire import Wire
 
 __all__ = ["WIRES", "wire_named"]
 
-_ALL: tuple[Wire, ...] = (openai_chat, openai_responses)
+_ALL: tuple[Wire, ...] = (openai_chat, anthropic_messages, openai_responses)
 _BY_NAME = {wire.NAME: wire for wire in _ALL}
 WIRES = tuple(_BY_NAME)
 

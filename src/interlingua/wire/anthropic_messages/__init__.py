@@ -1,0 +1,24 @@
+"""Anthropic Messages: streams and whole messages, read and written.
+
+`reader` and `emitter` are mirror images. `blocks` mends what upstreams send half right, `inputs` arguments that come
+twice; `frames` keeps what goes out in order; `objects` is what streams and whole messages share.
+"""
+
+from interlingua.limits import Limits
+from interlingua.options import Options
+from interlingua.tools import Offer
+from interlingua.wire.anthropic_messages.body import is_body, read_body, write_body
+from interlingua.wire.anthropic_messages.emitter import Emitter
+from interlingua.wire.anthropic_messages.reader import NAME, Reader
+
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+
+SINGLE = True
+
+
+def reader(limits: Limits) -> Reader:
+    return Reader(limits)
+
+
+def emitter(options: Options, offer: Offer) -> Emitter:  # noqa: ARG001 (all tools are alike here)
+    return Emitter(options)

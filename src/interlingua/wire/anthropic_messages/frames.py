@@ -1,0 +1,240 @@
+"""Events → the frames of a message, as strict clients want them: one block at a time, numbered 0, 1, 2, …
+
+Clients take a call's arguments from deltas only, want usage at the start and at the end, and a signature behind all
+thinking. Nothing follows the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+from interlingua import events as ev
+from interlingua.args import STREAMED
+from interlingua.json_text import write_json
+from interlingua.options import Options
+from interlingua.reply import Reasoning
+from interlingua.seals import seal
+from interlingua.wire.anthropic_messages.blocks import NAME
+from interlingua.wire.anthropic_messages.objects import message_object, stop_fields, usage_object
+from interlingua.wire.legal_ids import encode
+from interlingua.wire.wire import Json
+
+__all__ = ["NOT_JSON", "Block", "Frame", "Frames", "State"]
+
+Frame: TypeAlias = Json | bytes
+"""A frame, or one that is written already."""
+
+NOT_JSON = "INVALID_JSON"
+"""Arguments that are no JSON stand under this key, as Anthropic proposes: clients give up at anything but JSON."""
+UNSEALED = "openai-chat"
+"""The wire whose upstreams send thinking with nothing beside it."""
+
+
+class State(Enum):
+    FRESH = "nothing is written"
+    OPEN = "the message has begun"
+    TOLD = "why it stopped is written"
+
+
+class Block:
+    """The block that is open at the client. `upstream` is the index of the one that it comes from, if there is one.
+
+    `start` is its first frame while that waits: a block that never says anything need not be there.
+    """
+
+    def __init__(self, kind: str, index: int, upstream: int | None, start: Frame | None = None) -> None:
+        self.kind = kind
+        self.index = index
+        self.upstream = upstream
+        self.start = start
+        self.thought: list[str] = []
+        self.not_json: list[str] = []
+        self.args = 0
+        """How many characters of arguments are written."""
+
+
+class Frames:
+    """Writes one message. `take` gives what was written since."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._out: list[Frame] = []
+        self._usage = ev.Usage(input=options.input_tokens)
+        self._stop = ev.Stop("stop")
+        self._refused = False
+        self.state = State.FRESH
+        self.open: Block | None = None
+        self.count = 0
+        """How many blocks the client has been told of."""
+        self.upstream: Literal["this wire", "another"] = "another"
+        self.like: Json = {}
+        """What is being told anew, if the upstream speaks this wire."""
+        self._last: Json = {}
+
+    def take(self) -> list[Frame]:
+        out, self._out = self._out, []
+        return out
+
+    def write(self, event: ev.Event) -> None:
+        if self.state is not State.TOLD and (write := _WRITERS.get(type(event))):
+            write(self, event)
+
+    def send(self, frame: Frame) -> None:
+        self._out.append(frame)
+
+    # ── the message ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, event: ev.Begin) -> None:
+        if self.state is State.FRESH:
+            given = self.like.get("message")
+            message = message_object(
+                event, usage_object(self._usage), self._options, given if isinstance(given, dict) else {}
+            )
+            self.state = State.OPEN
+            self.send({"type": "message_start", "message": message})
+
+    def end(self) -> None:
+        """All but the very last frame. A message with nothing in it gets a block, for some clients take the first."""
+        self.begin(ev.Begin())
+        self.close()
+        if self.count == 0:
+            self.start("text", {"text": ""})
+            self.close()
+        stop = stop_fields(self._stop, self._refused)
+        native = self.upstream == "this wire" and "output_tokens" in self._usage.native
+        usage = self._usage.native if native else usage_object(self._usage)
+        delta = self._last.get("delta")
+        told = {"delta": {**delta, **stop} if isinstance(delta, dict) else stop, "usage": usage}
+        self.send({**self._last, "type": "message_delta", **told})
+        self.state = State.TOLD
+
+    def _write_usage(self, event: ev.Usage) -> None:
+        self._usage = event
+
+    def _write_stop(self, event: ev.Stop) -> None:
+        self.close()
+        self._stop = event
+        self._last = self.like if self.like.get("type") == "message_delta" else {}
+
+    # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, kind: str, content: Json) -> None:
+        self.close()
+        self.begin(ev.Begin())
+        self.open = Block(kind, self.count, self._like_index())
+        self.count += 1
+        frame = {"type": "content_block_start", "index": self.open.index, "content_block": {"type": kind, **content}}
+        self.send(frame)
+
+    def close(self) -> None:
+        block = self.open
+        if block is None:
+            return
+        if block.start is None:
+            if block.not_json:
+                self._delta("input_json_delta", partial_json=write_json({NOT_JSON: "".join(block.not_json)}))
+            if block.kind == "thinking" and self.upstream == "another":
+                sealed = seal(Reasoning("".join(block.thought)), UNSEALED, self._options.seal_key)
+                self._delta("signature_delta", signature=sealed)
+            self._send_stop(block)
+        self.open = None
+
+    def let_start(self) -> None:
+        """The start that waits goes out: there is something to say."""
+        block = self.open
+        if block is not None and block.start is not None:
+            self.send(block.start)
+            block.start = None
+            self.count += 1
+
+    def _send_stop(self, block: Block) -> None:
+        self.send({"type": "content_block_stop", "index": block.index})
+        self.open = None
+
+    def _inside(self, kind: str, content: Json) -> Block:
+        """The open block if it is of this kind, else a new one."""
+        if self.open is None or self.open.kind != kind:
+            self.start(kind, content)
+        self.let_start()
+        assert self.open is not None
+        index = self._like_index()
+        self.open.upstream = self.open.upstream if index is None else index
+        return self.open
+
+    def _delta(self, kind: str, **said: str) -> None:
+        assert self.open is not None
+        delta = {"type": kind, **said}
+        self.send({"type": "content_block_delta", "index": self.open.index, "delta": delta})
+
+    def _like_index(self) -> int | None:
+        index = self.like.get("index")
+        return index if isinstance(index, int) else None
+
+    # ── what they say ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _write_text(self, event: ev.TextDelta | ev.RefusalDelta) -> None:
+        if event.text:
+            self._inside("text", {"text": ""})
+            self._delta("text_delta", text=event.text)
+
+    def _write_refusal(self, event: ev.RefusalDelta) -> None:
+        if self.upstream == "another":  # else it stands where this wire has it, beside the stop reason
+            self._refused = True
+            self._write_text(event)
+
+    def _write_thinking(self, event: ev.ReasoningDelta) -> None:
+        if event.text:
+            block = self._inside("thinking", {"thinking": "", "signature": ""})
+            block.thought.append(event.text)
+            self._delta("thinking_delta", thinking=event.text)
+
+    def _write_seal(self, event: ev.Seal) -> None:
+        """The end of the thinking before it. What has nothing to show is redacted thinking."""
+        redacted = event.data.get("redacted") if event.wire == NAME else None
+        if event.wire == NAME and redacted is None:
+            block = self._inside("thinking", {"thinking": "", "signature": ""})
+            self._delta("signature_delta", signature=str(event.data.get("signature") or ""))
+            self._send_stop(block)
+        elif event.wire != NAME and self.open is not None and self.open.kind == "thinking":
+            thinking = Reasoning("".join(self.open.thought), event)
+            self._delta("signature_delta", signature=seal(thinking, event.wire, self._options.seal_key))
+            self._send_stop(self.open)
+        else:
+            data = redacted or seal(Reasoning("", event), event.wire, self._options.seal_key)
+            self.start("redacted_thinking", {"data": data})
+            self.close()
+
+    def _write_call(self, event: ev.CallStart) -> None:
+        given = self.like.get("content_block")
+        beside = given if isinstance(given, dict) and given.get("type") == "tool_use" else {}
+        self.start("tool_use", {**beside, "id": encode(event.id or ""), "name": event.name, "input": {}})
+
+    def _write_args(self, event: ev.ArgsDelta) -> None:
+        block = self.open
+        if block is None or block.kind != "tool_use":
+            return
+        if block.not_json or (not block.args and event.text.lstrip()[:1] not in STREAMED):
+            block.not_json += [event.text] if event.text.strip() or block.not_json else []
+            return
+        block.args += len(event.text)
+        self._delta("input_json_delta", partial_json=event.text)
+
+    def _end_call(self, event: ev.CallEnd) -> None:  # noqa: ARG002 (the stop reason tells if it was cut)
+        if self.open is not None and self.open.kind == "tool_use":
+            self.close()
+
+
+_WRITERS: dict[type, Callable[[Frames, Any], None]] = {
+    ev.Begin: Frames.begin,
+    ev.TextDelta: Frames._write_text,
+    ev.ReasoningDelta: Frames._write_thinking,
+    ev.RefusalDelta: Frames._write_refusal,
+    ev.Seal: Frames._write_seal,
+    ev.CallStart: Frames._write_call,
+    ev.ArgsDelta: Frames._write_args,
+    ev.CallEnd: Frames._end_call,
+    ev.Usage: Frames._write_usage,
+    ev.Stop: Frames._write_stop,
+}
