@@ -163,7 +163,7 @@ class Blocks:
     def _args(self, call: _Call, text: str, choice: Choice) -> None:
         ended = call.input.ended
         passed, rest = ("", text) if ended else call.input.feed(text)
-        choice.exact &= passed == text or not text.strip()
+        choice.exact &= passed == text or (ended and not text.strip())
         if passed:
             choice.events.append(ev.ArgsDelta(call.key, passed))
         if rest.strip():
@@ -215,8 +215,9 @@ class Blocks:
 
     def _end_call(self, call: _Call, choice: Choice) -> None:
         if call.input.unfinished:
-            rest = call.input.cut()
-            choice.events += [ev.ArgsDelta(call.key, rest)] if rest else []
+            if rest := call.input.cut():
+                choice.events.append(ev.ArgsDelta(call.key, rest))
+                choice.exact = False
             choice.events.append(ev.Finding("cut-short", f"the block of {call.name!r} ends inside its arguments"))
             choice.events.append(ev.CallEnd(call.key, complete=False))
             return
