@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,11 @@ import pytest
 
 import interlingua as il
 from interlingua import events as ev
+from interlingua import seals
+from interlingua.reply import Reasoning
+from interlingua.wire.anthropic_messages.emitter import Emitter
 from interlingua.wire.anthropic_messages.reader import Reader
+from interlingua.wire.legal_ids import decode
 from tests import anthropic_client, sdk
 from tests.anthropic_client import Heard, listen, parsed
 from tests.anthropic_scenarios import (
@@ -17,6 +22,7 @@ from tests.anthropic_scenarios import (
     CALL_F,
     END_USAGE,
     MODEL,
+    RIGHT,
     SCENARIOS,
     USAGE,
     Scenario,
@@ -31,8 +37,13 @@ from tests.anthropic_scenarios import (
     text,
     thinking,
 )
+from tests.chat_scenarios import KIMI, SECTION_OF_PARIS
+from tests.chat_scenarios import SCENARIOS as CHAT_SCENARIOS
+from tests.chat_scenarios import Scenario as ChatScenario
 from tests.cuts import one_by_one, pieces, two_piece_cuts
 from tests.sdk import Json
+from tests.test_translate_reply import heard as heard_of_chat
+from tests.test_translate_reply import whole as whole_of_chat
 
 NAME = "anthropic-messages"
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -372,3 +383,368 @@ def test_what_waits_is_limited() -> None:
     long = '{"a": "' + "x" * 50 + '"}'
     out, _ = translate([two_sources({"a": 1}, [long[:20], long[20:40], long[40:]])], options=options)
     assert listen(out).calls == [("toolu_1", "f", long)]
+
+
+# ── from chat completions ─────────────────────────────────────────────────────────────────────────────────────────
+
+CHAT = "openai-chat"
+CHAT_REPLIES = [one for one in CHAT_SCENARIOS if 0 in one.said and not (one.error and len(one.said) > 1)]
+each_chat_scenario = pytest.mark.parametrize("scenario", CHAT_REPLIES, ids=str)
+STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+
+def from_chat(scenario: ChatScenario, parts: Iterable[bytes]) -> tuple[bytes, list[str]]:
+    return translate(parts, CHAT, tools=scenario.tools, options=scenario.options)
+
+
+@each_chat_scenario
+def test_from_chat(scenario: ChatScenario) -> None:
+    out, findings = from_chat(scenario, [scenario.stream])
+    heard, said = listen(out), scenario.said[0]
+    assert heard.text == said.text + said.refusal
+    assert heard.thinking == said.reasoning
+    assert [(decode(id), name, args) for id, name, args in heard.calls] == [as_input(*one) for one in said.calls]
+    assert set(scenario.findings) - {"bad-json"} <= {*findings, "choice-dropped"}
+    if scenario.error:
+        assert scenario.error in (heard.error or ("", ""))[1]
+    elif not said.refusal:
+        assert heard.stop == STOPS[said.finish or ""]
+    assert heard.done != bool(heard.error)
+    for block in heard.blocks:
+        if block["type"] == "thinking" and not heard.error:
+            opened = seals.open_seal(block["signature"], b"")
+            assert opened is not None
+            assert (opened.text, opened.seal and opened.seal.wire) == (block["thinking"], CHAT)
+
+
+def as_input(id: str, name: str, args: str) -> tuple[str, str, str]:
+    """Arguments that are no JSON are told as a text in an object."""
+    broken = args and args.lstrip()[0] not in "{["
+    return id, name, json.dumps({"INVALID_JSON": args}, separators=(",", ":")) if broken else args
+
+
+@each_chat_scenario
+def test_from_chat_however_it_is_cut(scenario: ChatScenario) -> None:
+    stream = scenario.stream
+    expected = listen(from_chat(scenario, [stream])[0])
+    for cut in [one_by_one(stream), *two_piece_cuts(stream, 40)]:
+        assert listen(from_chat(scenario, cut)[0]) == expected, cut
+
+
+@each_chat_scenario
+def test_sdk_hears_chat(scenario: ChatScenario) -> None:
+    out, _ = from_chat(scenario, [scenario.stream])
+    heard = listen(out)
+    told = anthropic_client.accumulate(out)
+    if heard.error:
+        assert told.error == heard.error
+    elif heard.stop != "max_tokens":
+        assert parsed(told) == parsed(heard)
+
+
+# ── to chat completions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@each_scenario
+def test_to_chat(scenario: Scenario) -> None:
+    out, _ = translate([scenario.stream], target=CHAT)
+    heard = sdk.listen(out)
+    assert sdk.iterate(out) == heard
+    same = listen(translate([scenario.stream])[0])
+    if scenario.error:
+        assert scenario.error in (heard.error or "")
+        return
+    said = heard.choices[0]
+    assert said.text == same.text
+    assert said.reasoning == same.thinking
+    assert [(id, name) for id, name, _ in said.calls] == [(decode(id), name) for id, name, _ in same.calls]
+    assert [args for _, _, args in said.calls] == [args or "{}" for _, _, args in same.calls]
+    words = {**{word: finish for finish, word in STOPS.items()}, "stop_sequence": "stop", "pause_turn": "stop"}
+    assert said.finish == words[same.stop or ""]
+
+
+# ── whole messages ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def message(*content: Json, reason: Any = "end_turn", model: str = MODEL, **extra: Any) -> Json:
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": list(content)}
+    return {**head, "stop_reason": reason, "stop_sequence": None, "usage": ALL_USAGE, **extra}
+
+
+def whole(stream: bytes) -> Json:
+    """The message that the upstream would have sent instead of this stream."""
+    heard = listen(stream)
+    content = [{key: value for key, value in block.items() if key != "deltas"} for block in heard.blocks]
+    for block in content:
+        if block["type"] == "tool_use":
+            block["input"] = json.loads(block["input"] or "{}")
+    return message(*content, reason=heard.stop, stop_sequence=heard.sequence, usage=heard.usage)
+
+
+WHOLE = [one for one in RIGHT if "cut-short" not in one.findings]
+each_whole = pytest.mark.parametrize("scenario", WHOLE, ids=str)
+
+
+@each_whole
+def test_whole_message_passes_untouched(scenario: Scenario) -> None:
+    given = whole(scenario.stream)
+    assert il.translate_reply(given, NAME, NAME) == given
+
+
+@each_whole
+def test_stream_is_whole_to_chat(scenario: Scenario) -> None:
+    streamed = sdk.listen(translate([scenario.stream], target=CHAT)[0])
+    told = heard_of_chat(il.translate_reply(whole(scenario.stream), NAME, CHAT))
+    for said in (*streamed.choices.values(), *told.choices.values()):
+        said.calls = [(id, name, json.loads(args)) for id, name, args in said.calls]
+    assert told.choices[0].refusal in ("", streamed.choices[0].refusal or "No.")
+    told.choices[0].refusal = streamed.choices[0].refusal
+    assert told.choices == streamed.choices
+    assert told.usage == streamed.usage
+
+
+@pytest.mark.parametrize("scenario", [one for one in CHAT_REPLIES if one.whole and not one.error], ids=str)
+def test_stream_is_whole_from_chat(scenario: ChatScenario) -> None:
+    streamed = listen(from_chat(scenario, [scenario.stream])[0])
+    given = whole_of_chat(scenario.stream)
+    told = il.translate_reply(given, CHAT, NAME, tools=scenario.tools, options=scenario.options)
+    heard = anthropic_client.of_message(told, done=True)
+    if any("INVALID_JSON" in str(block.get("input")) for block in heard.blocks):
+        return  # of a stream, each client makes something else
+    for one in (streamed, heard):  # a body has its thinking in one field and its text in another
+        one.blocks.sort(key=lambda block: ["thinking", "redacted_thinking", "text", "tool_use"].index(block["type"]))
+    assert (heard.text, heard.thinking) == (streamed.text, streamed.thinking)
+    calls = [[(id, name, json.loads(args or "{}")) for id, name, args in one.calls] for one in (heard, streamed)]
+    assert calls[0] == calls[1]
+    assert (heard.stop, heard.id, heard.model) == (streamed.stop, streamed.id, streamed.model)
+
+
+SEARCHED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+CITED = {"type": "text", "text": "So.", "citations": [{"type": "web_search_result_location", "url": "u"}]}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
+PARIS = {
+    "type": "tool_use",
+    "id": "il-functions_2eget_5fweather_3a0",
+    "name": "get_weather",
+    "input": {"city": "Paris"},
+}
+
+MENDED: dict[str, tuple[Json, Json]] = {
+    "stop reason": (
+        message({"type": "text", "text": "a"}, SEARCHED, CITED, {**USE, "caller": {"type": "direct"}}),
+        message({"type": "text", "text": "aSo."}, SEARCHED, {**USE, "caller": {"type": "direct"}}, reason="tool_use"),
+    ),
+    "stop reason, and text that stays": (
+        message(CITED, SEARCHED, USE),
+        message(CITED, SEARCHED, USE, reason="tool_use"),
+    ),
+    "id": (
+        message({**USE, "id": "a.b"}, reason="tool_use"),
+        message({**USE, "id": "il-a_2eb"}, reason="tool_use"),
+    ),
+    "input as a string": (
+        message({**USE, "input": '{"a": 1}'}, reason="tool_use"),
+        message(USE, reason="tool_use"),
+    ),
+    "input null": (
+        message({**USE, "input": None}, reason="tool_use"),
+        message({**USE, "input": {}}, reason="tool_use"),
+    ),
+    "native text": (
+        message({"type": "text", "text": f"Look:{SECTION_OF_PARIS}"}, model=KIMI),
+        message({"type": "text", "text": "Look:"}, PARIS, reason="tool_use", model=KIMI),
+    ),
+    "no stop reason": (message(USE, reason=None), message(USE, reason="tool_use")),
+    "no usage": (
+        message(usage=None),
+        message(
+            {"type": "text", "text": ""},
+            usage={
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+            },
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), rows(MENDED))
+def test_mended_message(given: Json, expected: Json) -> None:
+    assert il.translate_reply(given, NAME, NAME) == expected
+
+
+UNTOUCHED: dict[str, tuple[Json]] = {"an error": (BOOM,), "something else": ({"id": "x"},), "empty": (message(),)}
+
+
+@pytest.mark.parametrize("given", rows(UNTOUCHED))
+def test_untouched(given: Json) -> None:
+    assert il.translate_reply(given, NAME, NAME) == given
+
+
+def test_errors_of_whole_replies() -> None:
+    assert il.translate_reply(BOOM, NAME, CHAT)["error"]["message"] == "boom"
+    told = il.translate_reply({"error": {"message": "slow", "code": 429}}, CHAT, NAME)
+    assert told == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+    assert il.translate_reply({"id": "x"}, NAME, CHAT)["error"]["message"] == "no reply in this body"
+
+
+# ── what is written, to the letter ────────────────────────────────────────────────────────────────────────────────
+
+
+def emitted(*events: ev.Event, common: list[ev.Event] | None = None, **options: Any) -> list[Json]:
+    emitter = Emitter(il.Options(**options))
+    out = emitter.emit([(0, list(events))], common or []) + emitter.done()
+    listen(out)
+    return [data for _, data in anthropic_client.events(out)]
+
+
+def test_a_message_to_the_letter() -> None:
+    said: list[ev.Event] = [
+        ev.Begin("chatcmpl-1", "kimi"),
+        ev.ReasoningDelta("Hm."),
+        ev.TextDelta("a"),
+        ev.CallStart(0, "functions.f:0", "f", {"function": {"x": 1}}),
+        ev.ArgsDelta(0, "{}"),
+        ev.CallEnd(0),
+        ev.Stop("tool_calls"),
+    ]
+    usage: list[ev.Event] = [ev.Usage(30, 9, 10, 4, {"prompt_tokens": 30}, 5)]
+    frames = emitted(*said, served_as="claude", input_tokens=7, seal_key=b"k")
+    sealed = seals.seal(Reasoning("Hm."), CHAT, b"k")
+    counts = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    head = {"id": "msg_chatcmpl-1", "role": "assistant", "type": "message", "model": "claude"}
+    rest: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
+    assert frames == [
+        {
+            "type": "message_start",
+            "message": {**head, **rest, "usage": {"input_tokens": 7, "output_tokens": 0, **counts}},
+        },
+        *thinking(0, "Hm.", signature=sealed),
+        *text(1, "a"),
+        *call(2, "{}", id="il-functions_2ef_3a0"),
+        *end("tool_use", usage={"input_tokens": 7, "output_tokens": 0, **counts}),
+    ]
+    told = {"input_tokens": 15, "output_tokens": 9, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 10}
+    assert emitted(*said, common=usage)[0]["message"]["usage"] == told
+    assert emitted(*said, common=usage)[-2]["usage"] == told
+
+
+WRITTEN: dict[str, tuple[list[ev.Event], list[Json], list[Any]]] = {
+    "nothing": ([], text(0), ["end_turn", None]),
+    "empty text behind a call": (
+        [ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta(""), ev.Stop("tool_calls")],
+        call(0, id="a"),
+        ["tool_use", None],
+    ),
+    "refusal": ([ev.RefusalDelta("No."), ev.Stop("stop")], text(0, "No."), ["refusal", None]),
+    "filtered": ([ev.TextDelta("a"), ev.Stop("content_filter")], text(0, "a"), ["refusal", None]),
+    "sequence": ([ev.TextDelta("a"), ev.Stop("stop", "x")], text(0, "a"), ["stop_sequence", "x"]),
+    "a word of our own": ([ev.TextDelta("a"), ev.Stop("stop", None, "pause_turn")], text(0, "a"), ["pause_turn", None]),
+    "a word of another wire": ([ev.TextDelta("a"), ev.Stop("stop", None, "eos")], text(0, "a"), ["end_turn", None]),
+    "cut": (
+        [ev.CallStart(0, "a", "f"), ev.ArgsDelta(0, '{"a'), ev.CallEnd(0, complete=False), ev.Stop("length")],
+        call(0, '{"a', id="a"),
+        ["max_tokens", None],
+    ),
+    "not JSON": (
+        [
+            ev.CallStart(0, "a", "f"),
+            ev.ArgsDelta(0, "Par"),
+            ev.ArgsDelta(0, "is"),
+            ev.CallEnd(0),
+            ev.Stop("tool_calls"),
+        ],
+        call(0, '{"INVALID_JSON":"Paris"}', id="a"),
+        ["tool_use", None],
+    ),
+    "text again": (
+        [ev.TextDelta("a"), ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta("b"), ev.TextDelta("c")],
+        [*text(0, "a"), *call(1, id="a"), *text(2, "b", "c")],
+        ["end_turn", None],
+    ),
+    "native seals": (
+        [ev.ReasoningDelta("a"), SEAL, ev.Seal(NAME, {"redacted": "D"}), ev.ReasoningDelta("b"), SEAL],
+        [
+            *thinking(0, "a", signature="S"),
+            start(1, "redacted_thinking", data="D"),
+            stop(1),
+            *thinking(2, "b", signature="S"),
+        ],
+        ["end_turn", None],
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "blocks", "ended"), rows(WRITTEN))
+def test_written(said: list[ev.Event], blocks: list[Json], ended: list[Any]) -> None:
+    frames = emitted(*said)
+    assert frames[1:-2] == blocks
+    assert list(frames[-2]["delta"].values()) == ended
+
+
+def test_seals_of_another_wire() -> None:
+    """A signature vouches for the thinking before it; what is encrypted has nothing to show."""
+    first, second = (ev.Seal(CHAT, {"reasoning_details": [{"data": data}]}) for data in "AB")
+    frames = emitted(ev.ReasoningDelta("a"), first, second, ev.TextDelta("b"), seal_key=b"k")
+    signature, data = frames[3]["delta"]["signature"], frames[5]["content_block"]["data"]
+    assert seals.open_seal(signature, b"k") == Reasoning("a", first)
+    assert frames[5]["content_block"]["type"] == "redacted_thinking"
+    assert seals.open_seal(data, b"k") == Reasoning("", second)
+
+
+FAILURES: dict[str, tuple[ev.Failure, str]] = {
+    "as it is": (ev.Failure("x", "overloaded_error"), "overloaded_error"),
+    "status": (ev.Failure("x", code=429), "rate_limit_error"),
+    "status as text": (ev.Failure("x", "server_error", "529"), "overloaded_error"),
+    "another status": (ev.Failure("x", code=418), "invalid_request_error"),
+    "a gateway's": (ev.Failure("x", code=502), "api_error"),
+    "code": (ev.Failure("x", "invalid_request_error", "context_length_exceeded"), "invalid_request_error"),
+    "quota": (ev.Failure("x", "insufficient_quota", "insufficient_quota"), "billing_error"),
+    "requests": (ev.Failure("x", "requests", "rate_limit_exceeded"), "rate_limit_error"),
+    "unknown": (ev.Failure("x", "server_error", "oops"), "api_error"),
+}
+
+
+@pytest.mark.parametrize(("failure", "kind"), rows(FAILURES))
+def test_failure(failure: ev.Failure, kind: str) -> None:
+    frame = Emitter().fail(failure)
+    assert listen(frame).error == (kind, "x")
+    assert anthropic_client.accumulate(frame).error == (kind, "x")
+
+
+# ── on the same wire ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_client_is_told_the_name_that_it_asked_for() -> None:
+    stream = sse(begin(), *text(0, "Hi"), *end())
+    out, _ = translate([stream], options=il.Options(served_as="mine"))
+    assert listen(out).model == "mine"
+    assert out.split(b"\n\n")[1:] == stream.split(b"\n\n")[1:]
+    assert il.translate_reply(whole(stream), NAME, NAME, options=il.Options(served_as="mine"))["model"] == "mine"
+
+
+def test_frames_that_say_the_wrong_name_are_written_anew() -> None:
+    stream = sse(begin(), *text(0, "Hi"), *end())
+    assert listen(translate([stream.replace(b"event: content_block_delta", b"event: delta")])[0]).text == "Hi"
+    for odd in (stream.replace(b"\n", b"\r\n"), stream.replace(b"event: ", b"event:"), stream.replace(b"\n", b"\r")):
+        assert translate([odd])[0] == odd
+
+
+def test_what_follows_is_renumbered() -> None:
+    """A native call makes three blocks of one; those behind it move up, whatever they are."""
+    poem = [start(1, "poem", lines=[]), delta(1, "line", line="x"), stop(1)]
+    native = text(0, f"a{SECTION_OF_PARIS}b")
+    stream = sse(begin(KIMI), *native, *poem, *call(2, '{"a": 1}'), *thinking(3, "c", signature="S"), *end("tool_use"))
+    heard = listen(translate([stream])[0])
+    assert heard.kinds == ["text", "tool_use", "text", "poem", "tool_use", "thinking"]
+    assert heard.blocks[3]["deltas"] == [{"type": "line", "line": "x"}]
+
+
+def test_what_is_said_beside_the_stop_reason_is_kept() -> None:
+    stream = sse(begin(), *CALL_F, *end("end_turn", container={"id": "c"}))
+    out, _ = translate([stream])
+    frame = [data for _, data in anthropic_client.events(out)][-2]
+    assert frame["delta"] == {"stop_reason": "tool_use", "stop_sequence": None, "container": {"id": "c"}}
+    assert frame["usage"] == ALL_USAGE

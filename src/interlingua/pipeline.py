@@ -246,8 +246,8 @@ class Translator:
         said_done = bool(done)
         said = []
         for index, held in self._reader.close(said_done):
-            lane = self._lanes[index]
-            said.append((index, lane.take(held) + lane.close_stream(said_done)))
+            if lane := self._lanes.get(index):  # else the client cannot be told of this choice
+                said.append((index, lane.take(held) + lane.close_stream(said_done)))
         events = [event for _, out in said for event in out]
         if self._chunks.halves:
             events.append(ev.Finding("half-character", "half of a surrogate pair was left at the end: dropped"))

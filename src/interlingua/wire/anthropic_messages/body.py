@@ -155,12 +155,12 @@ def _told_anew(message: Json, like: Json) -> Json:
             continue
         if block.get("type") not in SPOKEN:
             content.append(block)
-        elif mine:
+        elif mine and mine[0]["type"] == block["type"]:
             content.append(_merged(mine.pop(0), block))
     told = {key: message[key] for key in ("stop_reason", "stop_sequence", "usage")}
     return {**told, "role": "assistant", "type": "message", "content": content + mine}
 
 
 def _merged(new: Json, old: Json) -> Json:
-    same = all(new[key] == old.get(key) for key in new if key in ("type", "text", "thinking", "data"))
+    same = all(new[key] == old.get(key) for key in ("text", "thinking", "data") if key in new)
     return {**old, **new} if same else new

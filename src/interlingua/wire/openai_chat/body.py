@@ -119,7 +119,8 @@ def _write_reasoning(reply: Reply, given: Json, options: Options) -> Json:
         written[DETAILS] = sealed
     if reasoning:
         fields = [field for field in ("reasoning_content", "reasoning") if given.get(field)]
-        written |= dict.fromkeys(fields or ([] if written else ["reasoning_content"]), reasoning)
+        in_details = isinstance(details, list) and details
+        written |= dict.fromkeys(fields or ([] if in_details else ["reasoning_content"]), reasoning)
     return written
 
 
