@@ -144,17 +144,15 @@ class Strict:
         self.open = None
 
     def message_delta(self, data: Json) -> None:
-        assert self.state == "open", data
+        assert self.state in ("open", "told"), data
         assert self.open is None, data
         assert isinstance(data["usage"]["output_tokens"], int), data
+        assert self.heard.stop in (None, data["delta"]["stop_reason"]), "once more with other usage, no more"
         self.heard.stop, self.heard.sequence = data["delta"]["stop_reason"], data["delta"]["stop_sequence"]
         assert self.heard.stop
         assert (self.heard.sequence is not None) == (self.heard.stop == "stop_sequence")
         assert self.heard.stop != "tool_use" or self.heard.calls
         self.heard.usage |= {key: value for key, value in data["usage"].items() if value is not None}
-        if self.heard.stop != "max_tokens":
-            for _, _, args in self.heard.calls:
-                json.loads(args or "{}")
         self.state = "told"
 
     def message_stop(self, data: Json) -> None:  # noqa: ARG002
@@ -168,6 +166,13 @@ def listen(stream: bytes) -> Heard:
     for name, data in events(stream):
         client.hear(name, data)
     return client.heard
+
+
+def check_args(heard: Heard) -> None:
+    """Arguments are JSON, unless the reply was cut."""
+    if heard.done and heard.stop != "max_tokens":
+        for _, _, args in heard.calls:
+            assert isinstance(json.loads(args or "{}"), dict), args
 
 
 # ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from interlingua.wire.anthropic_messages.emitter import Emitter
 from interlingua.wire.anthropic_messages.reader import Reader
 from interlingua.wire.legal_ids import decode
 from tests import anthropic_client, sdk
-from tests.anthropic_client import Heard, listen, parsed
+from tests.anthropic_client import Heard, check_args, listen, parsed
 from tests.anthropic_scenarios import (
     BOOM,
     CALL_F,
@@ -86,6 +86,7 @@ def test_scenario(scenario: Scenario) -> None:
     heard = listen(out)
     assert shown(heard) == scenario.blocks, out.decode()
     assert (heard.stop or "") == scenario.stop
+    check_args(heard)
     assert scenario.error in (heard.error or ("", ""))[1]
     assert heard.done == (not scenario.error)
     assert findings == scenario.findings
@@ -478,7 +479,8 @@ def whole(stream: bytes) -> Json:
     for block in content:
         if block["type"] == "tool_use":
             block["input"] = json.loads(block["input"] or "{}")
-    return message(*content, reason=heard.stop, stop_sequence=heard.sequence, usage=heard.usage)
+    ends = [data["delta"] for name, data in anthropic_client.events(stream) if name == "message_delta"]
+    return message(*content, **ends[-1], usage=heard.usage)
 
 
 WHOLE = [one for one in RIGHT if "cut-short" not in one.findings]
@@ -497,8 +499,6 @@ def test_stream_is_whole_to_chat(scenario: Scenario) -> None:
     told = heard_of_chat(il.translate_reply(whole(scenario.stream), NAME, CHAT))
     for said in (*streamed.choices.values(), *told.choices.values()):
         said.calls = [(id, name, json.loads(args)) for id, name, args in said.calls]
-    assert told.choices[0].refusal in ("", streamed.choices[0].refusal or "No.")
-    told.choices[0].refusal = streamed.choices[0].refusal
     assert told.choices == streamed.choices
     assert told.usage == streamed.usage
 
@@ -740,6 +740,14 @@ def test_what_follows_is_renumbered() -> None:
     heard = listen(translate([stream])[0])
     assert heard.kinds == ["text", "tool_use", "text", "poem", "tool_use", "thinking"]
     assert heard.blocks[3]["deltas"] == [{"type": "line", "line": "x"}]
+
+
+def test_a_stop_reason_that_was_wrong_is_not_told_again() -> None:
+    last = end(usage={"output_tokens": 99})
+    heard = listen(translate([sse(begin(), *CALL_F, end()[0], *last)])[0])
+    assert (heard.stop, heard.usage["output_tokens"]) == ("tool_use", 99)
+    heard = listen(translate([sse(begin(), *text(0, "Hi"), end()[0], *last)])[0])
+    assert (heard.stop, heard.usage["output_tokens"]) == ("end_turn", 99)
 
 
 def test_what_is_said_beside_the_stop_reason_is_kept() -> None:

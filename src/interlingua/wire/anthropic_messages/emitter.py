@@ -111,6 +111,9 @@ class Emitter:
         return True
 
     def _pass_end(self, chunk: Json, raw: bytes) -> bool:
+        if self._frames.stop is not None:  # told again, but it was not right the first time
+            return False
+        self._frames.begin(ev.Begin())
         self._frames.close()
         self._frames.send(_named(raw, chunk))
         self._frames.state = State.TOLD

@@ -62,7 +62,8 @@ class Frames:
         self._options = options
         self._out: list[Frame] = []
         self._usage = ev.Usage(input=options.input_tokens)
-        self._stop = ev.Stop("stop")
+        self.stop: ev.Stop | None = None
+        """Why it stopped, if that was told anew and waits for the end."""
         self._refused = False
         self.state = State.FRESH
         self.open: Block | None = None
@@ -102,7 +103,7 @@ class Frames:
         if self.count == 0:
             self.start("text", {"text": ""})
             self.close()
-        stop = stop_fields(self._stop, self._refused)
+        stop = stop_fields(self.stop or ev.Stop("stop"), self._refused)
         native = self.upstream == "this wire" and "output_tokens" in self._usage.native
         usage = self._usage.native if native else usage_object(self._usage)
         delta = self._last.get("delta")
@@ -115,7 +116,7 @@ class Frames:
 
     def _write_stop(self, event: ev.Stop) -> None:
         self.close()
-        self._stop = event
+        self.stop = event
         self._last = self.like if self.like.get("type") == "message_delta" else {}
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
