@@ -282,6 +282,13 @@ HALF_RIGHT = [
         [F, "Hi"],
         "tool_use",
     ),
+    Scenario(
+        "a continuation that is cut, and no stop",
+        sse(begin(), *call(0, ',"b": "x', input={"a": 1})[:-1], *end("max_tokens")),
+        [("toolu_1", "f", '{"a":1,"b": "x')],
+        "max_tokens",
+        ["cut-short"],
+    ),
     Scenario("text in the start", sse(begin(), start(0, "text", text="He"), *text(0, "llo")[1:], *end()), ["Hello"]),
     Scenario(
         "thinking and signature in the start",

@@ -55,7 +55,7 @@ class Upstream:
         return "".join(self.one_of(WORDS) for _ in range(self._random.randint(0, 4)))
 
     def _event(self) -> Json:
-        index = self.one_of([0, 0, 1, 1, 2, 3, None, "0"])
+        index = self.one_of([0, 0, 1, 1, 2, 3, None, "0", [0]])
         odd: list[Json] = [PING, BOOM, begin(), self._end(), {"type": "news"}, {"type": "message_stop"}]
         start: Json = {"type": "content_block_start", "index": index, "content_block": self._block()}
         delta: Json = {"type": "content_block_delta", "index": index, "delta": self._delta()}

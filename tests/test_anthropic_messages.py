@@ -159,6 +159,11 @@ BLOCKS: dict[str, tuple[list[Json], list[Any], bool]] = {
         [SEAL],
         False,
     ),
+    "no index": (
+        [start(None, "text", text=""), delta(None, "text_delta", text="a"), stop(None)],
+        ["no-index", "stray-delta", ev.TextDelta("a")],
+        False,
+    ),
     "signature that is empty": (
         [*thinking(0, "a")[:2], delta(0, "signature_delta", signature="")],
         [ev.ReasoningDelta("a")],
@@ -581,6 +586,15 @@ UNTOUCHED: dict[str, tuple[Json]] = {"an error": (BOOM,), "something else": ({"i
 @pytest.mark.parametrize("given", rows(UNTOUCHED))
 def test_untouched(given: Json) -> None:
     assert il.translate_reply(given, NAME, NAME) == given
+
+
+def test_half_characters_and_blocks_that_are_none() -> None:
+    given = {"message": {"content": "a\ud83d", "reasoning_content": "b\ud83d"}, "finish_reason": "stop"}
+    told = il.translate_reply({"choices": [given]}, CHAT, NAME)
+    assert [block.get("text") or block["thinking"] for block in told["content"]] == ["b\ud83d", "a\ud83d"]
+    odd = message(USE, reason="tool_use")
+    odd["content"].append("x")
+    assert il.translate_reply(odd, NAME, NAME) == message(USE, reason="tool_use")
 
 
 def test_errors_of_whole_replies() -> None:

@@ -24,6 +24,12 @@ def test_thinking_alone_is_sealed_with_the_wire_that_it_came_on() -> None:
     assert open_seal(seal(Reasoning("hm"), "openai-chat", KEY), KEY) == Reasoning("hm", Seal("openai-chat", {}))
 
 
+def test_half_characters_do_no_harm() -> None:
+    """A program may hand in what no JSON text can hold."""
+    thinking = Reasoning("\ud83d", Seal("openai-chat", {}))
+    assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
+
+
 @given(st.text(), st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(0, 9), max_size=3))
 def test_any_thinking(text: str, data: dict[str, str | int]) -> None:
     thinking = Reasoning(text.encode("utf-8", "replace").decode(), Seal("openai-chat", data))

@@ -10,6 +10,7 @@ that only the key can make. It is not encrypted: the client has been shown the t
 from __future__ import annotations
 
 import hmac
+import json
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
@@ -17,6 +18,7 @@ from hashlib import sha256
 import msgspec
 
 from interlingua.events import Seal
+from interlingua.json_text import write_json
 from interlingua.reply import Reasoning
 
 __all__ = ["PREFIX", "is_ours", "open_seal", "seal"]
@@ -39,7 +41,7 @@ def seal(thinking: Reasoning, wire: str, key: bytes) -> str:
     sent = _Sealed(
         thinking.text, thinking.seal.wire if thinking.seal else wire, thinking.seal.data if thinking.seal else {}
     )
-    packed = urlsafe_b64encode(zlib.compress(msgspec.json.encode(sent), 6)).rstrip(b"=")
+    packed = urlsafe_b64encode(zlib.compress(write_json(msgspec.to_builtins(sent)).encode(), 6)).rstrip(b"=")
     return f"{PREFIX}{packed.decode()}.{_sum(packed, key)}"
 
 
@@ -54,7 +56,7 @@ def open_seal(text: str, key: bytes) -> Reasoning | None:
         return None
     try:
         unpacked = zlib.decompressobj().decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST)
-        sent = msgspec.json.decode(unpacked, type=_Sealed)
+        sent = msgspec.convert(json.loads(unpacked), type=_Sealed)  # this one reads half characters
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
     return Reasoning(sent.text, Seal(sent.wire, sent.data))

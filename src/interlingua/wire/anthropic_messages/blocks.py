@@ -55,9 +55,9 @@ class Blocks:
 
     # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, index: Any, given: Any, choice: Choice) -> None:
+    def start(self, index: int | None, given: Any, choice: Choice) -> None:
         number, self.count = self.count, self.count + 1
-        if not isinstance(index, int):
+        if index is None:
             choice.report("no-index", "a block without its index: placed by its order")
             index = number
         elif index != number:
@@ -107,8 +107,8 @@ class Blocks:
 
     # ── delta ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def delta(self, index: Any, given: Any, choice: Choice) -> None:
-        block = self._open.get(index) if isinstance(index, int) else None
+    def delta(self, index: int | None, given: Any, choice: Choice) -> None:
+        block = None if index is None else self._open.get(index)
         choice.exact &= block is not None and block.number == index and len(self._open) == 1
         if block is not None and block.kind == "other":
             return
@@ -177,11 +177,11 @@ class Blocks:
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def stop(self, index: Any, choice: Choice) -> None:
+    def stop(self, index: int | None, choice: Choice) -> None:
         if index not in self._open and len(self._open) == 1:  # whatever it says, it can mean but one
             index = next(iter(self._open))
             choice.exact = False
-        block = self._open.pop(index, None)
+        block = None if index is None else self._open.pop(index, None)
         choice.exact &= block is not None and block.number == index and not self._open
         if block is not None:
             self._close(block, choice)

@@ -132,17 +132,17 @@ class Reader:
 
     def _block_start(self, chunk: Json) -> Chunk:
         choice = self._choice()
-        self._blocks.start(chunk.get("index"), chunk.get("content_block"), choice)
+        self._blocks.start(_index(chunk), chunk.get("content_block"), choice)
         return Chunk([choice], [], choice.exact)
 
     def _block_delta(self, chunk: Json) -> Chunk:
         choice = self._choice()
-        self._blocks.delta(chunk.get("index"), chunk.get("delta"), choice)
+        self._blocks.delta(_index(chunk), chunk.get("delta"), choice)
         return Chunk([choice], [], choice.exact)
 
     def _block_stop(self, chunk: Json) -> Chunk:
         choice = self._choice()
-        self._blocks.stop(chunk.get("index"), choice)
+        self._blocks.stop(_index(chunk), choice)
         return Chunk([choice], [], choice.exact)
 
     def _choice(self) -> Choice:
@@ -201,6 +201,11 @@ def _failure(chunk: Json) -> ev.Failure:
         code if isinstance(code, str | int) else None,
         {**chunk, "type": "error", "error": {**error, "type": kind, "message": message}},
     )
+
+
+def _index(chunk: Json) -> int | None:
+    index = chunk.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _dict(value: Any) -> Json:
