@@ -117,6 +117,8 @@ class EnvelopeObject:
         limit = self._sink.limits.held if self._refused else self._sink.limits.header
         cursor = JsonCursor()
         cursor.walk('{"":' * (self._depth - 1) + '{"":""', 0)
+        if (yield from self._source.peek(self._keys.marks)):
+            return False
         return (yield from self._copy(cursor, _ignore, limit))
 
     # ── the members ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -217,6 +217,9 @@ class Values:
             elif marker == "" or (yield from self._ends_unclosed(marker, param, source)):
                 sink.report("value-not-closed", f"the value of {param.key!r} was never closed: taken as closed here")
                 return marker.removeprefix(LINE)
+            elif marker.startswith(LINE) and marker not in self._param_opens:  # a longer one may begin behind the line
+                source.unread(marker.removeprefix(LINE))
+                marker = LINE
             write(marker)
 
     def _closes(self, marker: str, ends: Markers, param: Param, source: Source) -> Reading[bool]:
