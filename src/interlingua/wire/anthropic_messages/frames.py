@@ -27,7 +27,7 @@ Frame: TypeAlias = Json | bytes
 """A frame, or one that is written already."""
 
 NOT_JSON = "INVALID_JSON"
-"""Arguments that are no JSON stand under this key, as Anthropic proposes: clients give up at anything but JSON."""
+"""Arguments that are no JSON are a text under this key: clients give up at anything but JSON."""
 UNSEALED = "openai-chat"
 """The wire whose upstreams send thinking with nothing beside it."""
 
