@@ -177,7 +177,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     cache_key: str = ""
     """Requests with the same key share a prompt's beginning."""
-    held: str = ""
-    """The field that refers to what the upstream holds of the conversation: it can be sent to that upstream only."""
+    continues: str = ""
+    """The field that refers to what an upstream keeps of the conversation: only that one can answer."""
     extra: dict[str, Any] = {}
     """Fields of the wire that have no place above."""

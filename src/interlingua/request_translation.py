@@ -13,10 +13,12 @@ import msgspec
 
 from interlingua.errors import BadRequest, UnknownWire, UsageError, expect
 from interlingua.events import Finding
+from interlingua.json_text import write_json
 from interlingua.options import Options
 from interlingua.profile import ANY, Profile
-from interlingua.reply import Call, Reasoning
+from interlingua.reply import Call
 from interlingua.request import CacheMark, Piece, Request
+from interlingua.seals import PREFIX
 from interlingua.tools import Tool
 from interlingua.wire import anthropic_messages, openai_chat, openai_responses
 from interlingua.wire.wire import Json, Requests
@@ -24,8 +26,6 @@ from interlingua.wire.wire import Json, Requests
 __all__ = ["Translation", "prepare_request", "translate_request"]
 
 _WIRES: dict[str, Requests] = {wire.NAME: wire for wire in (openai_chat, anthropic_messages, openai_responses)}
-_ABLE = Profile(name="able", images_in_results=True, top_k=True, cache_key=True, strict_tools=True)
-"""An upstream that takes everything: what is written for it says all that came."""
 
 
 class Translation(msgspec.Struct, frozen=True):
@@ -69,24 +69,24 @@ def prepare_request(
     reads, writes = _wire(source), _wire(target)
     profile = _profile(upstream)
     given = reads.read_request(body, options or Options())
-    if given.held and source != target:
+    if given.continues and source != target:
         raise BadRequest(
-            given.held,
-            "refers to what another server holds of the conversation; nothing is held here",
+            given.continues,
+            "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
-    request, found = (given, []) if given.held else _mend(given, strict)
+    request, found = (given, []) if given.continues else _mend(given, strict)
     request, adapted = _adapt(request, profile)
     if model is not None:
         request = msgspec.structs.replace(request, model=model)
     lost: list[Finding] = []
-    passes = source == target and not any(_was_sealed(piece, source) for piece in _pieces(given))
+    passes = source == target and PREFIX not in write_json(body)  # no seals of ours go to an upstream
     if passes and profile == ANY and request == msgspec.structs.replace(given, model=request.model):
         written = {**body, "model": request.model}
     else:
         written, lost = writes.write_request(request, profile)
     if passes and profile != ANY:
-        written = _like(body, given, writes, written)
+        written = _like(body, given, profile, writes, written)
     return Translation(written, [*found, *adapted, *lost], _shown(request, target), _ids(request))
 
 
@@ -128,16 +128,23 @@ def _pieces(request: Request) -> list[Piece]:
 # ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _was_sealed(piece: Piece, wire: str) -> bool:
-    """Such thinking cannot go to an upstream as the client sends it."""
-    return isinstance(piece, Reasoning) and piece.seal is not None and piece.seal.wire != wire
-
-
-def _like(body: Json, given: Request, wire: Requests, wanted: Json) -> Json:
+def _like(body: Json, given: Request, profile: Profile, wire: Requests, wanted: Json) -> Json:
     """What is wanted, but as it came wherever it says the same as before."""
-    marked = any(isinstance(piece, CacheMark) for piece in [*given.system, *_pieces(given)])
-    plain, _ = wire.write_request(given, msgspec.structs.replace(_ABLE, cache_marks=marked))
+    plain, _ = wire.write_request(given, _contrary(given, profile))
     return {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
+
+
+def _contrary(request: Request, profile: Profile) -> Profile:
+    """An upstream that takes everything, and wants otherwise what this one wants just so: what is written for both
+    alike needs no change, whatever the client has written."""
+    return Profile(
+        name="contrary",
+        system_role="developer" if profile.system_role == "system" else "system",
+        replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
+        cache_marks=any(isinstance(piece, CacheMark) for piece in [*request.system, *_pieces(request)]),
+        images_in_results=True,
+        strict_tools=True,
+    )
 
 
 def _merged(came: Any, plain: Any, wanted: Any) -> Any:

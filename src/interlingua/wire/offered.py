@@ -29,7 +29,7 @@ def _check(tool: Fields) -> None:
         for inner in tool.objects("tools"):
             _check(inner)
         return
-    key = next((key for key in ("function", "custom") if tool.object.get(key)), "")
+    key = next((key for key in ("function", "custom") if tool.object.get(key) is not None), "")
     body = tool.inner(key) if key else tool
     if not body.text("name"):
         body.refuse("name", "should be a name, not an empty string")

@@ -49,7 +49,7 @@ def read_request(body: Json, options: Options) -> Request:
     if fields.get("thread"):
         raise BadRequest(
             "thread",
-            "conversations are not held here",
+            "conversations are not kept here",
             "send all messages, the system prompt and the tools with each request (thread=False)",
             code="thread_unsupported_request",
         )

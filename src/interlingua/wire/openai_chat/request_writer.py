@@ -104,7 +104,9 @@ def _about(request: Request, profile: Profile, notes: Notes) -> Json:
     if request.cache_key and profile.cache_key:
         body["prompt_cache_key"] = request.cache_key
     elif request.cache_key:
-        notes.report("field-dropped", "a key for the prompt cache is not known to the upstream: dropped", "prompt_cache_key")
+        notes.report(
+            "field-dropped", "a key for the prompt cache is not known to the upstream: dropped", "prompt_cache_key"
+        )
     return body
 
 

@@ -38,7 +38,7 @@ NAME = "openai-responses"
 _SAMPLING = ("temperature", "top_p")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _MODES: dict[str, Mode] = {"auto": "auto", "required": "required", "none": "none"}
-_HELD = ("previous_response_id", "conversation", "prompt")
+_KEPT = ("previous_response_id", "conversation", "prompt")
 _OF_THE_USER = ("mcp_approval_response", "item_reference")
 """Items that are no output of a call, and stand on the user's side all the same."""
 
@@ -70,7 +70,7 @@ def read_request(body: Json, options: Options) -> Request:
         user=fields.text("user", ""),
         metadata=fields.mapping("metadata"),
         cache_key=fields.text("prompt_cache_key", ""),
-        held=next((key for key in _HELD if fields.object.get(key)), items.held),
+        continues=next((key for key in _KEPT if fields.object.get(key)), items.continues),
     )
     return msgspec.structs.replace(request, extra=fields.rest())
 
@@ -86,7 +86,7 @@ class _Items:
         self.system: list[Content] = []
         self.messages: list[tuple[Role, list[Piece]]] = []
         self.tools: list[Tool] = []
-        self.held = ""
+        self.continues = ""
         self._seal_key = seal_key
 
     def read_all(self, fields: Fields) -> None:
@@ -111,7 +111,7 @@ class _Items:
                 self.tools += read_tools(item)[0]
             case _:
                 if kind == "item_reference":
-                    self.held = self.held or item.path
+                    self.continues = self.continues or item.path
                 theirs = kind.endswith("_output") or kind in _OF_THE_USER
                 self._add("user" if theirs else "assistant", Extra(NAME, item.object))
 
@@ -176,7 +176,7 @@ def _read_part(part: Fields) -> Content:
         case "refusal":
             return Text(part.text("refusal"))
         case "input_image" if part.get("image_url"):
-            return Image(part.text("image_url"), part.text("detail", ""))
+            return Image(part.text("image_url"), part.text("detail", "").removeprefix("auto"))
         case "input_file":
             url = part.text("file_data", "") or part.text("file_url", "")
             return Document(url, part.text("file_id", ""), name=part.text("filename", ""))

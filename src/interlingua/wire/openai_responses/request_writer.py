@@ -203,16 +203,20 @@ class _Items:
         return items
 
     def _say(self, message: Message, said: list[Json], items: list[Json]) -> list[Json]:
-        """What was said up to here becomes an item; nothing is left of it."""
+        """What was said up to here becomes an item; nothing is left of it. The model's words are a string: parts of
+        it would need a reply's id."""
         role = self._profile.system_role if message.role == "system" else message.role
+        content: Any = said
+        if role == "assistant" and all(part["type"] == "output_text" for part in said):
+            content = "".join(part["text"] for part in said)
         if said or not message.pieces:
-            items.append({"type": "message", "role": role, "content": said})
+            items.append({"type": "message", "role": role, "content": content})
         return []
 
     def _part(self, piece: Content, model: bool, place: str) -> list[Json]:
         match piece:
             case Text() if model:
-                return [{"type": "output_text", "text": piece.text, "annotations": []}]
+                return [{"type": "output_text", "text": piece.text}]
             case Image() if not model:
                 return [{"type": "input_image", "image_url": piece.url, "detail": piece.detail or "auto"}]
             case Document() if not model and (piece.url or (piece.file_id and self._request.wire in _SAME_FILES)):
