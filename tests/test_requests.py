@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 import interlingua as il
+from interlingua import request_translation
 from interlingua.errors import BadRequest, UnknownWire, UsageError
-from interlingua.events import Seal
+from interlingua.events import Finding, Seal
 from interlingua.options import Options
 from interlingua.profile import ANY, Profile
-from interlingua.reply import Reasoning
+from interlingua.reply import Reasoning, Text
+from interlingua.request import Message, Request
 from interlingua.request_translation import Translation, prepare_request
 from interlingua.seals import seal
 from tests.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
@@ -965,7 +967,7 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
     (
         {"replay": "none"},
         {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
-        {"messages": [{"role": "assistant", "content": ""}]},
+        {"messages": []},
         "thinking-dropped",
     ),
 ]
@@ -1002,6 +1004,19 @@ def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None
         "thinking": {"type": "enabled"},
         "tools": [TOOL[CHAT]],
     }
+
+
+def test_on_one_wire_a_mended_history_is_all_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mended(request: Request, strict: bool) -> tuple[Request, list[Finding]]:  # noqa: ARG001
+        return msgspec.structs.replace(request, messages=[*request.messages, Message("user", [Text("more")])]), []
+
+    monkeypatch.setattr(request_translation, "_mend", mended)
+    odd = {"role": "user", "content": [TEXT[CHAT]], "odd": 1}
+    body = {"model": "m", "messages": [odd], "max_completion_tokens": 5, "unknown": 1, "stream": False}
+    changed = prepare_request(body, CHAT, CHAT)
+    more = {"role": "user", "content": [{"type": "text", "text": "more"}]}
+    assert changed.body == {**body, "messages": [odd, more]}
+    assert changed.findings == []
 
 
 def test_the_model_is_named_as_the_upstream_knows_it() -> None:
@@ -1090,6 +1105,31 @@ def test_several_choices_for_a_wire_with_one(target: str) -> None:
 def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
     body = {"model": "m", "input": [{"type": "item_reference", "id": "i"}], "previous_response_id": "r"}
     assert il.translate_request(body, RESPONSES, RESPONSES) == body
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "message"),
+    [
+        (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
+        (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a list, not nothing"),
+        (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
+    ],
+)
+def test_what_has_to_be_there(source: str, body: Json, message: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT)
+    assert str(refused.value).startswith(message)
+
+
+def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
+    given = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
+    assert [one["role"] for one in translate(RESPONSES, items(*given), CHAT).body["messages"]] == ["user"]
+    assert len(translate(RESPONSES, items(*given), MESSAGES).body["messages"]) == 1
+
+
+def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
+    assert translate(CHAT, ASK[CHAT] | {"tool_choice": "none"}, MESSAGES).tools == []
 
 
 def test_wrong_use() -> None:

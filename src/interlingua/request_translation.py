@@ -26,6 +26,10 @@ from interlingua.wire.wire import Json, Requests
 __all__ = ["Translation", "prepare_request", "translate_request"]
 
 _WIRES: dict[str, Requests] = {wire.NAME: wire for wire in (openai_chat, anthropic_messages, openai_responses)}
+_ABLE = Profile(
+    name="able", images_in_results=True, top_k=True, cache_marks=True, cache_key=True, strict_tools=True, parallel=True
+)
+"""An upstream that takes everything: what is written for it says all that was read."""
 
 
 class Translation(msgspec.Struct, frozen=True):
@@ -34,7 +38,7 @@ class Translation(msgspec.Struct, frozen=True):
     body: Json
     findings: list[Finding]
     tools: list[Tool]
-    """What the model is offered."""
+    """What the model is offered; nothing if it shall call nothing."""
     taken_ids: tuple[str, ...]
     """The call ids that the conversation already has."""
 
@@ -75,19 +79,17 @@ def prepare_request(
             "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
-    request, found = (given, []) if given.continues else _mend(given, strict)
-    request, adapted = _adapt(request, profile)
+    request, found = (given, list[Finding]()) if given.continues else _mend(given, strict)
+    if upstream is not None or source != target:  # else the client knows best whom it speaks to
+        request, adapted = _adapt(request, profile, target)
+        found = found + adapted
     if model is not None:
         request = msgspec.structs.replace(request, model=model)
-    lost: list[Finding] = []
-    passes = source == target and PREFIX not in write_json(body)  # no seals of ours go to an upstream
-    if passes and profile == ANY and request == msgspec.structs.replace(given, model=request.model):
-        written = {**body, "model": request.model}
-    else:
+    if source != target or PREFIX in write_json(body):  # no seal of ours goes to an upstream as it came
         written, lost = writes.write_request(request, profile)
-    if passes and profile != ANY:
-        written = _like(body, given, profile, writes, written)
-    return Translation(written, [*found, *adapted, *lost], _shown(request, target), _ids(request))
+    else:
+        written, lost = _like(body, given, request, profile if upstream is not None else None, writes)
+    return Translation(written, [*found, *lost], _shown(request, target), _ids(request))
 
 
 def _wire(name: str) -> Requests:
@@ -108,12 +110,14 @@ def _mend(request: Request, strict: bool) -> tuple[Request, list[Finding]]:  # n
     return request, []
 
 
-def _adapt(request: Request, profile: Profile) -> tuple[Request, list[Finding]]:  # noqa: ARG001
+def _adapt(request: Request, profile: Profile, wire: str) -> tuple[Request, list[Finding]]:  # noqa: ARG001
     """PLACEHOLDER: `adapt.adapt`, once that is there."""
     return request, []
 
 
 def _shown(request: Request, target: str) -> list[Tool]:
+    if request.tool_choice is not None and request.tool_choice.mode == "none":
+        return []
     return [tool for tool in request.tools if request.wire == target or not tool.deferred]
 
 
@@ -128,10 +132,20 @@ def _pieces(request: Request) -> list[Piece]:
 # ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _like(body: Json, given: Request, profile: Profile, wire: Requests, wanted: Json) -> Json:
-    """What is wanted, but as it came wherever it says the same as before."""
-    plain, _ = wire.write_request(given, _contrary(given, profile))
-    return {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
+def _like(
+    body: Json, given: Request, request: Request, profile: Profile | None, wire: Requests
+) -> tuple[Json, list[Finding]]:
+    """The request as it came, but for what was changed in it, and for what a known upstream wants otherwise."""
+    if profile is None and request == msgspec.structs.replace(given, model=request.model):
+        return {**body, "model": request.model}, []
+    wanted, lost = wire.write_request(request, profile or _ABLE)
+    plain, lost_before = wire.write_request(given, _contrary(given, profile) if profile else _ABLE)
+    merged = {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
+    if profile is not None:
+        return merged, lost
+    kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
+    changed = {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
+    return kept | changed, [finding for finding in lost if finding not in lost_before]
 
 
 def _contrary(request: Request, profile: Profile) -> Profile:
@@ -156,6 +170,22 @@ def _merged(came: Any, plain: Any, wanted: Any) -> Any:
             return came
         case dict(), dict(), dict():
             return {key: _merged(came.get(key), plain.get(key), value) for key, value in wanted.items()}
-        case list(), list(), list() if len(came) == len(plain) == len(wanted):
-            return [_merged(*each) for each in zip(came, plain, wanted, strict=True)]
+        case list(), list(), list() if len(came) == len(plain):
+            return _merged_lists(came, plain, wanted)
     return wanted
+
+
+def _merged_lists(came: list[Any], plain: list[Any], wanted: list[Any]) -> list[Any]:
+    """What stands before and behind a change stays as it came."""
+    head = _alike(plain, wanted)
+    tail = _alike(plain[head:][::-1], wanted[head:][::-1])
+    middle = wanted[head : len(wanted) - tail]
+    if len(plain) == len(wanted):
+        changed = slice(head, len(wanted) - tail)
+        middle = [_merged(*each) for each in zip(came[changed], plain[changed], middle, strict=True)]
+    return [*came[:head], *middle, *came[len(came) - tail :]]
+
+
+def _alike(one: list[Any], other: list[Any]) -> int:
+    """How many of their first items are the same."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -6,7 +6,7 @@ in front of images that a tool has answered with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,9 +19,9 @@ from interlingua.tools import Tool
 from interlingua.wire.notes import Notes
 
 __all__ = [
-    "NO_PARAMS",
     "SEE_NEXT",
     "cache_control",
+    "complete_schema",
     "error_marked",
     "error_read",
     "extra_fields",
@@ -38,7 +38,6 @@ ERROR = "[tool error]"
 SEE_NEXT = "[see the next message]"
 """All that a tool message says whose images have moved to the message behind it."""
 BILLING = "x-anthropic-billing-header:"
-NO_PARAMS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 # ── text and content ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,9 +165,15 @@ def _as_function(tool: Tool, profile: Profile, notes: Notes, place: str, same_wi
         tool,
         description=description,
         strict=strict if profile.strict_tools else None,
-        schema=tool.schema if tool.schema.get("type") else {**NO_PARAMS, **tool.schema},
+        schema=complete_schema(tool.schema),
         extra=tool.extra if same_wire else {},
     )
+
+
+def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of arguments as all upstreams take it: that of an object, with properties."""
+    whole = dict(schema) if schema.get("type") else {"type": "object", **schema}
+    return whole if "properties" in whole else {**whole, "properties": {}}
 
 
 def _grammar(tool: Tool) -> str:

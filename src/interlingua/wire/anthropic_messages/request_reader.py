@@ -53,7 +53,7 @@ def read_request(body: Json, options: Options) -> Request:
             "send all messages, the system prompt and the tools with each request (thread=False)",
             code="thread_unsupported_request",
         )
-    messages = [_read_message(message, options.seal_key) for message in fields.objects("messages")]
+    messages = [_read_message(message, options.seal_key) for message in fields.listed("messages")]
     tools, hosted = read_tools(fields)
     about = fields.inner("metadata")
     user = about.text("user_id", "")

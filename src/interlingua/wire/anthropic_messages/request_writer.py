@@ -202,7 +202,9 @@ class _Blocks:
                 return piece.data
             case Text() | Extra() | CacheMark():
                 text = in_words(piece, self._notes, place)
-                return {"type": "text", "text": text} if text else None
+                if text and not text.strip():
+                    self._notes.report("content-dropped", "text of white space alone is not taken: dropped", place)
+                return {"type": "text", "text": text} if text and text.strip() else None
 
     def _input(self, call: Call, place: str) -> Json:
         given = read_json(call.arguments, dict[str, Any]) if call.arguments.strip() else {}

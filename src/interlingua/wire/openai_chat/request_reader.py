@@ -30,7 +30,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def read_request(body: Json, options: Options) -> Request:
     fields = Fields(body)
     messages = _Messages(options.seal_key)
-    for message in fields.objects("messages"):
+    for message in fields.listed("messages"):
         messages.read(message)
     tools, hosted = read_tools(fields)
     tools += read_tools(fields, "functions")[0]
@@ -231,9 +231,11 @@ def _read_choice(fields: Fields) -> Choice | None:
             return Choice("required", (fields.inner("function_call").text("name"),))
     if isinstance(given, dict):
         return _read_object_choice(fields.inner("tool_choice"))
-    if given is not None and given not in _MODES:
+    if given is None:
+        return None
+    if not isinstance(given, str) or given not in _MODES:
         fields.refuse("tool_choice", f"should be 'auto', 'required', 'none' or an object, not {given!r:.40}")
-    return None if given is None else _MODES[given]
+    return _MODES[given]
 
 
 def _read_object_choice(choice: Fields) -> Choice:

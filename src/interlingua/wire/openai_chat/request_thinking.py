@@ -40,10 +40,12 @@ def read_thinking(fields: Fields) -> Thinking:
 
 
 def _template_switches(fields: Fields) -> list[bool | None]:
+    """Where the template is told other things too, all of it stays among the extra fields."""
     given = fields.object.get("chat_template_kwargs")
-    if not isinstance(given, dict) or set(given) - set(_SWITCHES):
-        return [given.get(key) for key in _SWITCHES] if isinstance(given, dict) else []
-    template = fields.inner("chat_template_kwargs")  # says nothing else: all of it is understood
+    if isinstance(given, dict) and set(given) - set(_SWITCHES):
+        template = Fields(given, "chat_template_kwargs")
+    else:
+        template = fields.inner("chat_template_kwargs")
     return [template.flag(key) for key in _SWITCHES]
 
 

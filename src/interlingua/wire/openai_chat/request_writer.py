@@ -30,6 +30,8 @@ __all__ = ["write_request"]
 
 SHARED = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
 """Fields that mean the same on both wires of OpenAI."""
+_SAYING = {"tool_call_id", "tool_calls", "reasoning_content", "reasoning", DETAILS}
+"""Fields that make a message say something, also without content."""
 _SAME_FILES = (NAME, "openai-responses")
 """The wires whose file ids mean the same."""
 _MARKED_UP = ("reasoning.text", "reasoning.summary")
@@ -126,13 +128,15 @@ class _Messages:
             match message.role:
                 case "system":
                     pieces = [piece for piece in message.pieces if isinstance(piece, Content)]
-                    messages.append(self._system(pieces, place))
+                    written = [self._system(pieces, place)]
                 case "user":
-                    messages += self._user(message, place)
+                    written = self._user(message, place)
                 case "assistant":
-                    messages.append(self._assistant(message, place))
+                    written = [self._assistant(message, place)]
                 case _:
                     assert_never(message.role)
+            # What was said and cannot be carried leaves no empty message.
+            messages += [one for one in written if not message.pieces or one.keys() & _SAYING or one["content"]]
         return messages
 
     def _system(self, content: list[Content], place: str) -> Json:
@@ -170,7 +174,8 @@ class _Messages:
         files = [piece for piece in content if isinstance(piece, Image) or (isinstance(piece, Document) and piece.url)]
         if profile.cache_marks or (files and profile.images_in_results):
             return {**message, "content": self._parts([*content, *([mark] if mark else [])], place) or ""}
-        cache_control(mark, profile.cache_marks, notes, place)
+        for inner in (mark, *(inner for _, inner in with_marks(content))):
+            cache_control(inner, profile.cache_marks, notes, place)
         for file in files:
             notes.report("image-moved", "images of a tool's result: moved to a message of the user", place)
             moved += [{"type": "text", "text": moved_from(file, result.id)}, *self._parts([file], place)]

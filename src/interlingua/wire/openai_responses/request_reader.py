@@ -93,7 +93,8 @@ class _Items:
         if isinstance(given := fields.get("input"), str):
             self.messages.append(("user", [Text(given)]))
             return
-        for item in fields.objects("input"):
+        kept = any(fields.object.get(key) for key in _KEPT)
+        for item in fields.objects("input") if kept else fields.listed("input"):
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
     def _read(self, item: Fields, kind: str) -> None:

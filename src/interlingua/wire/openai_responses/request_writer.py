@@ -12,8 +12,8 @@ from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
 from interlingua.tools import Tool
 from interlingua.wire.downgrades import (
-    NO_PARAMS,
     cache_control,
+    complete_schema,
     error_marked,
     extra_fields,
     hosted_tools,
@@ -92,10 +92,9 @@ def _tool(tool: Tool, same_wire: bool, notes: Notes) -> Json:
     if tool.kind == "custom":
         format = {"format": dict(tool.grammar)} if tool.grammar else {}
         return {"type": "custom", **about, **format, **extra}
-    schema = dict(tool.schema) if tool.schema.get("type") else {**NO_PARAMS, **tool.schema}
     # What says nothing of it is strict here, and on no other wire.
     strict = {} if tool.strict is None and same_wire else {"strict": bool(tool.strict)}
-    return {"type": "function", **about, "parameters": schema, **strict, **extra}
+    return {"type": "function", **about, "parameters": complete_schema(tool.schema), **strict, **extra}
 
 
 def _chosen(name: str, tools: list[Tool]) -> Json:
