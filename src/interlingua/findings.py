@@ -62,13 +62,6 @@ KINDS: dict[str, str] = {
     "after-end": "more after the end of the stream: dropped",
     "lost": "text that waited behind an open call when the reply failed: lost",
     "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
-    # the stream
-    "bad-json": "an event that is no JSON object: passed on untouched, or dropped where the client speaks another wire",
-    "bad-chunk": "a part of a chunk that is not of its type: dropped",
-    "empty-event": "an event without data: sent as a comment",
-    "cut-event": "a stream that ends inside an event: the event is dropped",
-    "half-character": "half of a surrogate pair left at the end: dropped",
-    "not-utf-8": "bytes that are not UTF-8: read as U+FFFD",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire has no place for: dropped",
     "content-dropped": "a piece of a message that the upstream's wire cannot carry: dropped, or named in its place",
@@ -88,9 +81,16 @@ KINDS: dict[str, str] = {
     "deferred-tool": "a tool that the model has yet to search for: not shown",
     "hosted-tool": "a tool that servers of another wire run: not offered",
     "tools-narrowed": "tools that the choice does not allow: not shown",
-    "max-tokens": "no limit of the reply, where the wire wants one: a usual one is sent",
+    "no-max-tokens": "no limit of the reply, where the wire wants one: a usual one is sent",
     "sampling-changed": "a value that is out of the wire's range: brought into it",
     "format-dropped": "a format of the reply that the wire cannot ask for: dropped",
+    # the stream
+    "bad-json": "an event that is no JSON object: passed on untouched, or dropped where the client speaks another wire",
+    "bad-chunk": "a part of a chunk that is not of its type: dropped",
+    "empty-event": "an event without data: sent as a comment",
+    "cut-event": "a stream that ends inside an event: the event is dropped",
+    "half-character": "half of a surrogate pair left at the end: dropped",
+    "not-utf-8": "bytes that are not UTF-8: read as U+FFFD",
     # settings
     "over-limit": "more than a limit allows: what was held is given out, and reading starts afresh",
     "reasoning-dropped": "thinking: dropped, as set",

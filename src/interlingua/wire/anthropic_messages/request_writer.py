@@ -51,7 +51,7 @@ def _refuse_choices(request: Request) -> None:
 
 def _max_tokens(request: Request, notes: Notes) -> int:
     if request.max_tokens is None:
-        notes.report("max-tokens", f"no limit was given, and the wire wants one: {MAX_TOKENS} tokens", "max_tokens")
+        notes.report("no-max-tokens", f"no limit was given, and the wire wants one: {MAX_TOKENS} tokens", "max_tokens")
     return MAX_TOKENS if request.max_tokens is None else request.max_tokens
 
 
