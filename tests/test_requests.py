@@ -16,7 +16,7 @@ from interlingua.options import Options
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Reasoning, Text
 from interlingua.request import Message, Request
-from interlingua.request_translation import Translation, prepare_request
+from interlingua.request_translation import prepare_request
 from interlingua.seals import seal
 from tests.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 
@@ -32,10 +32,15 @@ SAID: dict[str, Json] = {
 PING = {"type": "object", "properties": {}}
 
 
-def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> Translation:
-    return prepare_request(
-        {"model": "m", **SAID[source], **body}, source, target, upstream=upstream, options=Options(seal_key=KEY)
-    )
+class Written(msgspec.Struct):
+    body: Json
+    findings: list[Finding]
+
+
+def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> Written:
+    """What the two wires make of a request, with nothing between them."""
+    request = WIRES[source].read_request({"model": "m", **SAID[source], **body}, Options(seal_key=KEY))
+    return Written(*WIRES[target].write_request(request, upstream or ANY))
 
 
 def check(
@@ -354,7 +359,9 @@ def test_a_tool_that_was_found_is_shown() -> None:
     body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **users(found)}
     done = translate(MESSAGES, body, CHAT)
     assert [tool["function"]["name"] for tool in done.body["tools"]] == ["ping"]
-    assert [tool.name for tool in done.tools] == ["ping"]
+    assert [tool.name for tool in prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT).tools] == [
+        "ping"
+    ]
     assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
 
 
@@ -362,9 +369,13 @@ def test_what_a_gateway_needs_of_a_request() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "ping", "input": {}}
     body = {
         "tools": [TOOL[MESSAGES], {**TOOL[MESSAGES], "name": "later", "defer_loading": True}],
-        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [call]}],
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [call]},
+            *users(ANSWERED)["messages"],
+        ],
     }
-    done = translate(MESSAGES, body, CHAT)
+    done = prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
     assert ([tool.name for tool in done.tools], done.taken_ids) == (["ping"], ("t1",))
 
 
@@ -988,7 +999,8 @@ def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None
         "messages": [
             {"role": "developer", "content": "A"},
             {"role": "user", "content": [TEXT[CHAT]]},
-            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "assistant", "content": "a", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t1", "content": "ok"},
         ],
         "max_completion_tokens": 5,
         "unknown": {"a": 1},
@@ -1091,7 +1103,7 @@ BAD: list[tuple[str, Json, str]] = [
 def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> None:
     target = MESSAGES if source == CHAT else CHAT
     with pytest.raises(BadRequest) as refused:
-        translate(source, body, target)
+        prepare_request({"model": "m", **SAID[source], **body}, source, target)
     assert str(refused.value).startswith(message)
     assert message.startswith(refused.value.path)
 
@@ -1129,7 +1141,8 @@ def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
 
 
 def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
-    assert translate(CHAT, ASK[CHAT] | {"tool_choice": "none"}, MESSAGES).tools == []
+    body = {"model": "m", **SAID[CHAT], **ASK[CHAT], "tool_choice": "none"}
+    assert prepare_request(body, CHAT, MESSAGES).tools == []
 
 
 def test_wrong_use() -> None:
