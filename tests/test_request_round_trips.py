@@ -11,7 +11,7 @@ import openai.types.chat
 import openai.types.responses
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlingua.options import Options
@@ -210,6 +210,7 @@ def test_recorded_requests_become_what_the_sdks_would_send(name: str, target: st
 
 
 @pytest.mark.parametrize("target", WIRES)
+@settings(max_examples=25)  # the SDKs' types are slow to check
 @given(request=requests())
 def test_any_request_becomes_what_the_sdks_would_send(target: str, request: Request) -> None:
     written, _ = WIRES[target].write_request(request, ANY)
