@@ -39,7 +39,7 @@ def meaning(request: Request, by: str = CHAT) -> dict[str, Any]:
             (tool.name, tool.description, tool.schema) for tool in functions(request, ABLE, Notes(), "no wire's name")
         ],
         "tool_choice": None if choice is None or (choice.mode == "auto" and not choice.names) else choice,
-        "parallel": request.parallel is not False,
+        "parallel": request.parallel is not False or (choice is not None and choice.mode == "none"),
         "max_tokens": request.max_tokens,
         "stop": request.stop,
         "format": None if request.format is None else request.format.schema,

@@ -138,6 +138,15 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "error-as-text",
     ),
     (
+        "a failure with a picture before its words",
+        [{"role": "user", "content": [{**FAILED, "content": [IMAGE[MESSAGES], TEXT[MESSAGES]]}]}],
+        [
+            {"role": "tool", "tool_call_id": "t1", "content": "[tool error] see"},
+            {"role": "user", "content": [{"type": "text", "text": "[image from tool call t1]"}, IMAGE[CHAT]]},
+        ],
+        "error-as-text image-moved",
+    ),
+    (
         "an image moves out of its result",
         [{"role": "user", "content": [{**ANSWERED, "content": [IMAGE[MESSAGES]]}, {"type": "text", "text": "go"}]}],
         [

@@ -17,6 +17,7 @@ from tests.request_forms import CHAT, MESSAGES, RESPONSES
 from tests.request_tables import (
     ANSWERED,
     ASK,
+    IMAGE,
     SAID,
     TEXT,
     TOOL,
@@ -82,6 +83,18 @@ def test_on_one_wire_a_mended_history_is_all_that_changes(monkeypatch: pytest.Mo
     more = {"role": "user", "content": [{"type": "text", "text": "more"}]}
     assert changed.body == {**body, "messages": [odd, more]}
     assert changed.findings == []
+
+
+def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
+    """Two system messages become one, and an image leaves its result: as many messages, but not the same ones."""
+    shot = {"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}
+    systems = [{"role": "system", "content": "A"}, {"role": "system", "content": "B"}]
+    called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}
+    body = {"model": "m", "messages": [*systems, {"role": "user", "content": "hi"}, called, shot]}
+    messages = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x"))["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
+    assert messages[0]["content"] == "A\n\nB"
+    assert messages[-1]["content"][1] == IMAGE[CHAT]
 
 
 def test_the_model_is_named_as_the_upstream_knows_it() -> None:

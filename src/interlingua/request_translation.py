@@ -141,11 +141,13 @@ def _like(
     wanted, lost = wire.write_request(request, profile or _ABLE)
     plain, lost_before = wire.write_request(given, _contrary(given, profile) if profile else _ABLE)
     merged = {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
-    if profile is not None:
-        return merged, lost
-    kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
-    changed = {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
-    return kept | changed, [finding for finding in lost if finding not in lost_before]
+    if profile is None:
+        kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
+        merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
+        lost = [finding for finding in lost if finding not in lost_before]
+    # Places in what came and in what is wanted may not be the same: then it would say something else.
+    same = wire.read_request(merged, Options()) == wire.read_request(wanted, Options())
+    return (merged if same else wanted), lost
 
 
 def _contrary(request: Request, profile: Profile) -> Profile:
@@ -156,7 +158,7 @@ def _contrary(request: Request, profile: Profile) -> Profile:
         system_role="developer" if profile.system_role == "system" else "system",
         replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
         cache_marks=any(isinstance(piece, CacheMark) for piece in [*request.system, *_pieces(request)]),
-        images_in_results=True,
+        images_in_results=profile.images_in_results,
         strict_tools=True,
     )
 

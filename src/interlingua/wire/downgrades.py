@@ -7,6 +7,7 @@ in front of images that a tool has answered with.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -44,24 +45,31 @@ BILLING = "x-anthropic-billing-header:"
 
 
 def error_marked(result: Result) -> list[Content]:
-    """What the tool answered, and that it failed, for wires without a field for that."""
+    """What the tool answered, and that it failed, in its first words: for wires without a field for that."""
     if not result.error:
         return list(result.content)
-    match result.content:
+    files, words = _words_apart(result.content)
+    match words:
         case [Text(text), *rest] if text:
-            return [Text(f"{ERROR} {text}"), *rest]
-        case content:
-            return [Text(ERROR), *content]
+            return [*files, Text(f"{ERROR} {text}"), *rest]
+    return [*files, Text(ERROR), *words]
 
 
 def error_read(content: Sequence[Content]) -> tuple[list[Content], bool]:
     """The inverse of `error_marked`."""
-    match content:
+    files, words = _words_apart(content)
+    match words:
         case [Text(text), *rest] if text == ERROR:
-            return rest, True
-        case [Text(text), *rest] if text.startswith(f"{ERROR} "):
-            return [Text(text.removeprefix(f"{ERROR} ")), *rest], True
+            return [*files, *rest], True
+        case [Text(text), *rest] if text.startswith((f"{ERROR} ", f"{ERROR}\n")):  # the latter joins what stood apart
+            return [*files, Text(text[len(ERROR) + 1 :]), *rest], True
     return list(content), False
+
+
+def _words_apart(content: Sequence[Content]) -> tuple[list[Content], list[Content]]:
+    """The files that stand first, and what is behind them."""
+    files = list(takewhile(lambda piece: isinstance(piece, Image | Document), content))
+    return files, list(content[len(files) :])
 
 
 def moved_from(piece: Image | Document, id: str) -> str:

@@ -93,9 +93,12 @@ class _Messages:
 
     def _read_user(self, message: Fields) -> None:
         content = _read_content(message)
-        left = self._take_back(results, content) if (results := self._results()) else content
-        if left or left == content:
-            self.messages.append(Message("user", list(left), message.text("name", "")))
+        results = self._results()
+        left = self._take_back(results, content) if results else content
+        if len(left) < len(content):
+            results += left  # the message is only there because of what has moved
+        else:
+            self.messages.append(Message("user", list(content), message.text("name", "")))
 
     def _results(self) -> list[Piece]:
         """The results that the last message is made of."""
