@@ -8,6 +8,7 @@ from interlingua.limits import Limits
 from interlingua.options import Options
 from interlingua.pipeline import Translator, translate_reply
 from interlingua.reply import Call, Reply, fold
+from interlingua.request_translation import translate_request
 from interlingua.text import Parser, parse, render
 from interlingua.tools import Tool
 
@@ -29,5 +30,6 @@ __all__ = [
     "parse",
     "render",
     "translate_reply",
+    "translate_request",
 ]
 __version__ = "0.1.0"

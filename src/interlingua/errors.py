@@ -82,9 +82,11 @@ class BadInput(InterlinguaError):
 class BadRequest(BadInput):
     """A request that cannot be understood or sent on."""
 
-    def __init__(self, path: str, message: str, hint: str = "") -> None:
+    def __init__(self, path: str, message: str, hint: str = "", code: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message, hint)
         self.path = path
+        self.code = code
+        """A word for programs, where a client acts on one."""
 
 
 class UpstreamError(InterlinguaError):

@@ -6,7 +6,8 @@ that it is there again when the request goes out on the wire it came from.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,6 +15,7 @@ from interlingua.reply import Call, Reasoning, Text
 from interlingua.tools import Tool
 
 __all__ = [
+    "BUDGETS",
     "CacheMark",
     "Content",
     "Document",
@@ -22,16 +24,22 @@ __all__ = [
     "Image",
     "JsonFormat",
     "Message",
+    "Mode",
     "Piece",
     "Request",
     "Result",
     "Role",
     "Thinking",
     "ToolChoice",
+    "with_marks",
 ]
 
+P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
+Mode: TypeAlias = Literal["auto", "required", "none"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
+"""About how many tokens of thinking an effort is."""
 
 
 class Image(msgspec.Struct, frozen=True, tag_field="kind", tag="image", omit_defaults=True):
@@ -78,6 +86,17 @@ class Result(msgspec.Struct, frozen=True, tag_field="kind", tag="result", omit_d
 Piece: TypeAlias = Content | Reasoning | Call | Result
 
 
+def with_marks(pieces: Sequence[P]) -> list[tuple[P, CacheMark | None]]:
+    """Each piece with the mark that stands behind it. A mark behind nothing marks nothing."""
+    marked: list[tuple[P, CacheMark | None]] = []
+    for piece in pieces:
+        if not isinstance(piece, CacheMark):
+            marked.append((piece, None))
+        elif marked:
+            marked[-1] = (marked[-1][0], piece)
+    return marked
+
+
 class Message(msgspec.Struct, frozen=True):
     """What one side said. Results stand first in messages of the user. `name` is the speaker's, where one is given."""
 
@@ -89,7 +108,7 @@ class Message(msgspec.Struct, frozen=True):
 class ToolChoice(msgspec.Struct, frozen=True):
     """Which tools may or must be called. `names` restricts `auto` and `required` to these tools."""
 
-    mode: Literal["auto", "required", "none"] = "auto"
+    mode: Mode = "auto"
     names: tuple[str, ...] = ()
 
 
@@ -110,6 +129,24 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
     """In tokens."""
     show: str | None = None
     """What the client wants to see of it, in its own wire's word: a summary, or nothing."""
+
+    @property
+    def wanted(self) -> bool | None:
+        """Whether the model shall think at all; None if nothing was said."""
+        if self.on is not None:
+            return self.on
+        return None if self.effort is None and self.budget is None else self.effort != "none"
+
+    def as_effort(self) -> str | None:
+        """The effort; the nearest one where only a budget was given."""
+        if self.effort is not None or self.budget is None:
+            return self.effort
+        exact = (effort for effort, budget in BUDGETS.items() if budget == self.budget)
+        return next(exact, "low" if self.budget <= 6144 else "medium" if self.budget <= 16384 else "high")
+
+    def as_budget(self) -> int | None:
+        """The budget; about as much where only an effort was given."""
+        return self.budget if self.budget is not None else BUDGETS.get(self.effort or "")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,5 +177,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     cache_key: str = ""
     """Requests with the same key share a prompt's beginning."""
+    continues: str = ""
+    """The field that refers to what an upstream keeps of the conversation: only that one can answer."""
     extra: dict[str, Any] = {}
     """Fields of the wire that have no place above."""

@@ -21,9 +21,11 @@ from interlingua.events import Seal
 from interlingua.json_text import write_json
 from interlingua.reply import Reasoning
 
-__all__ = ["PREFIX", "is_ours", "open_seal", "seal"]
+__all__ = ["LOST", "PREFIX", "is_ours", "open_seal", "past_thinking", "seal"]
 
 PREFIX = "il1."
+LOST = "sealed"
+"""No wire's name: of a seal that is ours and cannot be opened. No upstream wants it."""
 LARGEST = 64 * 1024 * 1024
 """How large a seal may grow when it is opened."""
 
@@ -60,6 +62,13 @@ def open_seal(text: str, key: bytes) -> Reasoning | None:
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
     return Reasoning(sent.text, Seal(sent.wire, sent.data))
+
+
+def past_thinking(shown: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
+    """Thinking as a client sends it back: what was sealed, if its opaque field is ours, else as the client says."""
+    if is_ours(opaque):
+        return open_seal(opaque, key) or Reasoning(shown, Seal(LOST, {}))
+    return Reasoning(shown, native)
 
 
 def _sum(packed: bytes, key: bytes) -> str:

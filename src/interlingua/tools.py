@@ -34,7 +34,8 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     """One tool: its name and the JSON Schema of its arguments.
 
     A *custom* tool takes text instead: its one param is `input`, and `grammar` says what that text may be. A tool of a
-    *namespace* has a name that is unique among all; `local` is its name there.
+    *namespace* has a name that is unique among all; `local` is its name there. A *deferred* tool is one that the model
+    has yet to find by a search.
     """
 
     name: str
@@ -47,6 +48,9 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     grammar: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = {}
     """What the client's wire says of it beside that."""
+    about: str = ""
+    """What is said of its namespace."""
+    deferred: bool = False
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
@@ -81,10 +85,13 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
         tool = as_mapping(tool)
         if tool.get("type") != "namespace":
             return [cls.read(tool)]
-        namespace, inner = str(tool.get("name") or ""), tool.get("tools")
+        namespace, about, inner = str(tool.get("name") or ""), tool.get("description"), tool.get("tools")
+        about = about if isinstance(about, str) else ""
         tools = [cls.read(one) for one in inner] if isinstance(inner, list) else []
         return [
-            msgspec.structs.replace(one, name=flat_name(namespace, one.name), namespace=namespace, local=one.name)
+            msgspec.structs.replace(
+                one, name=flat_name(namespace, one.name), namespace=namespace, local=one.name, about=about
+            )
             for one in tools
         ]
 

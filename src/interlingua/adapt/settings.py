@@ -84,7 +84,11 @@ def named_tools(request: Request, upstream: Upstream) -> Request:
 
 
 def strict_tools(request: Request, upstream: Upstream) -> Request:
-    if upstream.profile.strict_tools or all(tool.strict is None for tool in request.tools):
+    if (
+        upstream.wire != "openai-chat"
+        or upstream.profile.strict_tools
+        or all(tool.strict is None for tool in request.tools)
+    ):
         return request
     if any(tool.strict for tool in request.tools):
         upstream.report("setting-dropped", "`strict` of tools: not sent, so arguments may not fit their schema")
@@ -128,7 +132,9 @@ def stop(request: Request, upstream: Upstream) -> Request:
 
 
 def fields(request: Request, upstream: Upstream) -> Request:
-    """Fields that it does not know. Some upstreams refuse them, and none does what they say."""
+    """Fields of chat completions that it does not know. Some upstreams refuse them, and none does what they say."""
+    if upstream.wire != "openai-chat":
+        return request
     profile, sampling, parallel = upstream.profile, request.sampling, request.parallel
     if not profile.top_k and "top_k" in sampling:
         upstream.report("setting-dropped", "top_k: not sent")

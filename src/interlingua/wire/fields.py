@@ -88,6 +88,12 @@ class Fields:
             self._refuse(key, "a list", value)
         return value or []
 
+    def listed(self, key: str) -> list[Fields]:
+        """A list of objects that has to be there."""
+        if self.get(key) is None:
+            self._refuse(key, "a list", None)
+        return self.objects(key)
+
     def texts(self, key: str) -> list[str]:
         values = self.items(key)
         for n, value in enumerate(values):

@@ -15,9 +15,11 @@ import msgspec
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.options import Options
+from interlingua.profile import Profile
+from interlingua.request import Request
 from interlingua.tools import Offer
 
-__all__ = ["Choice", "Chunk", "Emitter", "Json", "Reader", "Said", "Wire"]
+__all__ = ["Choice", "Chunk", "Emitter", "Json", "Reader", "Requests", "Said", "Wire"]
 
 Json: TypeAlias = dict[str, Any]
 Said: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
@@ -75,10 +77,21 @@ class Emitter(Protocol):
         """The frames that end a stream well; `raw` is how the upstream ended it, if it speaks this wire."""
 
 
-class Wire(Protocol):
-    """One protocol, as a module."""
+class Requests(Protocol):
+    """The requests of one wire: what a module of the wire has for them."""
 
     NAME: str
+
+    def read_request(self, body: Json, options: Options, /) -> Request:
+        """What the client asks. Raises BadRequest, with the place, if that cannot be understood."""
+
+    def write_request(self, request: Request, profile: Profile, /) -> tuple[Json, list[ev.Finding]]:
+        """The body for this upstream, and what is lost or changed in it."""
+
+
+class Wire(Requests, Protocol):
+    """One protocol, as a module."""
+
     SINGLE: bool
     """Whether a reply has one choice only."""
 

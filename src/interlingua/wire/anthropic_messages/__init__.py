@@ -1,4 +1,4 @@
-"""Anthropic Messages: streams and whole messages, read and written.
+"""Anthropic Messages: requests, streams and whole messages, read and written.
 
 `reader` and `emitter` are mirror images. `blocks` mends what upstreams send half right, `inputs` arguments that come
 twice; `frames` keeps what goes out in order; `objects` is what streams and whole messages share.
@@ -10,8 +10,10 @@ from interlingua.tools import Offer
 from interlingua.wire.anthropic_messages.body import is_body, read_body, write_body
 from interlingua.wire.anthropic_messages.emitter import Emitter
 from interlingua.wire.anthropic_messages.reader import NAME, Reader
+from interlingua.wire.anthropic_messages.request_reader import read_request
+from interlingua.wire.anthropic_messages.request_writer import write_request
 
-__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "read_request", "reader", "write_body", "write_request"]
 
 SINGLE = True
 

@@ -9,8 +9,20 @@ from interlingua.tools import Offer
 from interlingua.wire.openai_chat.body import is_body, read_body, write_body
 from interlingua.wire.openai_chat.emitter import Emitter
 from interlingua.wire.openai_chat.reader import NAME, Reader
+from interlingua.wire.openai_chat.request_reader import read_request
+from interlingua.wire.openai_chat.request_writer import write_request
 
-__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+__all__ = [
+    "NAME",
+    "SINGLE",
+    "emitter",
+    "is_body",
+    "read_body",
+    "read_request",
+    "reader",
+    "write_body",
+    "write_request",
+]
 
 SINGLE = False
 

@@ -1,4 +1,4 @@
-"""OpenAI Responses: streams and whole bodies, read and written.
+"""OpenAI Responses: requests, streams and whole bodies, read and written.
 
 `reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, `items` as clients get them, and
 `words` what both know of them. `freeform` is the text of custom tools.
@@ -10,9 +10,11 @@ from interlingua.tools import Offer
 from interlingua.wire.openai_responses.body import is_body, read_body, write_body
 from interlingua.wire.openai_responses.emitter import Emitter
 from interlingua.wire.openai_responses.reader import Reader
+from interlingua.wire.openai_responses.request_reader import read_request
+from interlingua.wire.openai_responses.request_writer import write_request
 from interlingua.wire.openai_responses.words import NAME
 
-__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "reader", "write_body"]
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "read_request", "reader", "write_body", "write_request"]
 
 SINGLE = True
 

@@ -1,0 +1,177 @@
+"""A request of one wire becomes a request of another, for one upstream:
+
+    client's body ─read▶ Request ─mend▶ Request ─adapt▶ Request ─write▶ upstream's body
+
+Where both speak the same wire, all that needs no change goes out as it came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.adapt import adapt
+from interlingua.errors import BadRequest, expect
+from interlingua.events import Finding
+from interlingua.history import mend
+from interlingua.json_text import write_json
+from interlingua.options import Options
+from interlingua.profile import ANY, Profile
+from interlingua.reply import Call
+from interlingua.request import CacheMark, Piece, Request
+from interlingua.seals import PREFIX
+from interlingua.tools import Tool
+from interlingua.upstreams import profile_named
+from interlingua.wire.wire import Json, Requests
+from interlingua.wires import wire_named
+
+__all__ = ["Translation", "prepare_request", "translate_request"]
+
+
+class Translation(msgspec.Struct, frozen=True):
+    """What goes to the upstream, and what its reply is to be read with."""
+
+    body: Json
+    findings: list[Finding]
+    tools: list[Tool]
+    """What the model is offered; nothing if it shall call nothing."""
+    taken_ids: tuple[str, ...]
+    """The call ids that the conversation already has."""
+
+
+def translate_request(
+    body: Json,
+    source: str,
+    target: str,
+    model: str | None = None,
+    upstream: Profile | str | None = None,
+    options: Options | None = None,
+) -> Json:
+    """The request for an upstream that speaks the target wire. `model` is its name there, if it has another.
+
+    `upstream` tells how that upstream differs from others of its wire. Raises BadRequest, with the place in the body,
+    if the request cannot be understood or cannot be sent there.
+    """
+    return prepare_request(body, source, target, model, upstream, options).body
+
+
+def prepare_request(
+    body: Json,
+    source: str,
+    target: str,
+    model: str | None = None,
+    upstream: Profile | str | None = None,
+    options: Options | None = None,
+    strict: bool = False,
+) -> Translation:
+    """The same, with all that a gateway has to know of it. `strict`: a history with gaps is refused, not mended."""
+    expect(body, dict, "a request is a JSON object", "decode the body first")
+    reads, writes = wire_named(source), wire_named(target)
+    profile = profile_named(upstream or ANY)
+    given = reads.read_request(body, options or Options())
+    if given.continues and source != target:
+        raise BadRequest(
+            given.continues,
+            "refers to what another server keeps of the conversation; nothing is kept here",
+            "send the whole conversation with each request (store: false)",
+        )
+    request, found = (given, list[Finding]()) if given.continues else mend(given, strict)
+    if upstream is not None or source != target:  # else the client knows best whom it speaks to
+        request, adapted = adapt(request, profile, target)
+        found = found + adapted
+    if model is not None:
+        request = msgspec.structs.replace(request, model=model)
+    if source != target or PREFIX in write_json(body):  # no seal of ours goes to an upstream as it came
+        written, lost = writes.write_request(request, profile)
+    else:
+        written, lost = _like(body, given, request, profile if upstream is not None else None, writes)
+    return Translation(written, [*found, *lost], _shown(request, target), _ids(request))
+
+
+def _shown(request: Request, target: str) -> list[Tool]:
+    if request.tool_choice is not None and request.tool_choice.mode == "none":
+        return []
+    return [tool for tool in request.tools if request.wire == target or not tool.deferred]
+
+
+def _ids(request: Request) -> tuple[str, ...]:
+    return tuple(piece.id for piece in _pieces(request) if isinstance(piece, Call))
+
+
+def _pieces(request: Request) -> list[Piece]:
+    return [piece for message in request.messages for piece in message.pieces]
+
+
+# ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _like(
+    body: Json, given: Request, request: Request, profile: Profile | None, wire: Requests
+) -> tuple[Json, list[Finding]]:
+    """The request as it came, but for what was changed in it, and for what a known upstream wants otherwise."""
+    if profile is None and request == msgspec.structs.replace(given, model=request.model):
+        return {**body, "model": request.model}, []
+    able = _able(given)
+    wanted, lost = wire.write_request(request, profile or able)
+    plain, lost_before = wire.write_request(given, _contrary(profile, able) if profile else able)
+    merged = {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
+    if profile is None:
+        kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
+        merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
+        lost = [finding for finding in lost if finding not in lost_before]
+    # Places in what came and in what is wanted may not be the same: then it would say something else.
+    same = wire.read_request(merged, Options()) == wire.read_request(wanted, Options())
+    return (merged if same else wanted), lost
+
+
+def _able(request: Request) -> Profile:
+    """An upstream that takes everything: what is written for it says all that was read."""
+    marked = any(isinstance(piece, CacheMark) for piece in [*request.system, *_pieces(request)])
+    return Profile(
+        name="able", images_in_results=True, top_k=True, cache_marks=marked, cache_key=True, strict_tools=True
+    )
+
+
+def _contrary(profile: Profile, able: Profile) -> Profile:
+    """An upstream that takes everything, and wants otherwise what this one wants just so: what is written for both
+    alike needs no change, whatever the client has written."""
+    return msgspec.structs.replace(
+        able,
+        name="contrary",
+        system_role="developer" if profile.system_role == "system" else "system",
+        replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
+        images_in_results=profile.images_in_results,
+        top_k=False,
+        cache_key=False,
+    )
+
+
+def _merged(came: Any, plain: Any, wanted: Any) -> Any:
+    """`plain` is what came, in our words: where just these are wanted, what came may stay."""
+    match came, plain, wanted:
+        case None, _, _:
+            return wanted
+        case _ if plain == wanted:
+            return came
+        case dict(), dict(), dict():
+            return {key: _merged(came.get(key), plain.get(key), value) for key, value in wanted.items()}
+        case list(), list(), list() if len(came) == len(plain):
+            return _merged_lists(came, plain, wanted)
+    return wanted
+
+
+def _merged_lists(came: list[Any], plain: list[Any], wanted: list[Any]) -> list[Any]:
+    """What stands before and behind a change stays as it came."""
+    head = _alike(plain, wanted)
+    tail = _alike(plain[head:][::-1], wanted[head:][::-1])
+    middle = wanted[head : len(wanted) - tail]
+    if len(plain) == len(wanted):
+        changed = slice(head, len(wanted) - tail)
+        middle = [_merged(*each) for each in zip(came[changed], plain[changed], middle, strict=True)]
+    return [*came[:head], *middle, *came[len(came) - tail :]]
+
+
+def _alike(one: list[Any], other: list[Any]) -> int:
+    """How many of their first items are the same."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -1,0 +1,231 @@
+"""An Anthropic Messages request → the neutral Request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.errors import BadRequest
+from interlingua.events import Seal
+from interlingua.json_text import read_json, write_json
+from interlingua.options import Options
+from interlingua.reply import Call, Text
+from interlingua.request import (
+    CacheMark,
+    Content,
+    Document,
+    Extra,
+    Image,
+    JsonFormat,
+    Message,
+    Piece,
+    Request,
+    Result,
+    Role,
+    Thinking,
+    ToolChoice,
+)
+from interlingua.seals import past_thinking
+from interlingua.tools import Tool
+from interlingua.wire.anthropic_messages.blocks import NAME
+from interlingua.wire.fields import Fields
+from interlingua.wire.legal_ids import decode
+from interlingua.wire.media import data_url
+from interlingua.wire.offered import read_tools
+from interlingua.wire.wire import Json
+
+__all__ = ["RAW_ARGUMENTS", "read_request"]
+
+RAW_ARGUMENTS = "_raw_arguments"
+"""The one key of an input that stands for arguments which are no JSON object."""
+_SAMPLING = ("temperature", "top_p", "top_k")
+_MODES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def read_request(body: Json, options: Options) -> Request:
+    fields = Fields(body)
+    if fields.get("thread"):
+        raise BadRequest(
+            "thread",
+            "conversations are not kept here",
+            "send all messages, the system prompt and the tools with each request (thread=False)",
+            code="thread_unsupported_request",
+        )
+    messages = [_read_message(message, options.seal_key) for message in fields.listed("messages")]
+    tools, hosted = read_tools(fields)
+    about = fields.inner("metadata")
+    user = about.text("user_id", "")
+    choice = fields.inner("tool_choice")
+    output = fields.inner("output_config")
+    sampling = {key: fields.number(key) for key in _SAMPLING}
+    request = Request(
+        wire=NAME,
+        model=fields.text("model"),
+        system=_read_content(fields, "system"),
+        messages=messages,
+        tools=_found(tools, messages),
+        hosted=hosted,
+        tool_choice=_read_choice(choice) if choice.object else None,
+        parallel=False if choice.flag("disable_parallel_tool_use") else None,
+        max_tokens=fields.integer("max_tokens"),
+        sampling={key: value for key, value in sampling.items() if value is not None},
+        stop=fields.texts("stop_sequences"),
+        format=_read_format(fields, output),
+        thinking=_read_thinking(fields.inner("thinking"), output),
+        stream=bool(fields.flag("stream")),
+        user=user,
+        metadata=about.rest(),
+        cache_key=_session(user),
+    )
+    beside = {"output_config": rest} if (rest := output.rest()) else {}
+    return msgspec.structs.replace(request, extra=fields.rest() | beside)
+
+
+def _session(user: str) -> str:
+    """Claude Code tells its session in the user's id: requests of one session share their beginning."""
+    about = read_json(user, dict[str, Any]) if user.startswith("{") else None
+    session = (about or {}).get("session_id")
+    return session if isinstance(session, str) else ""
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_message(message: Fields, key: bytes) -> Message:
+    role = message.text("role")
+    if role not in _ROLES:
+        message.refuse("role", f"should be 'user', 'assistant' or 'system', not {role!r}")
+    if not isinstance(message.get("content"), list):
+        return Message(_ROLES[role], list(_read_content(message, "content")))
+    pieces: list[Piece] = []
+    for block in message.objects("content"):
+        pieces.append(_read_block(block, key))
+        pieces += _mark(block)
+    return Message(_ROLES[role], _results_first(pieces))
+
+
+def _results_first(pieces: list[Piece]) -> list[Piece]:
+    """Each mark stays behind its piece."""
+    groups: list[list[Piece]] = []
+    for piece in pieces:
+        if isinstance(piece, CacheMark) and groups:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+    groups.sort(key=lambda group: not isinstance(group[0], Result))
+    return [piece for group in groups for piece in group]
+
+
+def _read_block(block: Fields, key: bytes) -> Piece:
+    match block.text("type"):
+        case "tool_use":
+            return Call(decode(block.text("id")), block.text("name"), _read_input(block))
+        case "tool_result":
+            id = decode(block.text("tool_use_id"))
+            return Result(id, _read_content(block, "content"), bool(block.flag("is_error")))
+        case "thinking":
+            signature = block.text("signature", "")
+            native = Seal(NAME, {"signature": signature}) if signature else None
+            return past_thinking(block.text("thinking", ""), signature, native, key)
+        case "redacted_thinking":
+            data = block.text("data")
+            return past_thinking("", data, Seal(NAME, {"redacted": data}), key)
+    return _read_piece(block)
+
+
+def _read_input(block: Fields) -> str:
+    """Arguments are text; those that were none of JSON had been wrapped."""
+    given = block.mapping("input")
+    raw = given.get(RAW_ARGUMENTS)
+    return raw if isinstance(raw, str) and len(given) == 1 else write_json(given)
+
+
+def _read_content(fields: Fields, key: str) -> list[Content]:
+    """A string or blocks."""
+    given = fields.get(key)
+    if given is None or given == "":
+        return []
+    if isinstance(given, str):
+        return [Text(given)]
+    content: list[Content] = []
+    for block in fields.objects(key):
+        content.append(_read_piece(block))
+        content += _mark(block)
+    return content
+
+
+def _mark(block: Fields) -> list[CacheMark]:
+    return [CacheMark(mark)] if (mark := block.mapping("cache_control")) else []
+
+
+def _read_piece(block: Fields) -> Content:
+    piece: Content | None = None
+    match block.text("type"):
+        case "text" if not block.items("citations"):
+            piece = Text(block.text("text"))
+        case "image":
+            piece = _read_image(block.inner("source"))
+        case "document":
+            piece = _read_document(block.inner("source"), block.text("title", ""))
+    return piece or Extra(NAME, {key: value for key, value in block.object.items() if key != "cache_control"})
+
+
+def _read_image(source: Fields) -> Image | None:
+    match source.text("type"):
+        case "base64":
+            return Image(data_url(source.text("media_type"), source.text("data")))
+        case "url":
+            return Image(source.text("url"))
+    return None
+
+
+def _read_document(source: Fields, name: str) -> Document | None:
+    match source.text("type"):
+        case "base64":
+            return Document(data_url(source.text("media_type"), source.text("data")), name=name)
+        case "url":
+            return Document(source.text("url"), name=name)
+        case "file":
+            return Document(file_id=source.text("file_id"), name=name)
+        case "text":
+            return Document(text=source.text("data"), name=name)
+    return None
+
+
+# ── tools and settings ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _found(tools: list[Tool], messages: list[Message]) -> list[Tool]:
+    """A tool that is not to be loaded yet is deferred, until a search has found it."""
+    results = (piece for message in messages for piece in message.pieces if isinstance(piece, Result))
+    pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
+    found = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
+    deferred = (tool.extra.get("defer_loading") is True and tool.name not in found for tool in tools)
+    return [msgspec.structs.replace(tool, deferred=later) for tool, later in zip(tools, deferred, strict=True)]
+
+
+def _read_choice(choice: Fields) -> ToolChoice:
+    kind = choice.text("type")
+    if kind == "tool":
+        return ToolChoice("required", (choice.text("name"),))
+    if kind not in _MODES:
+        choice.refuse("type", f"should be 'auto', 'any', 'tool' or 'none', not {kind!r}")
+    return _MODES[kind]
+
+
+def _read_format(fields: Fields, output: Fields) -> JsonFormat | None:
+    """`output_format` is what it was called at first."""
+    format = output.inner("format") if output.get("format") else fields.inner("output_format")
+    return JsonFormat(format.mapping("schema")) if format.object else None
+
+
+def _read_thinking(thinking: Fields, output: Fields) -> Thinking:
+    kind = thinking.text("type", "")
+    return Thinking(
+        on=kind != "disabled" if kind else None,
+        effort=output.text("effort", "") or None,
+        budget=thinking.integer("budget_tokens"),
+        show=thinking.text("display", "") or None,
+    )

@@ -1,0 +1,258 @@
+"""The neutral Request → an Anthropic Messages request."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+from interlingua.errors import BadRequest
+from interlingua.events import Finding
+from interlingua.json_text import read_json
+from interlingua.profile import Profile
+from interlingua.reply import Call, Reasoning, Text
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, with_marks
+from interlingua.wire.anthropic_messages.blocks import NAME
+from interlingua.wire.anthropic_messages.request_reader import RAW_ARGUMENTS
+from interlingua.wire.downgrades import extra_fields, functions, hosted_tools, in_words, narrowed
+from interlingua.wire.legal_ids import encode
+from interlingua.wire.media import read_data_url
+from interlingua.wire.notes import Notes
+from interlingua.wire.wire import Json
+
+__all__ = ["write_request"]
+
+MAX_TOKENS = 32000
+"""How long a reply may be if the client does not say: this wire wants a number."""
+LEAST_BUDGET = 1024
+_SAMPLING = ("temperature", "top_p", "top_k")
+_MODES = {"auto": "auto", "required": "any", "none": "none"}
+
+
+def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
+    notes = Notes()
+    _refuse_choices(request)
+    blocks = _Blocks(request, profile, notes)
+    body: Json = {"model": request.model, "max_tokens": _max_tokens(request, notes)}
+    if system := blocks.content(request.system, "system"):
+        body["system"] = system
+    body["messages"] = _messages(request, blocks)
+    body |= _tools(request, profile, notes)
+    body |= _thinking(request, body["max_tokens"], notes)
+    body |= _sampling(request, thinks=body.get("thinking", {}).get("type") in ("enabled", "adaptive"), notes=notes)
+    body |= _about(request, notes)
+    extra = dict(extra_fields(request, NAME, notes))
+    output = _output(request, notes) | extra.pop("output_config", {})
+    return body | extra | ({"output_config": output} if output else {}), notes.findings
+
+
+def _refuse_choices(request: Request) -> None:
+    if (n := request.sampling.get("n", 1)) != 1:
+        raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
+
+
+def _max_tokens(request: Request, notes: Notes) -> int:
+    if request.max_tokens is None:
+        notes.report("no-max-tokens", f"no limit was given, and the wire wants one: {MAX_TOKENS} tokens", "max_tokens")
+    return MAX_TOKENS if request.max_tokens is None else request.max_tokens
+
+
+def _tools(request: Request, profile: Profile, notes: Notes) -> Json:
+    tools: list[Json] = []
+    for tool in functions(request, profile, notes, NAME):
+        description = {"description": tool.description} if tool.description else {}
+        strict = {"strict": True} if tool.strict else {}
+        tools.append({"name": tool.name, **description, "input_schema": dict(tool.schema), **strict, **tool.extra})
+    tools += hosted_tools(request, NAME, notes)
+    if not tools:
+        return {}
+    choice, one_only = request.tool_choice, {"disable_parallel_tool_use": True} if request.parallel is False else {}
+    if choice is None:
+        return {"tools": tools} | ({"tool_choice": {"type": "auto", **one_only}} if one_only else {})
+    if choice.mode == "none":
+        return {"tools": tools, "tool_choice": {"type": "none"}}
+    if choice.names and not narrowed(request, notes):
+        return {"tools": tools, "tool_choice": {"type": "tool", "name": choice.names[0], **one_only}}
+    return {"tools": tools, "tool_choice": {"type": _MODES[choice.mode], **one_only}}
+
+
+def _output(request: Request, notes: Notes) -> Json:
+    """The effort is told as such to clients of this wire only, who know that their model takes it."""
+    output: Json = {}
+    if request.wire == NAME and request.thinking.effort:
+        output["effort"] = request.thinking.effort
+    if request.format is not None and request.format.schema is not None:
+        output["format"] = {"type": "json_schema", "schema": request.format.schema}
+    elif request.format is not None:
+        notes.report("format-dropped", "JSON of no schema cannot be asked for on this wire", "response_format")
+    return output
+
+
+def _thinking(request: Request, max_tokens: int, notes: Notes) -> Json:
+    """A budget is at least 1024 tokens and less than all. An effort is a budget, but for a client of this wire."""
+    thinking = request.thinking
+    own = request.wire == NAME
+    show = {"display": thinking.show} if own and thinking.show else {}
+    if thinking.show and not own:
+        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+    if thinking.wanted is False:
+        return {"thinking": {"type": "disabled"}}
+    budget = thinking.budget if own or thinking.budget is not None else thinking.as_budget()
+    if budget is None:
+        return {"thinking": {"type": "adaptive", **show}} if thinking.on else {}
+    fitting = min(max(budget, LEAST_BUDGET), max_tokens - 1)
+    if fitting < LEAST_BUDGET:
+        notes.report("thinking-wish", f"{max_tokens} tokens leave no room for thinking: not asked for", "thinking")
+        return {}
+    if fitting != budget or thinking.budget is None:
+        wish = thinking.effort or f"{budget} tokens"
+        notes.report("thinking-wish", f"how much to think ({wish}) is asked for as {fitting} tokens", "thinking")
+    return {"thinking": {"type": "enabled", "budget_tokens": fitting, **show}}
+
+
+def _sampling(request: Request, thinks: bool, notes: Notes) -> Json:
+    body: Json = {}
+    for key, value in request.sampling.items():
+        if key == "temperature" and isinstance(value, int | float) and value > 1:
+            notes.report("sampling-changed", f"temperature {value} is over this wire's 1: sent as 1", key)
+            value = 1
+        if key not in _SAMPLING and key != "n":
+            notes.report("field-dropped", f"{key} has no place on {NAME}: dropped", key)
+        elif thinks and ((key == "temperature" and value != 1) or key == "top_k"):
+            notes.report("field-dropped", f"{key} cannot be chosen for a model that thinks: dropped", key)
+        elif key != "n":
+            body[key] = value
+    if request.stop:
+        body["stop_sequences"] = request.stop
+    return body
+
+
+def _about(request: Request, notes: Notes) -> Json:
+    body: Json = {}
+    if request.stream:
+        body["stream"] = True
+    about = {"user_id": request.user} if request.user else {}
+    if request.wire == NAME:
+        about |= request.metadata
+    elif request.metadata:
+        notes.report("field-dropped", f"metadata has no place on {NAME}: dropped", "metadata")
+    if about:
+        body["metadata"] = about
+    if request.cache_key and request.wire != NAME:
+        notes.report("field-dropped", f"prompt_cache_key has no place on {NAME}: dropped", "prompt_cache_key")
+    return body
+
+
+def _messages(request: Request, blocks: _Blocks) -> list[Json]:
+    """Neighbours of one role are one message here."""
+    messages: list[Json] = []
+    for n, message in enumerate(request.messages):
+        content = blocks.pieces(message, f"messages[{n}]")
+        if messages and messages[-1]["role"] == message.role:
+            messages[-1]["content"] += content
+        elif content:
+            messages.append({"role": message.role, "content": content})
+    for message_written in messages:
+        message_written["content"].sort(key=lambda block: block["type"] != "tool_result")
+    return messages
+
+
+class _Blocks:
+    """Writes pieces as content blocks."""
+
+    def __init__(self, request: Request, profile: Profile, notes: Notes) -> None:
+        self._wire = request.wire
+        self._profile = profile
+        self._notes = notes
+
+    def pieces(self, message: Message, place: str) -> list[Json]:
+        if message.name:
+            self._notes.report("field-dropped", f"name of a message has no place on {NAME}: dropped", f"{place}.name")
+        return self._blocks(message.pieces, place)
+
+    def content(self, content: list[Content], place: str) -> list[Json]:
+        return self._blocks(content, place)
+
+    def _blocks(self, pieces: list[Any], place: str) -> list[Json]:
+        blocks = []
+        for piece, mark in with_marks(pieces):
+            block = self._block(piece, place)
+            if block is not None:
+                blocks.append(block | ({"cache_control": mark.data} if mark is not None else {}))
+        return blocks
+
+    def _block(self, piece: Piece, place: str) -> Json | None:
+        match piece:
+            case Reasoning():
+                return self._thinking(piece, place)
+            case Call():
+                return {
+                    "type": "tool_use",
+                    "id": encode(piece.id),
+                    "name": piece.name,
+                    "input": self._input(piece, place),
+                }
+            case Result():
+                failed = {"is_error": True} if piece.error else {}
+                content = self._blocks(piece.content, place)
+                return {"type": "tool_result", "tool_use_id": encode(piece.id), "content": content, **failed}
+            case Image():
+                return {"type": "image", "source": _source(piece.url)}
+            case Document():
+                return self._document(piece, place)
+            case Extra(wire=wire) if wire == NAME:
+                return piece.data
+            case Text() | Extra() | CacheMark():
+                text = in_words(piece, self._notes, place)
+                if text and not text.strip():
+                    self._notes.report("content-dropped", "text of white space alone is not taken: dropped", place)
+                return {"type": "text", "text": text} if text and text.strip() else None
+
+    def _input(self, call: Call, place: str) -> Json:
+        given = read_json(call.arguments, dict[str, Any]) if call.arguments.strip() else {}
+        if given is None:
+            self._notes.report("wrapped-arguments", "arguments that are no JSON object: wrapped in one", place)
+            return {RAW_ARGUMENTS: call.arguments}
+        return given
+
+    def _thinking(self, thinking: Reasoning, place: str) -> Json | None:
+        if thinking.seal is not None and thinking.seal.wire == NAME:
+            data = thinking.seal.data
+            if "redacted" in data:
+                return {"type": "redacted_thinking", "data": data["redacted"]}
+            return {"type": "thinking", "thinking": thinking.text, "signature": data.get("signature", "")}
+        if self._profile.own_seals or not thinking.text:
+            self._notes.report("thinking-dropped", "thinking that the upstream has not signed: not sent back", place)
+            return None
+        if thinking.seal is not None and thinking.seal.data:
+            self._notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
+        return {"type": "thinking", "thinking": thinking.text, "signature": ""}
+
+    def _document(self, document: Document, place: str) -> Json:
+        title = {"title": document.name} if document.name else {}
+        if document.text:
+            source = {"type": "text", "media_type": "text/plain", "data": document.text}
+        elif document.url:
+            source = _text_source(document.url) or _source(document.url)
+        elif self._wire == NAME:
+            source = {"type": "file", "file_id": document.file_id}
+        else:
+            return {"type": "text", "text": in_words(document, self._notes, place)}
+        return {"type": "document", "source": source, **title}
+
+
+def _source(url: str) -> Json:
+    if (data := read_data_url(url)) is None:
+        return {"type": "url", "url": url}
+    media_type = "image/jpeg" if data[0] == "image/jpg" else data[0]
+    return {"type": "base64", "media_type": media_type, "data": data[1]}
+
+
+def _text_source(url: str) -> Json | None:
+    """Documents in base64 are PDFs here, and text is text."""
+    data = read_data_url(url)
+    if data is None or not data[0].startswith("text/"):
+        return None
+    try:
+        return {"type": "text", "media_type": "text/plain", "data": b64decode(data[1]).decode()}
+    except ValueError:
+        return None

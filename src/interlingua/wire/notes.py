@@ -1,0 +1,20 @@
+"""What is lost or changed when a request is written: collected as findings, each told once."""
+
+from __future__ import annotations
+
+from interlingua.events import Finding
+
+__all__ = ["Notes"]
+
+
+class Notes:
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Finding] = {}
+
+    def report(self, kind: str, message: str, place: str = "") -> None:
+        """The same message twice is one finding, at the first place."""
+        self._found.setdefault((kind, message), Finding(kind, message, place))
+
+    @property
+    def findings(self) -> list[Finding]:
+        return list(self._found.values())

@@ -1,0 +1,260 @@
+"""A chat completion request → the neutral Request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from interlingua.events import Seal
+from interlingua.json_text import write_json
+from interlingua.options import Options
+from interlingua.reply import Call, Reasoning, Text
+from interlingua.request import CacheMark, Content, Document, Extra, Image, JsonFormat, Message, Piece, Request, Result
+from interlingua.request import ToolChoice as Choice
+from interlingua.seals import is_ours, past_thinking
+from interlingua.wire.downgrades import SEE_NEXT, error_read, moved_from
+from interlingua.wire.fields import Fields
+from interlingua.wire.offered import read_tools
+from interlingua.wire.openai_chat.reader import DETAILS, NAME, detail_text, reasoning_text, without_text
+from interlingua.wire.openai_chat.request_thinking import read_thinking
+from interlingua.wire.wire import Json
+
+__all__ = ["NUMBERS", "SETTINGS", "read_request"]
+
+NUMBERS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
+SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "n", "verbosity")
+_MODES = {"auto": Choice(), "required": Choice("required"), "any": Choice("required"), "none": Choice("none")}
+"""`any` is how Mistral says it."""
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+def read_request(body: Json, options: Options) -> Request:
+    fields = Fields(body)
+    messages = _Messages(options.seal_key)
+    for message in fields.listed("messages"):
+        messages.read(message)
+    tools, hosted = read_tools(fields)
+    tools += read_tools(fields, "functions")[0]
+    stream = bool(fields.flag("stream"))
+    completion_tokens, tokens = fields.integer("max_completion_tokens"), fields.integer("max_tokens")
+    sampling = {key: fields.number(key) for key in NUMBERS} | {key: fields.get(key) for key in SETTINGS}
+    return Request(
+        wire=NAME,
+        model=fields.text("model"),
+        system=messages.system,
+        messages=messages.messages,
+        tools=tools,
+        hosted=hosted,
+        tool_choice=_read_choice(fields),
+        parallel=fields.flag("parallel_tool_calls"),
+        max_tokens=tokens if completion_tokens is None else completion_tokens,
+        sampling={key: value for key, value in sampling.items() if value is not None},
+        stop=_read_stop(fields),
+        format=_read_format(fields.inner("response_format")),
+        thinking=read_thinking(fields),
+        stream=stream,
+        usage_wanted=not stream or bool(fields.inner("stream_options").flag("include_usage")),
+        user=fields.text("user", ""),
+        metadata=fields.mapping("metadata"),
+        cache_key=fields.text("prompt_cache_key", ""),
+        extra=fields.rest(),
+    )
+
+
+class _Messages:
+    """The conversation as it is read: leading system messages are apart, and tool messages are results in one message
+    of the user."""
+
+    def __init__(self, seal_key: bytes) -> None:
+        self.system: list[Content] = []
+        self.messages: list[Message] = []
+        self._seal_key = seal_key
+        self._functions: dict[str, str] = {}  # the id of the last call of each legacy function
+
+    def read(self, message: Fields) -> None:
+        role = message.text("role")
+        match role:
+            case "system" | "developer":
+                content = _read_content(message)
+                if self.messages:
+                    self.messages.append(Message("system", list(content)))
+                else:
+                    self.system += content
+            case "user":
+                self._read_user(message)
+            case "assistant":
+                self.messages.append(Message("assistant", self._read_assistant(message), message.text("name", "")))
+            case "tool":
+                self._answer(message.text("tool_call_id"), message)
+            case "function":
+                name = message.text("name")
+                self._answer(self._functions.get(name, name), message)
+            case _:
+                message.refuse("role", f"should be one of {', '.join(_ROLES)}, not {role!r}")
+
+    def _read_user(self, message: Fields) -> None:
+        content = _read_content(message)
+        results = self._results()
+        left = self._take_back(results, content) if results else content
+        if len(left) < len(content):
+            results += left  # the message is only there because of what has moved
+        else:
+            self.messages.append(Message("user", list(content), message.text("name", "")))
+
+    def _results(self) -> list[Piece]:
+        """The results that the last message is made of."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.role != "user" or not all(isinstance(it, Result | CacheMark) for it in last.pieces):
+            return []
+        return last.pieces
+
+    def _take_back(self, results: list[Piece], content: list[Content]) -> list[Content]:
+        """Images that were moved out of a result go back into it."""
+        markers = {
+            moved_from(kind, it.id): n
+            for n, it in enumerate(results)
+            if isinstance(it, Result)
+            for kind in (Image(""), Document())
+        }
+        while len(content) > 1 and isinstance(content[0], Text) and content[0].text in markers:
+            n = markers[content[0].text]
+            result = results[n]
+            assert isinstance(result, Result)
+            before = [] if result.content == [Text(SEE_NEXT)] else result.content
+            results[n] = msgspec.structs.replace(result, content=[*before, content[1]])
+            content = content[2:]
+        return content
+
+    def _answer(self, id: str, message: Fields) -> None:
+        content, error = error_read(_read_content(message))
+        marks = [piece for piece in content if isinstance(piece, CacheMark)]
+        content = [piece for piece in content if not isinstance(piece, CacheMark)]
+        results = self._results()
+        if not results:
+            self.messages.append(Message("user", results := []))
+        results += [Result(id, content, error), *marks[-1:]]
+
+    def _read_assistant(self, message: Fields) -> list[Piece]:
+        pieces = [*self._read_reasoning(message), *_read_content(message)]
+        if refusal := message.text("refusal", ""):
+            pieces.append(Text(refusal))
+        pieces += [_read_call(call) for call in message.objects("tool_calls")]
+        if message.get("function_call"):
+            call = message.inner("function_call")
+            name = call.text("name")
+            self._functions[name] = id = f"{name}_{len(self.messages)}"
+            pieces.append(Call(id, name, _arguments(call)))
+        return pieces
+
+    def _read_reasoning(self, message: Fields) -> list[Piece]:
+        """Thinking that we have sealed stands for what was shown of it. All else is as it is shown, vouched for by what
+        upstreams of this wire had sent behind it."""
+        parts: list[Reasoning] = []
+        text = ""
+        for detail in message.items(DETAILS):
+            text += detail_text(detail)
+            silent = without_text(detail)
+            if silent is not None and is_ours(data := str(silent.get("data"))):
+                parts.append(past_thinking("", data, None, self._seal_key))
+            elif silent is not None:
+                parts.append(Reasoning(text, Seal(NAME, {DETAILS: [silent]})))
+                text = ""
+        told = "".join(part.text for part in parts)
+        shown = reasoning_text(message.object) or text
+        if parts and not told:
+            parts[-1] = msgspec.structs.replace(parts[-1], text=shown)
+        elif rest := shown.removeprefix(told):
+            parts.append(Reasoning(rest))
+        return list(parts)
+
+
+def _read_call(call: Fields) -> Call:
+    if call.object.get("custom"):
+        custom = call.inner("custom")
+        return Call(call.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
+    function = call.inner("function")
+    return Call(call.text("id"), function.text("name"), _arguments(function))
+
+
+def _arguments(function: Fields) -> str:
+    """JSON text. Some clients send the object itself."""
+    given = function.get("arguments")
+    return given if isinstance(given, str) else write_json(given) if given is not None else ""
+
+
+# ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_content(message: Fields) -> list[Content]:
+    given = message.get("content")
+    if given is None or given == "":
+        return []
+    if isinstance(given, str):
+        return [Text(given)]
+    content: list[Content] = []
+    for part in message.objects("content"):
+        content += _read_part(part)
+        if mark := part.mapping("cache_control"):
+            content.append(CacheMark(mark))
+    return content
+
+
+def _read_part(part: Fields) -> list[Content]:
+    match part.text("type", "text"):
+        case "text":
+            return [Text(part.text("text"))]
+        case "refusal":
+            return [Text(part.text("refusal"))]
+        case "image_url":
+            return [_read_image(part)]
+        case "file":
+            file = part.inner("file")
+            return [Document(file.text("file_data", ""), file.text("file_id", ""), name=file.text("filename", ""))]
+    return [Extra(NAME, {key: value for key, value in part.object.items() if key != "cache_control"})]
+
+
+def _read_image(part: Fields) -> Image:
+    if isinstance(url := part.get("image_url"), str):
+        return Image(url, part.text("detail", ""))
+    image = part.inner("image_url")
+    return Image(image.text("url"), image.text("detail", ""))
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_stop(fields: Fields) -> list[str]:
+    return [stop] if isinstance(stop := fields.get("stop"), str) else fields.texts("stop")
+
+
+def _read_choice(fields: Fields) -> Choice | None:
+    given = fields.get("tool_choice")
+    if given is None:
+        given = fields.get("function_call")
+        if isinstance(given, dict):
+            return Choice("required", (fields.inner("function_call").text("name"),))
+    if isinstance(given, dict):
+        return _read_object_choice(fields.inner("tool_choice"))
+    if given is None:
+        return None
+    if not isinstance(given, str) or given not in _MODES:
+        fields.refuse("tool_choice", f"should be 'auto', 'required', 'none' or an object, not {given!r:.40}")
+    return _MODES[given]
+
+
+def _read_object_choice(choice: Fields) -> Choice:
+    kind = choice.text("type", "function")
+    if kind == "allowed_tools":
+        allowed = choice.inner("allowed_tools")
+        names = (tool.inner(tool.text("type", "function")).text("name") for tool in allowed.objects("tools"))
+        return Choice("required" if allowed.one_of("mode", "auto", "required") == "required" else "auto", tuple(names))
+    if kind not in ("function", "custom"):
+        choice.refuse("type", f"should be 'function', 'custom' or 'allowed_tools', not {kind!r}")
+    return Choice("required", (choice.inner(kind).text("name"),))
+
+
+def _read_format(format: Fields) -> JsonFormat | None:
+    kind = format.one_of("type", "text", "json_object", "json_schema")
+    if kind == "json_schema":
+        schema = format.inner("json_schema")
+        return JsonFormat(schema.mapping("schema"), schema.text("name", ""), schema.flag("strict"))
+    return JsonFormat() if kind == "json_object" else None

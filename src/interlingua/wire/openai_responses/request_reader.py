@@ -1,0 +1,220 @@
+"""An OpenAI Responses request → the neutral Request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.events import Seal
+from interlingua.json_text import write_json
+from interlingua.options import Options
+from interlingua.reply import Call, Reasoning, Text
+from interlingua.request import (
+    Content,
+    Document,
+    Extra,
+    Image,
+    JsonFormat,
+    Message,
+    Mode,
+    Piece,
+    Request,
+    Result,
+    Role,
+    Thinking,
+    ToolChoice,
+)
+from interlingua.seals import past_thinking
+from interlingua.tools import Tool, flat_name
+from interlingua.wire.downgrades import error_read
+from interlingua.wire.fields import Fields
+from interlingua.wire.offered import read_tools
+from interlingua.wire.openai_responses.words import NAME
+from interlingua.wire.wire import Json
+
+__all__ = ["read_request"]
+
+_SAMPLING = ("temperature", "top_p")
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_MODES: dict[str, Mode] = {"auto": "auto", "required": "required", "none": "none"}
+_KEPT = ("previous_response_id", "conversation", "prompt")
+_OF_THE_USER = ("mcp_approval_response", "item_reference")
+"""Items that are no output of a call, and stand on the user's side all the same."""
+
+
+def read_request(body: Json, options: Options) -> Request:
+    fields = Fields(body)
+    tools, hosted = read_tools(fields)
+    items = _Items(options.seal_key)
+    if instructions := fields.text("instructions", ""):
+        items.system.append(Text(instructions))
+    items.read_all(fields)
+    text = fields.inner("text")
+    sampling: dict[str, Any] = {key: fields.number(key) for key in _SAMPLING}
+    sampling |= {"verbosity": text.get("verbosity"), "top_logprobs": fields.integer("top_logprobs")}
+    request = Request(
+        wire=NAME,
+        model=fields.text("model"),
+        system=items.system,
+        messages=[Message(role, pieces) for role, pieces in items.messages],
+        tools=[_deferred(tool) for tool in tools + items.tools],
+        hosted=hosted,
+        tool_choice=_read_choice(fields),
+        parallel=fields.flag("parallel_tool_calls"),
+        max_tokens=fields.integer("max_output_tokens"),
+        sampling={key: value for key, value in sampling.items() if value is not None},
+        format=_read_format(text.inner("format")),
+        thinking=_read_thinking(fields.inner("reasoning")),
+        stream=bool(fields.flag("stream")),
+        user=fields.text("user", ""),
+        metadata=fields.mapping("metadata"),
+        cache_key=fields.text("prompt_cache_key", ""),
+        continues=next((key for key in _KEPT if fields.object.get(key)), items.continues),
+    )
+    return msgspec.structs.replace(request, extra=fields.rest())
+
+
+def _deferred(tool: Tool) -> Tool:
+    return msgspec.structs.replace(tool, deferred=tool.extra.get("defer_loading") is True)
+
+
+class _Items:
+    """The conversation as it is read: what one side says in several items is one message."""
+
+    def __init__(self, seal_key: bytes) -> None:
+        self.system: list[Content] = []
+        self.messages: list[tuple[Role, list[Piece]]] = []
+        self.tools: list[Tool] = []
+        self.continues = ""
+        self._seal_key = seal_key
+
+    def read_all(self, fields: Fields) -> None:
+        if isinstance(given := fields.get("input"), str):
+            self.messages.append(("user", [Text(given)]))
+            return
+        kept = any(fields.object.get(key) for key in _KEPT)
+        for item in fields.objects("input") if kept else fields.listed("input"):
+            self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
+
+    def _read(self, item: Fields, kind: str) -> None:
+        match kind:
+            case "message":
+                self._read_message(item)
+            case "function_call" | "custom_tool_call":
+                self._add("assistant", _read_call(item, custom=kind == "custom_tool_call"))
+            case "function_call_output" | "custom_tool_call_output":
+                content, error = error_read(_read_content(item, "output"))
+                self._add_result(Result(item.text("call_id"), content, error))
+            case "reasoning":
+                self._add("assistant", self._read_reasoning(item))
+            case "additional_tools":
+                self.tools += read_tools(item)[0]
+            case _:
+                if kind == "item_reference":
+                    self.continues = self.continues or item.path
+                theirs = kind.endswith("_output") or kind in _OF_THE_USER
+                self._add("user" if theirs else "assistant", Extra(NAME, item.object))
+
+    def _read_message(self, item: Fields) -> None:
+        role = item.text("role")
+        if role not in _ROLES:
+            item.refuse("role", f"should be 'user', 'assistant', 'system' or 'developer', not {role!r}")
+        content = _read_content(item, "content")
+        if _ROLES[role] == "system" and not self.messages:
+            self.system += content
+        elif role == "assistant":
+            for piece in content:
+                self._add("assistant", piece)
+        else:
+            self.messages.append((_ROLES[role], list(content)))
+
+    def _add(self, role: Role, piece: Piece) -> None:
+        """What the model says is one message until somebody else speaks."""
+        if not self.messages or self.messages[-1][0] != role or role != "assistant":
+            self.messages.append((role, []))
+        self.messages[-1][1].append(piece)
+
+    def _add_result(self, result: Result) -> None:
+        last = self.messages[-1] if self.messages else None
+        if last is None or last[0] != "user" or not all(isinstance(piece, Result) for piece in last[1]):
+            self.messages.append(("user", []))
+        self.messages[-1][1].append(result)
+
+    def _read_reasoning(self, item: Fields) -> Reasoning:
+        """The thinking itself, if it is there, else its summary."""
+        texts = [part.text("text", "") for part in item.objects("content") or item.objects("summary")]
+        opaque = item.text("encrypted_content", "")
+        sealed = {key: item.object[key] for key in ("id", "encrypted_content", "summary", "content") if item.get(key)}
+        return past_thinking("\n\n".join(texts), opaque, Seal(NAME, sealed) if opaque else None, self._seal_key)
+
+
+def _read_call(item: Fields, custom: bool) -> Call:
+    name = item.text("name")
+    if namespace := item.text("namespace", ""):
+        name = flat_name(namespace, name)
+    if custom:
+        return Call(item.text("call_id"), name, write_json({"input": item.text("input", "")}))
+    return Call(item.text("call_id"), name, item.text("arguments", ""))
+
+
+# ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_content(item: Fields, key: str) -> list[Content]:
+    given = item.get(key)
+    if given is None or given == "":
+        return []
+    if isinstance(given, str):
+        return [Text(given)]
+    return [_read_part(part) for part in item.objects(key)]
+
+
+def _read_part(part: Fields) -> Content:
+    match part.text("type", "input_text"):
+        case "input_text" | "output_text" | "text" | "summary_text":
+            return Text(part.text("text"))
+        case "refusal":
+            return Text(part.text("refusal"))
+        case "input_image" if part.get("image_url"):
+            return Image(part.text("image_url"), part.text("detail", "").removeprefix("auto"))
+        case "input_file":
+            url = part.text("file_data", "") or part.text("file_url", "")
+            return Document(url, part.text("file_id", ""), name=part.text("filename", ""))
+    return Extra(NAME, part.object)
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_choice(fields: Fields) -> ToolChoice | None:
+    """A choice of a tool that the server runs is left where it is."""
+    given = fields.object.get("tool_choice")
+    if not isinstance(given, dict):
+        mode = fields.one_of("tool_choice", "auto", "required", "none")
+        return None if given is None else ToolChoice(_MODES[mode])
+    match given:
+        case {"type": "function" | "custom"}:
+            return ToolChoice("required", (_chosen(fields.inner("tool_choice")),))
+        case {"type": "allowed_tools"}:
+            choice = fields.inner("tool_choice")
+            named = [tool for tool in choice.objects("tools") if tool.object.get("type") in ("function", "custom")]
+            return ToolChoice(_MODES[choice.one_of("mode", "auto", "required")], tuple(map(_chosen, named)))
+    return None
+
+
+def _chosen(tool: Fields) -> str:
+    name, namespace = tool.text("name"), tool.text("namespace", "")
+    return flat_name(namespace, name) if namespace else name
+
+
+def _read_format(format: Fields) -> JsonFormat | None:
+    kind = format.one_of("type", "text", "json_object", "json_schema")
+    if kind == "json_schema":
+        return JsonFormat(format.mapping("schema"), format.text("name", ""), format.flag("strict"))
+    return JsonFormat() if kind == "json_object" else None
+
+
+def _read_thinking(reasoning: Fields) -> Thinking:
+    show = reasoning.text("summary", "") or reasoning.text("generate_summary", "")
+    return Thinking(effort=reasoning.text("effort", "") or None, show=show or None)

@@ -1,0 +1,212 @@
+"""What passes as it came, what is refused, and what a gateway is told of a request."""
+
+from __future__ import annotations
+
+import pytest
+
+import interlingua as il
+from interlingua.errors import BadRequest, UnknownWire, UsageError
+from interlingua.profile import Profile
+from interlingua.request_translation import prepare_request
+from tests.request_forms import CHAT, MESSAGES, RESPONSES
+from tests.request_tables import (
+    ANSWERED,
+    ASK,
+    IMAGE,
+    SAID,
+    TEXT,
+    TOOL,
+    Json,
+    chat_call,
+    items,
+    translate,
+    users,
+)
+
+
+def test_what_a_gateway_needs_of_a_request() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "ping", "input": {}}
+    body = {
+        "tools": [TOOL[MESSAGES], {**TOOL[MESSAGES], "name": "later", "defer_loading": True}],
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [call]},
+            *users(ANSWERED)["messages"],
+        ],
+    }
+    done = prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
+    assert ([tool.name for tool in done.tools], done.taken_ids) == (["ping"], ("t1",))
+
+
+# ── the same wire ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None:
+    call = {**chat_call(arguments=" {} "), "extra_content": {"google": {"thought_signature": "x"}}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "developer", "content": "A"},
+            {"role": "user", "content": [TEXT[CHAT]]},
+            {"role": "assistant", "content": "a", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t1", "content": "ok"},
+        ],
+        "max_completion_tokens": 5,
+        "unknown": {"a": 1},
+        "reasoning_effort": "low",
+        "tools": [{"type": "function", "function": {"name": "ping", "strict": True}}],
+    }
+    changed = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x", thinking="type"))
+    assert changed == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "A"}, *body["messages"][1:]],  # type: ignore[index]
+        "max_tokens": 5,
+        "unknown": {"a": 1},
+        "thinking": {"type": "enabled"},
+        "tools": [TOOL[CHAT]],
+    }
+
+
+def test_on_one_wire_a_mended_history_is_all_that_changes() -> None:
+    odd = {"role": "user", "content": [TEXT[CHAT]], "odd": 1}
+    called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()], "odd": 2}
+    body = {"model": "m", "messages": [odd, called, odd], "max_completion_tokens": 5, "unknown": 1, "stream": False}
+    changed = prepare_request(body, CHAT, CHAT)
+    result = {"role": "tool", "tool_call_id": chat_call()["id"], "content": "[no result: interrupted]"}
+    assert changed.body == {**body, "messages": [odd, called, result, odd]}
+    assert [finding.kind for finding in changed.findings] == ["no-result"]
+    with pytest.raises(BadRequest, match=r"messages\[1\]"):
+        prepare_request(body, CHAT, CHAT, strict=True)
+
+
+def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
+    """Two system messages become one, and an image leaves its result: as many messages, but not the same ones."""
+    shot = {"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}
+    systems = [{"role": "system", "content": "A"}, {"role": "system", "content": "B"}]
+    called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}
+    body = {"model": "m", "messages": [*systems, {"role": "user", "content": "hi"}, called, shot]}
+    messages = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x"))["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
+    assert messages[0]["content"] == "A\n\nB"
+    assert messages[-1]["content"][1] == IMAGE[CHAT]
+
+
+def test_the_model_is_named_as_the_upstream_knows_it() -> None:
+    body = {"model": "m", **SAID[CHAT], "odd": 1}
+    assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
+    assert il.translate_request(body, CHAT, MESSAGES, model="n")["model"] == "n"
+    assert body["model"] == "m"
+
+
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────
+
+BAD: list[tuple[str, Json, str]] = [
+    (CHAT, {"model": 5}, "model: should be a string, not an integer (5)"),
+    (CHAT, {"messages": {}}, "messages: should be a list, not an object"),
+    (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
+    (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
+    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
+    (
+        CHAT,
+        {"messages": [{"role": "tool", "content": "x"}]},
+        "messages[0].tool_call_id: should be a string, not nothing",
+    ),
+    (CHAT, {"tool_choice": "maybe"}, "tool_choice: should be 'auto', 'required', 'none' or an object, not 'maybe'"),
+    (CHAT, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'function', 'custom' or"),
+    (
+        CHAT,
+        {"tools": [{"type": "function", "function": {}}]},
+        "tools[0].function.name: should be a string, not nothing",
+    ),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name: should be a name"),
+    (CHAT, {"response_format": {"type": "xml"}}, "response_format.type: should be 'text' or"),
+    (CHAT, {"stop": [5]}, "stop[0]: should be a string"),
+    (CHAT, {"temperature": "hot"}, "temperature: should be a number, not a string ('hot')"),
+    (MESSAGES, {"messages": [{"role": "tool", "content": ""}]}, "messages[0].role: should be 'user', 'assistant' or"),
+    (
+        MESSAGES,
+        {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
+        "messages[0].content[0].tool_use_id:",
+    ),
+    (
+        MESSAGES,
+        {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}]},
+        "messages[0].content[0].source.media_type:",
+    ),
+    (MESSAGES, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'auto', 'any', 'tool' or 'none', not 'x'"),
+    (
+        MESSAGES,
+        {"tools": [{"name": "a", "input_schema": []}]},
+        "tools[0].input_schema: should be an object, not a list",
+    ),
+    (MESSAGES, {"thread": {"type": "create"}}, "thread: conversations are not kept here"),
+    (RESPONSES, {"input": [{"role": "robot", "content": ""}]}, "input[0].role: should be 'user', 'assistant',"),
+    (
+        RESPONSES,
+        {"input": [{"type": "function_call", "call_id": "c"}]},
+        "input[0].name: should be a string, not nothing",
+    ),
+    (
+        RESPONSES,
+        {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]},
+        "tools[0].tools[0].name:",
+    ),
+    (RESPONSES, {"tool_choice": 5}, "tool_choice: should be 'auto' or 'required' or 'none', not an integer (5)"),
+    (RESPONSES, {"previous_response_id": "resp_1"}, "previous_response_id: refers to what another server keeps"),
+    (RESPONSES, {"conversation": {"id": "c"}}, "conversation: refers to"),
+    (RESPONSES, {"input": [{"type": "item_reference", "id": "i"}]}, "input[0]: refers to"),
+    (RESPONSES, {"input": [{"id": "i"}]}, "input[0]: refers to"),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "message"), BAD)
+def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> None:
+    target = MESSAGES if source == CHAT else CHAT
+    with pytest.raises(BadRequest) as refused:
+        prepare_request({"model": "m", **SAID[source], **body}, source, target)
+    assert str(refused.value).startswith(message)
+    assert message.startswith(refused.value.path)
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+def test_several_choices_for_a_wire_with_one(target: str) -> None:
+    with pytest.raises(BadRequest, match=r"^n: the upstream's wire gives one choice, not 2"):
+        translate(CHAT, {"n": 2}, target)
+
+
+def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
+    body = {"model": "m", "input": [{"type": "item_reference", "id": "i"}], "previous_response_id": "r"}
+    assert il.translate_request(body, RESPONSES, RESPONSES) == body
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "message"),
+    [
+        (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
+        (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a list, not nothing"),
+        (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
+    ],
+)
+def test_what_has_to_be_there(source: str, body: Json, message: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT)
+    assert str(refused.value).startswith(message)
+
+
+def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
+    given = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
+    assert [one["role"] for one in translate(RESPONSES, items(*given), CHAT).body["messages"]] == ["user"]
+    assert len(translate(RESPONSES, items(*given), MESSAGES).body["messages"]) == 1
+
+
+def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
+    body = {"model": "m", **SAID[CHAT], **ASK[CHAT], "tool_choice": "none"}
+    assert prepare_request(body, CHAT, MESSAGES).tools == []
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(UnknownWire):
+        il.translate_request({}, "chat", MESSAGES)
+    with pytest.raises(UsageError):
+        il.translate_request([], CHAT, MESSAGES)  # type: ignore[arg-type]
