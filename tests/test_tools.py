@@ -78,3 +78,16 @@ def test_a_schema_that_is_none_takes_what_it_can_tell(schema: Any) -> None:
 
 def test_where_two_fit_none_is_picked() -> None:
     assert Offer([Tool("a", SCHEMA), Tool("b", SCHEMA)]).fitting('{"path": "x"}') is None
+
+
+def test_a_tool_of_a_namespace_may_be_called_by_its_name_there() -> None:
+    tools = [{"type": "function", "name": name} for name in ("read", "write")]
+    offer = Offer([{"type": "namespace", "name": name, "tools": tools[: n + 1]} for n, name in enumerate(("a", "b"))])
+    assert offer.names == ["a__read", "b__read", "b__write"]
+    assert [offer.meant(name) for name in ("write", "b.write", "a/read", "functions.a.read")] == [
+        "b__write",
+        "b__write",
+        "a__read",
+        "a__read",
+    ]
+    assert offer.meant("read") is None  # there are two

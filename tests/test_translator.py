@@ -180,12 +180,15 @@ def test_what_a_chunk_says_beside_held_text_is_not_held() -> None:
     assert frames[1] == chunk(choice({}), usage=USAGE, citations=[1])
 
 
-def test_signature_beside_thinking() -> None:
-    text, signature = {"type": "reasoning.text", "text": "a<|tool_", "index": 0}, {"signature": "S", "index": 0}
-    frames = sent(HI_KIMI, chunk(choice({"reasoning_details": [text, signature]})), done=False)
-    assert frames[1:3] == [
-        chunk(choice({"reasoning_details": [{**text, "text": "a"}]})),
-        chunk(choice({"reasoning_details": [signature]})),
+def test_what_vouches_for_thinking_stands_behind_all_of_it() -> None:
+    text, signature = {"type": "reasoning.text", "text": "a <|tool_", "index": 0}, {"signature": "S", "index": 0}
+    frames = sent(HI_KIMI, chunk(choice({"reasoning_details": [text, signature]})), chunk(choice({"content": "b"})))
+    deltas = [frame["choices"][0]["delta"] for frame in frames[1:5]]  # type: ignore[index]
+    assert deltas == [
+        {"reasoning_details": [{**text, "text": "a "}]},
+        {"reasoning_details": [{**text, "text": "<|tool_"}]},
+        {"reasoning_details": [signature]},
+        {"content": "b"},
     ]
 
 

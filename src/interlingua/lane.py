@@ -95,6 +95,10 @@ class Lane:
                 parsed += self._parser.feed(event.text, Channel.REASONING)
             elif isinstance(event, ev.CallStart | ev.ArgsDelta | ev.CallEnd):
                 parsed += self._beside_text(event)
+            elif isinstance(event, ev.Seal):
+                if not self._parser.inside_calls:
+                    parsed += self._parser.feed("", Channel.TEXT)  # the thinking is over: none of it waits for more
+                parsed.append(event)
             else:
                 if isinstance(event, ev.Stop | ev.Failure):
                     parsed += self._parser.close()

@@ -70,6 +70,7 @@ class Translator:
         self._reader = self._source.reader(self._options.limits)
         self._emitter = self._target.emitter(self._options, self._offer)
         self._lanes: dict[int, Lane] = {}
+        self._dropped: set[int] = set()  # choices that the client cannot be told of
         self._messages = 0
         self._state = _State.OPEN
 
@@ -104,8 +105,9 @@ class Translator:
         if failure and self._same:
             return body
         told = [self._for_client(failure)] if failure else read.common
-        self._tell(b"", "", [event for _, events in said for event in events] + read.common, b"")
-        return self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
+        written, found = self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
+        self._tell(b"", "", [*(event for _, events in said for event in events), *read.common, *found], b"")
+        return written
 
     def steps(self, data: bytes) -> list[Step]:
         """`feed`, told message by message."""
@@ -193,9 +195,11 @@ class Translator:
 
     def _choices(self, choices: list[Choice], common: list[ev.Event]) -> list[Choice]:
         """Those that the client can be told of."""
-        if not self._target.SINGLE or all(choice.index == 0 for choice in choices):
+        if not self._target.SINGLE:
             return choices
-        common.append(ev.Finding("choice-dropped", "more than one choice, and this client can be told of one: dropped"))
+        for index in {choice.index for choice in choices} - {0, *self._dropped}:
+            self._dropped.add(index)
+            common.append(ev.Finding("choice-dropped", f"choice {index}: this client can be told of one, so it is not"))
         return [choice for choice in choices if choice.index == 0]
 
     def _for_client(self, failure: ev.Failure) -> ev.Failure:
@@ -231,6 +235,8 @@ class Translator:
         return self._tell(message.raw, message.data, findings, b"")
 
     def _tell(self, came: bytes, data: str, events: list[ev.Event], sent: bytes) -> Step:
+        events = [*events, *self._emitter.findings]
+        self._emitter.findings = []
         for event in events:
             if isinstance(event, ev.Finding):
                 where = f"event {self._messages}" if self._messages else "the reply"

@@ -148,14 +148,16 @@ class Offer:
         return self._tools is None or self.meant(name) is not None
 
     def meant(self, name: str) -> str | None:
-        """The offered tool that is meant: some leave the prompt's `functions.` and `:0` on a name, or take other
-        capitals."""
+        """The offered tool that is meant: some leave the prompt's `functions.` and `:0` on a name, take other capitals,
+        or call a tool of a namespace by its name there."""
         if self.has(name):
             return name
         plain = name.removeprefix("functions.")
         stem, _, number = plain.rpartition(":")
+        numbered = [stem] if number.isdecimal() else []
         folded = [tool for tool in self.names if tool.casefold() == plain.casefold()]
-        return self.pick((plain, *([stem] if number.isdecimal() else []), *(folded if len(folded) == 1 else [])))
+        local = [tool.name for tool in (self._tools or {}).values() if tool.local and plain in _locally(tool)]
+        return self.pick((plain, *numbered, *_only(folded), *_only(local)))
 
     def pick(self, candidates: Iterable[str]) -> str | None:
         """The first of these names that was offered."""
@@ -194,6 +196,16 @@ class Offer:
             schema = self._tools[tool].schema
             self._plans[tool] = Plan(schema, schema)
         return self._plans[tool]
+
+
+def _locally(tool: Tool) -> tuple[str, ...]:
+    """How a tool of a namespace is called by those who do not join the names as we do."""
+    return tool.local, f"{tool.namespace}.{tool.local}", f"{tool.namespace}/{tool.local}"
+
+
+def _only(names: list[str]) -> list[str]:
+    """The one that is meant, if it is one."""
+    return names if len(names) == 1 else []
 
 
 def is_hosted(tool: object) -> bool:

@@ -64,6 +64,9 @@ class Reader(Protocol):
 class Emitter(Protocol):
     """Writes the frames of one reply."""
 
+    findings: list[ev.Finding]
+    """What was odd about what had to be written. Whoever tells it takes it out."""
+
     def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
         """The chunk as it came; None if it cannot pass, because what went before it was told anew."""
 
@@ -107,5 +110,6 @@ class Wire(Requests, Protocol):
 
     def write_body(
         self, said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None, /
-    ) -> Json:
-        """The whole reply. If it is `like` one of this wire, `said` are the choices to be told anew: all else stays."""
+    ) -> tuple[Json, list[ev.Finding]]:
+        """The whole reply, and what was odd about what had to be written. If it is `like` one of this wire, `said` are
+        the choices to be told anew: all else stays."""

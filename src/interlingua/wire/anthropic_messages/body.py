@@ -86,8 +86,17 @@ def _deltas(content: Json) -> Iterable[Json]:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write_body(said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None) -> Json:  # noqa: ARG001 (all tools are alike here)
-    events = [*common, *(event for _, events in said for event in events)]
+def write_body(
+    said: Said,
+    common: Iterable[ev.Event],
+    options: Options,
+    offer: Offer,  # noqa: ARG001 (all tools are alike here)
+    like: Json | None,
+) -> tuple[Json, list[ev.Finding]]:
+    return _write_body(said, [*common, *(event for _, events in said for event in events)], options, like), []
+
+
+def _write_body(said: Said, events: list[ev.Event], options: Options, like: Json | None) -> Json:
     for event in events:
         if isinstance(event, ev.Failure):
             return error_object(event)

@@ -32,6 +32,7 @@ class Emitter:
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
+        self.findings: list[ev.Finding] = []
         self._served_as = options.served_as
         self._frames = Frames(options)
 

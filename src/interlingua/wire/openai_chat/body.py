@@ -60,7 +60,17 @@ def _as_streamed(choice: Any, position: int) -> Any:
     return {**choice, "index": index, "delta": message}
 
 
-def write_body(said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None) -> Json:  # noqa: ARG001 (all tools are alike here)
+def write_body(
+    said: Said,
+    common: Iterable[ev.Event],
+    options: Options,
+    offer: Offer,  # noqa: ARG001 (all tools are alike here)
+    like: Json | None,
+) -> tuple[Json, list[ev.Finding]]:
+    return _write_body(said, list(common), options, like), []
+
+
+def _write_body(said: Said, common: list[ev.Event], options: Options, like: Json | None) -> Json:
     for event in (*common, *(event for _, events in said for event in events)):
         if isinstance(event, ev.Failure):
             return {"error": failure_object(event)}
@@ -74,7 +84,7 @@ def write_body(said: Said, common: Iterable[ev.Event], options: Options, offer: 
     return {**like, **renamed, "choices": choices} if told or renamed else like
 
 
-def _write_new(said: Said, common: Iterable[ev.Event], options: Options) -> Json:
+def _write_new(said: Said, common: list[ev.Event], options: Options) -> Json:
     """A body for what was said on another wire."""
     body = {**envelope(options), "object": OBJECT}
     for begin in (event for _, events in said for event in events if isinstance(event, ev.Begin)):

@@ -71,6 +71,7 @@ class Emitter:
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
+        self.findings: list[ev.Finding] = []
         self._served_as = options.served_as
         self._seal_key = options.seal_key
         self._choices: dict[int, _Choice] = {}

@@ -29,18 +29,20 @@ def read_body(body: Json, reader: Reader) -> Chunk:
     return reader.read_response(body)
 
 
-def write_body(said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None) -> Json:
+def write_body(
+    said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None
+) -> tuple[Json, list[ev.Finding]]:
     common = list(common)
     for event in (*common, *(event for _, events in said for event in events)):
         if isinstance(event, ev.Failure):
-            return {"error": {"type": event.type, "param": None, **error_object(event)}}
+            return {"error": {"type": event.type, "param": None, **error_object(event)}}, []
     if like is not None and not said:
         renamed = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
-        return {**like, **renamed} if renamed else like
+        return {**like, **renamed} if renamed else like, []
     emitter = Emitter(options, offer)
     emitter.emit(said, common, {"type": "response.created", "response": like} if like is not None else None)
     response = emitter.finish()
-    return response if like is None else _like(response, like)
+    return response if like is None else _like(response, like), emitter.findings
 
 
 def _like(response: Json, like: Json) -> Json:
