@@ -90,10 +90,23 @@ def test_two_channels(pieces: list[tuple[str, Channel]], parts: list[Part]) -> N
         assert fold(events + parser.close()).parts == parts
 
 
-def test_what_may_be_a_marker_or_an_array_at_the_seam_is_text_of_its_channel() -> None:
+SEAMS: dict[str, tuple[str, list[tuple[str, Channel]], list[Part]]] = {
+    "what may be a marker or an array is text of its channel": (
+        "mistral_v3",
+        [("[TOOL", T), ("s]", R)],
+        [Text("[TOOL"), Reasoning("s]")],
+    ),
+    "what follows a call that is none is text of its own channel": (
+        "olmo3",
+        [('<function_calls>ls("")', R), ("\ng", T)],
+        [Reasoning('<function_calls>ls("")'), Text("\ng")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("dialect", "pieces", "parts"), SEAMS.values(), ids=SEAMS)
+def test_seams(dialect: str, pieces: list[tuple[str, Channel]], parts: list[Part]) -> None:
     for cut in (lambda text: [text], list):
-        parser = Parser(dialect_named("mistral_v3"), Offer([Tool("ls")]))
-        events = [
-            event for text, at in (("[TOOL", T), ("s]", R)) for part in cut(text) for event in parser.feed(part, at)
-        ]
-        assert fold(events + parser.close()).parts == [Text("[TOOL"), Reasoning("s]")]
+        parser = Parser(dialect_named(dialect), Offer([Tool("ls")]))
+        events = [event for text, at in pieces for part in cut(text) for event in parser.feed(part, at)]
+        assert fold(events + parser.close()).parts == parts

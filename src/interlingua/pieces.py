@@ -121,7 +121,7 @@ class Pieces:
 
     def record(self, marker: str) -> None:
         """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
-        before_seam = 0 < self._pos <= self._seam
+        before_seam = self._pos - len(marker) < self._seam
         self.recorded_from = self._channel_before_seam if before_seam else self.channel
         self.recorded_marker = marker
         self._record = [self._trimmed]
