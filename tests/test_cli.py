@@ -317,6 +317,37 @@ def test_render_without_parts(cli: Cli) -> None:
     assert cli("render", "--dialect", "kimi_k2", stdin=json.dumps(reply)).out == KIMI
 
 
+# ── request ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ASKED = {
+    "model": "kimi",
+    "max_tokens": 9,
+    "top_k": 3,
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "ls", "input": {}}]},
+    ],
+}
+TO_CHAT = ("request", "--from", "anthropic-messages", "--to", "openai-chat")
+
+
+def test_request(cli: Cli) -> None:
+    ran = cli(*TO_CHAT, "--model", "kimi-k2.5", "--upstream", "moonshot", stdin=json.dumps(ASKED))
+    body = json.loads(ran.out)
+    assert ran.status == 0
+    assert (body["model"], body["max_completion_tokens"]) == ("kimi-k2.5", 9)
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool"]
+    assert body["messages"][1]["tool_calls"][0]["id"] == body["messages"][2]["tool_call_id"] == "functions.ls:0"
+    assert "finding: no-result" in ran.err
+    assert "top_k" in ran.err
+
+
+def test_a_request_that_is_refused(cli: Cli) -> None:
+    assert_error(cli(*TO_CHAT, "--strict", stdin=json.dumps(ASKED)), "messages[1]")
+    assert_error(cli(*TO_CHAT, "--upstream", "moonshoot", stdin="{}"), "'moonshot'")
+    assert_error(cli("request", stdin='{"model": "m", "messages": 5}'), "messages: should be a list")
+
+
 # ── dialects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

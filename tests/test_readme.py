@@ -28,6 +28,7 @@ FILES = {
     "recorded.sse": (ROOT / "examples" / "kimi_stream.sse").read_text(encoding="utf-8"),
     "reply.txt": il.dialect_for("kimi-k2").sample,
     "reply.json": '{"calls": [{"id": "", "name": "ls", "arguments": "{}"}]}',
+    "body.json": '{"model": "m", "messages": [{"role": "user", "content": "hi"}]}',
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
     "chat_template.jinja": (ROOT / "tests" / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
@@ -38,7 +39,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
-    assert len(commands) == 10
+    assert len(commands) == 12
     for command in commands:
         line = command.replace("curl -sN …", "cat recorded.sse").replace(
             "interlingua", f"{sys.executable} -m interlingua"

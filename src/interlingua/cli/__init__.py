@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from interlingua import __version__
-from interlingua.cli import dialects, io, parse, render, translate
+from interlingua.cli import dialects, io, parse, render, request, translate
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
@@ -23,6 +23,7 @@ examples:
   interlingua render --dialect kimi_k2 reply.json  and back
   curl -sN … | interlingua translate               as it streams
   interlingua translate --explain recorded.sse     what came, went out, and why
+  interlingua request --from anthropic-messages --to openai-chat body.json
 
 Data goes to standard output; findings, errors and hints go to standard error.
 
@@ -87,6 +88,6 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (parse, render, translate, dialects):
+    for command in (parse, render, translate, request, dialects):
         add_command(commands, command)
     return parser

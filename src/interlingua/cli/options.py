@@ -9,6 +9,7 @@ import interlingua as il
 from interlingua.cli.io import STDIN, Tell, read_all, read_json
 from interlingua.dialects import dialect_named
 from interlingua.errors import BadInput, UsageError
+from interlingua.wires import WIRES
 
 __all__ = [
     "add_command",
@@ -17,6 +18,7 @@ __all__ = [
     "add_findings",
     "add_prefill",
     "add_tools",
+    "add_wires",
     "dialect_called",
     "known_dialect",
     "tools_from",
@@ -52,6 +54,11 @@ def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> 
     )
     command.add_options(parser)
     parser.set_defaults(run=command.run)
+
+
+def add_wires(parser: argparse.ArgumentParser) -> None:
+    for option, where in (("--from", "source"), ("--to", "target")):
+        parser.add_argument(option, dest=where, default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
 
 
 def add_file(parser: argparse.ArgumentParser, what: str) -> None:

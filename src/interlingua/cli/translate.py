@@ -28,6 +28,7 @@ examples:
   interlingua translate --dialect kimi_k2 --tools tools.json recorded.sse
   interlingua translate --explain recorded.sse | less
   interlingua translate whole-reply.json
+  interlingua translate --from openai-chat --to anthropic-messages recorded.sse
 
 --explain shows what matters of each chunk: its delta, without what is null,
 empty or said twice. It takes two columns from a width of 100 on ($COLUMNS is
@@ -40,8 +41,7 @@ _BODY_HINT = "a stream is server-sent events (data: {…}), a whole reply is one
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="source", default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
-    parser.add_argument("--to", dest="target", default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
+    options.add_wires(parser)
     options.add_dialect(parser, "by --model, else by the model that the reply names (default)")
     options.add_tools(parser)
     options.add_prefill(parser)
