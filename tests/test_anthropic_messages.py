@@ -640,7 +640,8 @@ def test_a_message_to_the_letter() -> None:
         *call(2, "{}", id="il-functions_2ef_3a0"),
         *end("tool_use", usage={"input_tokens": 7, "output_tokens": 0, **counts}),
     ]
-    told = {"input_tokens": 15, "output_tokens": 9, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 10}
+    counts = {"cache_creation_input_tokens": 5, "cache_read_input_tokens": 10}
+    told = {"input_tokens": 15, "output_tokens": 9, **counts, "output_tokens_details": {"thinking_tokens": 4}}
     assert emitted(*said, common=usage)[0]["message"]["usage"] == told
     assert emitted(*said, common=usage)[-2]["usage"] == told
 

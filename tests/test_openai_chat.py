@@ -486,12 +486,12 @@ def test_what_was_passed_has_begun() -> None:
     [
         (TOLD, USAGE),
         (
-            ev.Usage(9, 8, 7, 6),
+            ev.Usage(9, 8, 7, 6, cache_written=1),
             {
                 "prompt_tokens": 9,
                 "completion_tokens": 8,
                 "total_tokens": 17,
-                "prompt_tokens_details": {"cached_tokens": 7},
+                "prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 1},
                 "completion_tokens_details": {"reasoning_tokens": 6},
             },
         ),

@@ -69,11 +69,13 @@ def _counted(like: Json) -> Json:
 
 def usage_object(usage: ev.Usage) -> Json:
     """The counts as this wire has them: input that was cached is no part of `input_tokens`."""
+    details: Json = {"output_tokens_details": {"thinking_tokens": usage.reasoning}} if usage.reasoning else {}
     return {
         "input_tokens": max(0, usage.input - usage.cached - usage.cache_written),
         "output_tokens": usage.output,
         "cache_creation_input_tokens": usage.cache_written,
         "cache_read_input_tokens": usage.cached,
+        **details,
     }
 
 

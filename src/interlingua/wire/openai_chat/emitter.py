@@ -196,7 +196,7 @@ def usage_object(usage: ev.Usage) -> Json:
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }
 

@@ -220,6 +220,7 @@ def _usage(where: dict[str, Any]) -> list[ev.Event]:
         output=_int(usage.get("completion_tokens")) or 0,
         cached=_int(prompt.get("cached_tokens")) or _int(usage.get("prompt_cache_hit_tokens")) or 0,
         reasoning=_int(completion.get("reasoning_tokens")) or 0,
+        cache_written=_int(prompt.get("cache_write_tokens")) or 0,
         native=usage,
     )
     return [told]
