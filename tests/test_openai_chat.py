@@ -67,6 +67,21 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
         [ev.ReasoningDelta("ab"), ev.Seal("openai-chat", {"reasoning_details": [{"data": "c"}]})],
         True,
     ),
+    "several signatures": (
+        {"reasoning": "abc", "reasoning_details": [{"text": "ab", "signature": "S"}, {"data": "D"}, {"text": "c"}]},
+        [
+            ev.ReasoningDelta("ab"),
+            ev.Seal("openai-chat", {"reasoning_details": [{"signature": "S"}]}),
+            ev.Seal("openai-chat", {"reasoning_details": [{"data": "D"}]}),
+            ev.ReasoningDelta("c"),
+        ],
+        True,
+    ),
+    "a signature for another text": (
+        {"reasoning": "abc", "reasoning_details": [{"text": "a", "signature": "S"}]},
+        [ev.ReasoningDelta("abc"), ev.Seal("openai-chat", {"reasoning_details": [{"signature": "S"}]})],
+        True,
+    ),
     "unknown": ({"audio": {"x": 1}}, [], True),
     "no calls": ({"tool_calls": None, "function_call": None}, [], True),
     "empty calls": ({"tool_calls": []}, [], True),

@@ -124,7 +124,9 @@ def _write_reasoning(reply: Reply, given: Json, options: Options) -> Json:
     if isinstance(details, list) and details:
         written[DETAILS] = _write_details(reasoning, details)
     elif sealed := [
-        detail for part in reply.parts if isinstance(part, Reasoning) for detail in seal_details(part, options.seal_key)
+        detail
+        for number, part in enumerate(part for part in reply.parts if isinstance(part, Reasoning) and part.seal)
+        for detail in seal_details(part, number, options.seal_key)
     ]:
         written[DETAILS] = sealed
     if reasoning:

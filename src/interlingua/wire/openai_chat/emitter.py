@@ -46,6 +46,7 @@ class _Choice:
         self._fields: tuple[str, ...] = ("reasoning_content",)
         self._detail: Json | None = None
         self._thought: list[str] = []
+        self._seals = 0
 
     def learn(self, delta: Json) -> None:
         """Thinking goes out in the fields that it came in."""
@@ -63,7 +64,8 @@ class _Choice:
     def seal(self, seal: ev.Seal, key: bytes) -> Json:
         """What vouches for the thinking since the last one."""
         text, self._thought = "".join(self._thought), []
-        return {DETAILS: seal_details(Reasoning(text, seal), key)}
+        self._seals += 1
+        return {DETAILS: seal_details(Reasoning(text, seal), self._seals - 1, key)}
 
 
 class Emitter:
@@ -170,13 +172,15 @@ def envelope(options: Options) -> Json:
     return {"id": "chatcmpl-interlingua", "object": "", "created": options.created, "model": options.served_as}
 
 
-def seal_details(thinking: Reasoning, key: bytes) -> list[Json]:
-    """`reasoning_details` with what vouches for the thinking: as it came on this wire, else sealed."""
+def seal_details(thinking: Reasoning, number: int, key: bytes) -> list[Json]:
+    """`reasoning_details` with what vouches for the thinking: as it came on this wire, else sealed. They are numbered:
+    the official SDK gives up where one of several has no index."""
     if thinking.seal is None:
         return []
     if thinking.seal.wire == NAME:
         return list(thinking.seal.data[DETAILS])
-    return [{"type": SEALED, "data": seal(thinking, thinking.seal.wire, key), "format": SEAL_FORMAT}]
+    sealed = seal(thinking, thinking.seal.wire, key)
+    return [{"type": SEALED, "data": sealed, "format": SEAL_FORMAT, "index": number}]
 
 
 def call_entry(start: ev.CallStart, arguments: str) -> Json:

@@ -117,14 +117,25 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
     choice.exact &= content is delta.get("content")
     if content is not None and not isinstance(content, str):
         choice.report("bad-chunk", f"content that is no text: {content!r:.60}; dropped")
-    if reasoning:
-        choice.events.append(ev.ReasoningDelta(reasoning))
-    if sealed := [silent for detail in _details(delta) if (silent := without_text(detail))]:
-        choice.events.append(ev.Seal(NAME, {DETAILS: sealed}))
+    choice.events += _thinking(reasoning, _details(delta))
     if isinstance(content, str) and content:
         choice.events.append(ev.TextDelta(content))
     if isinstance(refusal := delta.get("refusal"), str) and refusal:
         choice.events.append(ev.RefusalDelta(refusal))
+
+
+def _thinking(reasoning: str, details: list[Any]) -> list[ev.Event]:
+    """The thinking, with each seal behind what it vouches for: all of it, unless the details have it piece by piece."""
+    events: list[ev.Event] = []
+    in_pieces = "".join(map(detail_text, details)) == reasoning
+    text = "" if in_pieces else reasoning
+    for detail in details:
+        text += detail_text(detail) if in_pieces else ""
+        if silent := without_text(detail):
+            events += [ev.ReasoningDelta(text)] if text else []
+            events.append(ev.Seal(NAME, {DETAILS: [silent]}))
+            text = ""
+    return [*events, ev.ReasoningDelta(text)] if text else events
 
 
 def _part_text(text: Any) -> str:
