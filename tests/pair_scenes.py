@@ -16,7 +16,7 @@ Ends: TypeAlias = Literal["well", "error", "broken off"]
 
 @dataclass(frozen=True)
 class Thought:
-    """Thinking; `seal` is what its upstream wants back with it."""
+    """Thinking; `seal` is what its upstream wants back with it. It may be all that is shown of it."""
 
     text: str
     seal: str = ""
@@ -108,6 +108,7 @@ def wrapped(text: str) -> str:
 BOOM = "boom: try again"
 HI = Speech("Héllo 😀, wörld.")
 HM, SIGNED = Thought("Hm. Let me\nsee."), Thought("Hm. Let me\nsee.", "U2lnbmVk")
+HIDDEN = Thought("", "SGlkZGVu")
 F = Call("f", '{"a": "é\\n😀", "b": [1, 2.50, null]}')
 G = Call("g", '{ "deep" : {"x": "\\u00e9"} }', "call_2")
 NOTHING = Call("f", "")
@@ -132,8 +133,16 @@ SCENES = [
     Scene("empty arguments", [EMPTY], "tool_calls"),
     Scene("text and calls", [HI, F, G], "tool_calls"),
     Scene("thinking, text and a call", [HM, HI, F], "tool_calls"),
+    Scene("text behind a call", [HI, F, Speech("So.")], "tool_calls"),
+    Scene("thinking between calls", [SIGNED, F, Thought("And now?", "QWdhaW4"), G], "tool_calls"),
+    Scene("thinking twice", [SIGNED, Thought("Again.", "QWdhaW4"), HI]),
+    Scene("thinking that is not shown", [HIDDEN, HI]),
+    Scene("thinking that is not shown, and a call", [SIGNED, HIDDEN, F], "tool_calls"),
+    Scene("an id that is not legal everywhere", [PARIS, ROME], "tool_calls"),
     Scene("refusal", [Refusal("I cannot.")]),
+    Scene("text and a refusal", [HI, Refusal("I cannot.")]),
     Scene("length", [HI], "length"),
+    Scene("length behind a call", [F], "length"),
     Scene("length inside a call", [F, Call("g", CUT.args, "call_2")], "length"),
     Scene("content filter", [HI], "content_filter"),
     Scene("stop sequence", [HI], sequence="END"),
@@ -142,11 +151,19 @@ SCENES = [
     Scene("native call", [Speech(SECTION_OF_PARIS)], heard=[PARIS], dialect="kimi_k2"),
     Scene("native text and calls", [HI, Speech(SECTION_OF_TWO)], heard=[HI, PARIS, ROME], dialect="kimi_k2"),
     Scene("thinking and a native call", [HM, Speech(SECTION_OF_PARIS)], heard=[HM, PARIS], dialect="kimi_k2"),
+    Scene("a native call in thinking", [Thought(HM.text + SECTION_OF_PARIS)], heard=[HM, PARIS], dialect="kimi_k2"),
+    Scene(
+        "sealed thinking and a native call",
+        [SIGNED, Speech(SECTION_OF_PARIS)],
+        heard=[SIGNED, PARIS],
+        dialect="kimi_k2",
+    ),
     Scene("a call of a model with a dialect", [HI, F], "tool_calls", dialect="kimi_k2"),
     Scene("custom tool", [APPLY], "tool_calls", tools=CUSTOM),
     Scene("tool of a namespace", [HI, LIST], "tool_calls", tools=[SPACE]),
     Scene("error at once", ends="error"),
     Scene("error inside text", [HI], ends="error"),
+    Scene("error behind a call", [F], ends="error"),
     Scene("error inside a call", [HI, CUT], ends="error"),
     Scene("broken off at once", ends="broken off"),
     Scene("broken off inside text", [HI], ends="broken off"),

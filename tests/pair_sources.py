@@ -37,6 +37,7 @@ def chat_usage(scene: Scene) -> Json:
 
 
 def chat_deltas(part: Part, index: int, size: int) -> list[Json]:
+    """`index` is the part's among those of its kind."""
     match part:
         case Speech():
             return [{"content": piece} for piece in cut(part.text, size)]
@@ -45,8 +46,10 @@ def chat_deltas(part: Part, index: int, size: int) -> list[Json]:
         case Thought() if not part.seal:
             return [{"reasoning_content": piece} for piece in cut(part.text, size)]
         case Thought():
-            said = [{"type": "reasoning.text", "text": piece, "index": 0} for piece in cut(part.text, size)]
-            sealed = {"type": "reasoning.text", "signature": part.seal, "index": 0}
+            if not part.text:
+                return [sealing({"type": "reasoning.encrypted", "data": part.seal, "index": index})]
+            said = [{"type": "reasoning.text", "text": piece, "index": index} for piece in cut(part.text, size)]
+            sealed = {"type": "reasoning.text", "signature": part.seal, "index": index}
             return [*({"reasoning": one["text"], "reasoning_details": [one]} for one in said), sealing(sealed)]
         case Call():
             pieces = [[chat.more(piece, index)] for piece in cut(part.args, size)]
@@ -62,10 +65,9 @@ def chat_stream(scene: Scene, size: int = 5) -> bytes:
         return chat.chunk(chat.choice(delta, finish), model=MODEL)
 
     chunks = [said({"role": "assistant", "content": ""})] if scene.parts or scene.ends == "well" else []
-    calls = 0
-    for part in scene.parts:
-        chunks += [said(delta) for delta in chat_deltas(part, calls, size)]
-        calls += isinstance(part, Call)
+    for n, part in enumerate(scene.parts):
+        index = sum(isinstance(before, type(part)) for before in scene.parts[:n])
+        chunks += [said(delta) for delta in chat_deltas(part, index, size)]
     if scene.ends == "error":
         return chat.sse(*chunks, {"error": {"message": BOOM, "type": "server_error", "code": 500}}, done=False)
     if scene.ends == "broken off":
@@ -82,8 +84,11 @@ def chat_body(scene: Scene) -> Json:
             case Refusal():
                 message["refusal"] = part.text
             case Thought() if part.seal:
-                detail = {"type": "reasoning.text", "text": part.text, "signature": part.seal, "index": 0}
-                message |= {"reasoning": part.text, "reasoning_details": [detail]}
+                details = message.setdefault("reasoning_details", [])
+                shown = {"type": "reasoning.text", "text": part.text, "signature": part.seal}
+                hidden = {"type": "reasoning.encrypted", "data": part.seal}
+                details.append({**(shown if part.text else hidden), "index": len(details)})
+                message["reasoning"] = message.get("reasoning", "") + part.text
             case Thought():
                 message["reasoning_content"] = part.text
             case Call():
@@ -129,6 +134,8 @@ def messages_blocks(scene: Scene, size: int) -> list[Json]:
         match part:
             case Speech():
                 told += messages.text(index, *cut(part.text, size))
+            case Thought() if not part.text:
+                told += [messages.start(index, "redacted_thinking", data=part.seal), messages.stop(index)]
             case Thought():
                 told += messages.thinking(index, *cut(part.text, size), signature=part.seal)
             case Call():
@@ -158,6 +165,8 @@ def messages_body(scene: Scene) -> Json:
         match part:
             case Speech():
                 content.append({"type": "text", "text": part.text})
+            case Thought() if not part.text:
+                content.append({"type": "redacted_thinking", "data": part.seal})
             case Thought():
                 content.append({"type": "thinking", "thinking": part.text, "signature": part.seal})
             case Call():
@@ -194,7 +203,8 @@ def responses_item(part: Part, index: int, size: int) -> list[Json]:
         case Refusal():
             return responses.told_refusal(cut(part.text, size), index, f"msg_{index}")
         case Thought():
-            return responses.told_thought([cut(part.text, size)], index, f"rs_{index}", part.seal or None)
+            texts = [cut(part.text, size)] if part.text else []
+            return responses.told_thought(texts, index, f"rs_{index}", part.seal or None)
         case Call() if part.text is not None:
             pieces = cut(part.text, size)
             return responses.told_custom(pieces, index, id=f"ctc_{index}", call_id=part.id, name=part.name)
