@@ -15,7 +15,7 @@ import httpx2
 import openai
 import pydantic
 
-from tests import anthropic_client, responses_clients, sdk
+from tests import anthropic_client, anthropic_scenarios, responses_clients, sdk
 from tests.pair_scenes import Scene, Tokens
 from tests.pair_sources import CHAT, MESSAGES, RESPONSES
 from tests.sdk import Json
@@ -461,3 +461,71 @@ WHOLE: dict[str, Callable[[Json, Scene], Understood]] = {
     MESSAGES: messages_whole,
     RESPONSES: responses_whole,
 }
+
+
+# ── what a client sends next ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def chat_next(stream: bytes, scene: Scene) -> Json:
+    """The message as the SDK has it, and a result for each of its calls."""
+    tools = functions(scene, strict=False)
+    with UPSTREAM.openai(stream).chat.completions.stream(model="m", messages=[], tools=tools) as helper:
+        message = helper.get_final_completion().choices[0].message.to_dict(warnings=False)
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message["tool_calls"]]
+    return {"model": "m", "tools": tools, "messages": [{"role": "user", "content": "Go."}, message, *results]}
+
+
+def messages_next(stream: bytes, scene: Scene) -> Json:
+    """What the tool runner of the SDK sends."""
+    done = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}]
+    last = anthropic_scenarios.sse(anthropic_scenarios.begin(), *done, {"type": "message_stop"})
+    _, requests, _ = run_tools([stream, last], [call.name for call in scene.calls])
+    return requests[1]
+
+
+def responses_next(stream: bytes, scene: Scene) -> Json:
+    """All items that are done, as Codex sends them back, and a result for each call."""
+    told = responses_clients.frames(stream)
+    items = [frame["item"] for frame in told if frame["type"] == "response.output_item.done"]
+    kinds = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+    calls = [item for item in items if item["type"] in kinds]
+    results = [{"type": kinds[call["type"]], "call_id": call["call_id"], "output": "done"} for call in calls]
+    tools = scene.tools or flat(functions(scene, strict=False))
+    go = {"role": "user", "content": "Go."}
+    return {"model": "m", "store": False, "tools": tools, "input": [go, *items, *results]}
+
+
+NEXT = {CHAT: chat_next, MESSAGES: messages_next, RESPONSES: responses_next}
+
+
+def chat_replayed(request: Json) -> Understood:
+    (message,) = [message for message in request["messages"] if message["role"] == "assistant"]
+    said, seals = chat_message(message)
+    said += map(chat_call, message["tool_calls"])
+    ids = [call["id"] for call in message["tool_calls"]]
+    assert [one["tool_call_id"] for one in request["messages"] if one["role"] == "tool"] == ids
+    return Understood(joined(said), seals=seals)
+
+
+def messages_replayed(request: Json) -> Understood:
+    (message,) = [message for message in request["messages"] if message["role"] == "assistant"]
+    blocks = [{**block, "input": json.dumps(block.get("input"))} for block in message["content"]]
+    heard = messages_heard(anthropic_client.Heard(blocks=blocks), None)
+    ids = [one[1] for one in heard.said if one[0] == "call"]
+    assert [block["tool_use_id"] for block in request["messages"][-1]["content"]] == ids
+    return heard
+
+
+def responses_replayed(request: Json) -> Understood:
+    items = [item for item in request["input"] if item.get("role") != "user"]
+    for item in items:
+        if isinstance(item.get("content"), str):
+            item["content"] = [{"type": "output_text", "text": item["content"]}]
+    results = [item for item in items if item.get("type", "").endswith("_output")]
+    said = [one for item in items if item not in results for one in responses_item({"type": "message", **item})]
+    assert [item["call_id"] for item in results] == [one[1] for one in said if one[0] == "call"]
+    seals = [item["encrypted_content"] for item in items if item.get("encrypted_content")]
+    return Understood(joined(said), seals=seals)
+
+
+REPLAYED = {CHAT: chat_replayed, MESSAGES: messages_replayed, RESPONSES: responses_replayed}

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 import interlingua as il
+from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.seals import open_seal
 from tests import pair_clients as clients
 from tests.cuts import one_by_one, pieces, two_piece_cuts
 from tests.pair_clients import Said, Understood, by_kind, joined
 from tests.pair_scenes import BOOM, SCENES, Call, Refusal, Scene, Speech, Thought
-from tests.pair_sources import BODIES, CHAT, MESSAGES, RESPONSES, STREAMS
+from tests.pair_sources import BODIES, CHAT, MESSAGES, MODEL, RESPONSES, STREAMS
 
 WIRES = (CHAT, MESSAGES, RESPONSES)
 KEY = b"key"
@@ -33,10 +34,10 @@ each_cell = pytest.mark.parametrize(("scene", "source", "target"), CELLS)
 
 
 def run(
-    scene: Scene, source: str, target: str, given: Iterable[bytes], taken: tuple[str, ...] = ()
-) -> tuple[bytes, list[Any]]:
-    options = Options(seal_key=KEY, taken_ids=taken)
-    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=options)
+    scene: Scene, source: str, target: str, given: Iterable[bytes], **options: Any
+) -> tuple[bytes, list[ev.Finding]]:
+    chosen = Options(seal_key=KEY, **options)
+    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=chosen)
     out = b"".join([*map(translator.feed, given), translator.close()])
     return out, translator.findings
 
@@ -154,6 +155,19 @@ def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
 
 
 @each_cell
+def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: str) -> None:
+    """A call that is cut is not delivered, and the client hears the name that it asked for and no other."""
+    given = STREAMS[source](scene)
+    out, _ = run(scene, source, target, [given], delivery="whole", served_as="asked-for")
+    heard = clients.STRICT[target](out, scene)
+    check(heard, scene, source, target)
+    if scene.ends == "well":
+        assert [one[2] for one in heard.said if one[0] == "call"] == [one.name for one in scene.calls if one.whole]
+        assert b'"asked-for"' in out
+    assert MODEL.encode() not in out
+
+
+@each_cell
 def test_wherever_it_breaks_off(scene: Scene, source: str, target: str) -> None:
     """The client is told an end all the same, and a proper one."""
     events = STREAMS[source](scene, 20).split(b"\n\n")
@@ -206,7 +220,7 @@ each_calling_cell = pytest.mark.parametrize(
 @each_calling_cell
 def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
     taken = tuple(call.id for call in scene.calls)
-    out, findings = run(scene, source, target, [STREAMS[source](scene, 50)], taken)
+    out, findings = run(scene, source, target, [STREAMS[source](scene, 50)], taken_ids=taken)
     ids = [one[1] for one in clients.STRICT[target](out, scene).said if one[0] == "call"]
     assert len(ids) == len(scene.calls)
     assert len(set(ids)) == len(ids)
@@ -232,3 +246,24 @@ def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
     ids = [legal(call.id, MESSAGES) for call in scene.calls]
     assert [block["id"] for block in answered["content"] if block["type"] == "tool_use"] == ids
     assert [block["tool_use_id"] for block in results["content"]] == ids
+
+
+@pytest.mark.parametrize(
+    ("scene", "source", "target"),
+    [
+        cell
+        for cell in CELLS
+        for scene, _, target in [cell.values]
+        if scene in CALLING and scene.stop != "length" and (target == RESPONSES or not scene.tools)
+    ],
+)
+def test_what_was_said_comes_back(scene: Scene, source: str, target: str) -> None:
+    """The upstream finds its turn in the client's next request: its calls, and its thinking as it was sealed there."""
+    request = clients.NEXT[target](translated(scene, source, target), scene)
+    body = il.translate_request(request, target, source, options=Options(seal_key=KEY))
+    found = clients.REPLAYED[source](body)
+    calls = [("call", legal(call.id, source), call.name, json.loads(call.args)) for call in scene.calls]
+    assert [one for one in said(found.said, scene) if one[0] == "call"] == calls
+    thoughts = [part for part in scene.understood if isinstance(part, Thought)]
+    assert found.seals == [part.seal for part in thoughts if part.seal]
+    assert "".join(one[1] for one in found.said if one[0] == "thought") == "".join(part.text for part in thoughts)
