@@ -367,12 +367,14 @@ def responses_response(response: Json) -> Understood:
     return Understood(said, stop, None, Tokens(*counts, outputs["reasoning_tokens"]), seals)
 
 
-def responses_strict(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
+def responses_strict(stream: bytes, scene: Scene) -> Understood:
     responses_clients.listen(stream)
+    custom = {call.name for call in scene.calls if call.text is not None}
     told = responses_clients.frames(stream)
     ids: dict[int, set[tuple[str, str]]] = {}
     for frame in told:
         if "item" in frame:
+            assert (frame["item"]["type"] == "custom_tool_call") == (frame["item"].get("name") in custom)
             ids.setdefault(frame["output_index"], set()).add((frame["item"]["id"], frame["item"].get("call_id", "")))
     assert all(len(of_one) == 1 for of_one in ids.values()), "one id from start to end"
     return responses_response(told[-1]["response"])

@@ -154,6 +154,17 @@ def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
         assert run(scene, source, target, cut) == whole, cut
 
 
+@pytest.mark.parametrize("source", WIRES)
+def test_a_call_that_was_cut_is_run_by_nobody(source: str) -> None:
+    scene = next(scene for scene in SCENES if scene.name == "length inside a call")
+    names = [call.name for call in scene.calls]
+    called, requests, _ = clients.run_tools([translated(scene, source, MESSAGES)], names)
+    assert (called, len(requests)) == ([], 1)
+    done = clients.responses_create(translated(scene, source, RESPONSES), scene)
+    assert [one[2] for one in done.said] == names[:1]
+    assert clients.chat_create(translated(scene, source, CHAT), scene).stop == "length"
+
+
 @each_cell
 def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: str) -> None:
     """A call that is cut is not delivered, and the client hears the name that it asked for and no other."""
