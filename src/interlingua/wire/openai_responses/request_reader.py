@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from interlingua.events import Seal
-from interlingua.json_text import write_json
+from interlingua.json_text import unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import (
@@ -72,7 +72,7 @@ def read_request(body: Json, options: Options) -> Request:
         cache_key=fields.text("prompt_cache_key", ""),
         continues=next((key for key in _KEPT if fields.object.get(key)), items.continues),
     )
-    return msgspec.structs.replace(request, extra=fields.rest())
+    return msgspec.structs.replace(request, extra=fields.rest(), unread=tuple(fields.unread()))
 
 
 def _deferred(tool: Tool) -> Tool:
@@ -98,6 +98,7 @@ class _Items:
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
     def _read(self, item: Fields, kind: str) -> None:
+        item.pass_over("id", "status")
         match kind:
             case "message":
                 self._read_message(item)
@@ -114,7 +115,7 @@ class _Items:
                 if kind == "item_reference":
                     self.continues = self.continues or item.path
                 theirs = kind.endswith("_output") or kind in _OF_THE_USER
-                self._add("user" if theirs else "assistant", Extra(NAME, item.object))
+                self._add("user" if theirs else "assistant", Extra(NAME, item.whole()))
 
     def _read_message(self, item: Fields) -> None:
         role = item.text("role")
@@ -143,7 +144,10 @@ class _Items:
 
     def _read_reasoning(self, item: Fields) -> Reasoning:
         """The thinking itself, if it is there, else its summary."""
-        texts = [part.text("text", "") for part in item.objects("content") or item.objects("summary")]
+        parts = item.objects("content") or item.objects("summary")
+        for part in parts:
+            part.pass_over("type")
+        texts = [part.text("text", "") for part in parts]
         opaque = item.text("encrypted_content", "")
         sealed = {key: item.object[key] for key in ("id", "encrypted_content", "summary", "content") if item.get(key)}
         return past_thinking("\n\n".join(texts), opaque, Seal(NAME, sealed) if opaque else None, self._seal_key)
@@ -155,7 +159,7 @@ def _read_call(item: Fields, custom: bool) -> Call:
         name = flat_name(namespace, name)
     if custom:
         return Call(item.text("call_id"), name, write_json({"input": item.text("input", "")}))
-    return Call(item.text("call_id"), name, item.text("arguments", ""))
+    return Call(item.text("call_id"), name, unwrapped(item.text("arguments", "")))
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +185,7 @@ def _read_part(part: Fields) -> Content:
         case "input_file":
             url = part.text("file_data", "") or part.text("file_url", "")
             return Document(url, part.text("file_id", ""), name=part.text("filename", ""))
-    return Extra(NAME, part.object)
+    return Extra(NAME, part.whole())
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,12 +202,14 @@ def _read_choice(fields: Fields) -> ToolChoice | None:
             return ToolChoice("required", (_chosen(fields.inner("tool_choice")),))
         case {"type": "allowed_tools"}:
             choice = fields.inner("tool_choice")
-            named = [tool for tool in choice.objects("tools") if tool.object.get("type") in ("function", "custom")]
+            choice.pass_over("type")
+            named = [tool for tool in choice.objects("tools") if tool.get("type") in ("function", "custom")]
             return ToolChoice(_MODES[choice.one_of("mode", "auto", "required")], tuple(map(_chosen, named)))
     return None
 
 
 def _chosen(tool: Fields) -> str:
+    tool.pass_over("type")
     name, namespace = tool.text("name"), tool.text("namespace", "")
     return flat_name(namespace, name) if namespace else name
 
