@@ -103,6 +103,11 @@ def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str)
     assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
 
 
+def test_how_closely_to_look_cannot_be_said_everywhere() -> None:
+    image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
+    check(CHAT, users(image), MESSAGES, users(IMAGE[MESSAGES]), "field-dropped")
+
+
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
 def test_what_a_wire_cannot_carry_is_told(target: str) -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}

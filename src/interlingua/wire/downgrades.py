@@ -12,16 +12,13 @@ from typing import Any
 import msgspec
 
 from interlingua.errors import BadRequest
-from interlingua.profile import CHAT, RESPONSES
 from interlingua.reply import Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, Request, Result, Thinking
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
 from interlingua.schema import as_mapping
-from interlingua.tools import Tool, short_name
+from interlingua.tools import Tool
 from interlingua.wire.notes import Notes
 
 __all__ = [
-    "SAME_FILES",
-    "SHARED",
     "as_functions",
     "complete_schema",
     "error_marked",
@@ -33,17 +30,13 @@ __all__ = [
     "inexact_wish",
     "joined",
     "no_mark",
+    "no_name",
     "no_show",
     "offered",
     "one_choice",
     "shown",
-    "told_name",
 ]
 
-SHARED = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
-"""Fields that mean the same on both wires of OpenAI."""
-SAME_FILES = (CHAT, RESPONSES)
-"""The wires whose file ids mean the same."""
 ERROR = "[tool error]"
 
 
@@ -76,6 +69,12 @@ def _words_apart(content: Sequence[Content]) -> tuple[list[Content], list[Conten
     """The files that stand first, and what is behind them."""
     files = list(takewhile(lambda piece: isinstance(piece, Image | Document), content))
     return files, list(content[len(files) :])
+
+
+def no_name(message: Message, wire: str, notes: Notes, place: str) -> None:
+    """A speaker who is named, where messages have no names."""
+    if message.name:
+        notes.report("field-dropped", f"name of a message has no place on {wire}: dropped", f"{place}.name")
 
 
 def in_words(piece: Content, notes: Notes, place: str) -> str | None:
@@ -165,14 +164,6 @@ def _as_function(tool: Tool, notes: Notes) -> Tool:
     if tool.about:
         notes.report("field-dropped", f"what is said of {tool.namespace!r}, whose tools these are: dropped", "tools")
     return msgspec.structs.replace(tool, description=description, schema=complete_schema(tool.schema))
-
-
-def told_name(name: str, notes: Notes) -> str:
-    """A tool's name for a wire that takes none over 64 characters. In the reply it is the client's again."""
-    short = short_name(name)
-    if short != name:
-        notes.report("name-shortened", f"{name!r} is too long a name for this wire: told as {short!r}", "tools")
-    return short
 
 
 def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,13 @@ class Fields:
             self._inner[key] = [Fields(value, f"{self.at(key)}[{n}]") for n, value in enumerate(self.items(key))]
         return self._inner[key]
 
+    def said(self, key: str) -> str | list[Fields]:
+        """What somebody says: a text that is not empty, or objects."""
+        given = self.get(key)
+        if isinstance(given, str):
+            return given or []
+        return self.objects(key)
+
     def rest(self) -> dict[str, Any]:
         """The fields that nobody has asked for. Whoever asks for the rest has asked for all."""
         rest = {key: value for key, value in self.object.items() if key not in self._asked and value is not None}

@@ -141,13 +141,11 @@ def _read_input(block: Fields) -> str:
 
 def _read_content(fields: Fields, key: str) -> list[Content]:
     """A string or blocks."""
-    given = fields.get(key)
-    if given is None or given == "":
-        return []
+    given = fields.said(key)
     if isinstance(given, str):
         return [Text(given)]
     content: list[Content] = []
-    for block in fields.objects(key):
+    for block in given:
         content.append(_read_piece(block))
         content += _mark(block)
     return content

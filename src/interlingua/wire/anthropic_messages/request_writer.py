@@ -17,6 +17,7 @@ from interlingua.wire.downgrades import (
     foreign_seal,
     hosted_tools,
     in_words,
+    no_name,
     no_show,
     offered,
     one_choice,
@@ -156,8 +157,7 @@ class _Blocks:
         self._notes = notes
 
     def of(self, message: Message, place: str) -> list[Json]:
-        if message.name:
-            self._notes.report("field-dropped", f"name of a message has no place on {NAME}: dropped", f"{place}.name")
+        no_name(message, NAME, self._notes, place)
         return self.write(message.pieces, place)
 
     def write(self, pieces: Sequence[Piece], place: str) -> list[Json]:
@@ -184,6 +184,8 @@ class _Blocks:
                 content = self.write(piece.content, place)
                 return {"type": "tool_result", "tool_use_id": encode(piece.id), "content": content, **failed}
             case Image():
+                if piece.detail not in ("", "auto"):
+                    self._notes.report("field-dropped", "how closely to look at an image: cannot be said", place)
                 return {"type": "image", "source": _source(piece.url)}
             case Document():
                 return self._document(piece, place)

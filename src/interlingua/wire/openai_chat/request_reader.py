@@ -9,7 +9,7 @@ from interlingua.events import Seal
 from interlingua.json_text import unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, JsonFormat, Message, Piece, Request, Result
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result
 from interlingua.request import ToolChoice as Choice
 from interlingua.seals import is_ours, past_thinking
 from interlingua.wire.downgrades import error_read
@@ -17,6 +17,7 @@ from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
 from interlingua.wire.openai_chat.reader import DETAILS, NAME, detail_text, reasoning_text, without_text
 from interlingua.wire.openai_chat.request_thinking import read_thinking
+from interlingua.wire.openai_fields import read_format
 from interlingua.wire.wire import Json
 
 __all__ = ["NUMBERS", "SETTINGS", "read_request"]
@@ -50,7 +51,7 @@ def read_request(body: Json, options: Options) -> Request:
         max_tokens=tokens if completion_tokens is None else completion_tokens,
         sampling={key: value for key, value in sampling.items() if value is not None},
         stop=_read_stop(fields),
-        format=_read_format(fields.inner("response_format")),
+        format=read_format(fields.inner("response_format"), "json_schema"),
         thinking=read_thinking(fields),
         stream=stream,
         usage_wanted=not stream or bool(fields.inner("stream_options").flag("include_usage")),
@@ -173,13 +174,11 @@ def _arguments(function: Fields) -> str:
 
 
 def _read_content(message: Fields) -> list[Content]:
-    given = message.get("content")
-    if given is None or given == "":
-        return []
+    given = message.said("content")
     if isinstance(given, str):
         return [Text(given)]
     content: list[Content] = []
-    for part in message.objects("content"):
+    for part in given:
         content += _read_part(part)
         if mark := part.mapping("cache_control"):
             content.append(CacheMark(mark))
@@ -238,11 +237,3 @@ def _read_object_choice(choice: Fields) -> Choice:
     if kind not in ("function", "custom"):
         choice.refuse("type", f"should be 'function', 'custom' or 'allowed_tools', not {kind!r}")
     return Choice("required", (choice.inner(kind).text("name"),))
-
-
-def _read_format(format: Fields) -> JsonFormat | None:
-    kind = format.one_of("type", "text", "json_object", "json_schema")
-    if kind == "json_schema":
-        schema = format.inner("json_schema")
-        return JsonFormat(schema.mapping("schema"), schema.text("name", ""), schema.flag("strict"))
-    return JsonFormat() if kind == "json_object" else None

@@ -22,8 +22,6 @@ from interlingua.request import (
 )
 from interlingua.tools import short_name
 from interlingua.wire.downgrades import (
-    SAME_FILES,
-    SHARED,
     as_functions,
     error_marked,
     extra_fields,
@@ -33,11 +31,11 @@ from interlingua.wire.downgrades import (
     joined,
     no_mark,
     offered,
-    told_name,
 )
 from interlingua.wire.notes import Notes
 from interlingua.wire.openai_chat.reader import DETAILS, NAME
 from interlingua.wire.openai_chat.request_thinking import write_thinking
+from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
 from interlingua.wire.wire import Json
 
 __all__ = ["write_request"]
@@ -95,11 +93,10 @@ def _limits(request: Request, profile: Profile) -> Json:
     body |= request.sampling
     if request.stop:
         body["stop"] = request.stop
-    if (format := request.format) is not None:
-        strict = {} if format.strict is None else {"strict": format.strict}
-        schema = {"name": format.name or "reply", "schema": format.schema, **strict}
-        wanted = {"type": "json_object"} if format.schema is None else {"type": "json_schema", "json_schema": schema}
-        body["response_format"] = wanted
+    if request.format is not None and request.format.schema is None:
+        body["response_format"] = {"type": "json_object"}
+    elif request.format is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": write_schema(request.format)}
     return body
 
 
@@ -110,8 +107,7 @@ def _about(request: Request, profile: Profile) -> Json:
         body["stream"] = True
         if request.usage_wanted and profile.usage_option:
             body["stream_options"] = {"include_usage": True}
-    given = {"user": request.user, "metadata": request.metadata, "prompt_cache_key": request.cache_key}
-    return body | {key: value for key, value in given.items() if value}
+    return body | write_asker(request)
 
 
 class _Messages:

@@ -15,7 +15,6 @@ from interlingua.request import (
     Document,
     Extra,
     Image,
-    JsonFormat,
     Message,
     Mode,
     Piece,
@@ -30,6 +29,7 @@ from interlingua.tools import Tool, flat_name
 from interlingua.wire.downgrades import error_read
 from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
+from interlingua.wire.openai_fields import read_format
 from interlingua.wire.openai_responses.words import NAME
 from interlingua.wire.wire import Json
 
@@ -64,7 +64,7 @@ def read_request(body: Json, options: Options) -> Request:
         parallel=fields.flag("parallel_tool_calls"),
         max_tokens=fields.integer("max_output_tokens"),
         sampling={key: value for key, value in sampling.items() if value is not None},
-        format=_read_format(text.inner("format")),
+        format=read_format(text.inner("format")),
         thinking=_read_thinking(fields.inner("reasoning")),
         stream=bool(fields.flag("stream")),
         user=fields.text("user", ""),
@@ -166,12 +166,8 @@ def _read_call(item: Fields, custom: bool) -> Call:
 
 
 def _read_content(item: Fields, key: str) -> list[Content]:
-    given = item.get(key)
-    if given is None or given == "":
-        return []
-    if isinstance(given, str):
-        return [Text(given)]
-    return [_read_part(part) for part in item.objects(key)]
+    given = item.said(key)
+    return [Text(given)] if isinstance(given, str) else [_read_part(part) for part in given]
 
 
 def _read_part(part: Fields) -> Content:
@@ -212,13 +208,6 @@ def _chosen(tool: Fields) -> str:
     tool.pass_over("type")
     name, namespace = tool.text("name"), tool.text("namespace", "")
     return flat_name(namespace, name) if namespace else name
-
-
-def _read_format(format: Fields) -> JsonFormat | None:
-    kind = format.one_of("type", "text", "json_object", "json_schema")
-    if kind == "json_schema":
-        return JsonFormat(format.mapping("schema"), format.text("name", ""), format.flag("strict"))
-    return JsonFormat() if kind == "json_object" else None
 
 
 def _read_thinking(reasoning: Fields) -> Thinking:

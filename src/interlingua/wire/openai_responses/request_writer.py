@@ -11,8 +11,6 @@ from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
 from interlingua.tools import Tool, short_name
 from interlingua.wire.downgrades import (
-    SAME_FILES,
-    SHARED,
     complete_schema,
     error_marked,
     extra_fields,
@@ -22,12 +20,13 @@ from interlingua.wire.downgrades import (
     inexact_wish,
     joined,
     no_mark,
+    no_name,
     no_show,
     offered,
     one_choice,
-    told_name,
 )
 from interlingua.wire.notes import Notes
+from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
 from interlingua.wire.openai_responses.words import NAME
 from interlingua.wire.wire import Json
 
@@ -129,13 +128,11 @@ def _limits(request: Request, notes: Notes) -> Json:
 
 def _text(request: Request) -> Json:
     verbosity = {"verbosity": request.sampling["verbosity"]} if "verbosity" in request.sampling else {}
-    if (format := request.format) is None:
+    if request.format is None:
         return verbosity
-    if format.schema is None:
+    if request.format.schema is None:
         return {"format": {"type": "json_object"}, **verbosity}
-    strict = {} if format.strict is None else {"strict": format.strict}
-    schema = {"type": "json_schema", "name": format.name or "reply", "schema": format.schema, **strict}
-    return {"format": schema, **verbosity}
+    return {"format": {"type": "json_schema", **write_schema(request.format)}, **verbosity}
 
 
 def _reasoning(request: Request, notes: Notes) -> Json:
@@ -155,8 +152,7 @@ def _about(request: Request) -> Json:
     body: Json = {} if request.wire == NAME else dict(STATELESS)
     if request.stream:
         body["stream"] = True
-    given = {"user": request.user, "metadata": request.metadata, "prompt_cache_key": request.cache_key}
-    return body | {key: value for key, value in given.items() if value}
+    return body | write_asker(request)
 
 
 # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,8 +176,7 @@ class _Items:
         return items
 
     def _message(self, message: Message, place: str) -> list[Json]:
-        if message.name:
-            self._notes.report("field-dropped", f"name of a message has no place on {NAME}: dropped", f"{place}.name")
+        no_name(message, NAME, self._notes, place)
         items: list[Json] = []
         said: list[Json] = []
         for piece, mark in with_marks(message.pieces):
