@@ -281,8 +281,13 @@ SETTINGS: dict[str, SettingsRow] = {
     ),
     "fields that nobody knows": (
         "mistral", {"user": "u", "cache_key": "k", "parallel": True, "sampling": {"top_k": 5, "top_p": 0.5}},
-        {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"] * 3,
+        {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"] * 2,
     ),
+    "sampling that is not to be chosen": (
+        "fixed", {"sampling": {"temperature": 0.5, "top_p": 0.5, "seed": 1}}, {"sampling": {"seed": 1}},
+        ["setting-dropped"],
+    ),
+    "metadata": ("mistral", {"metadata": {"a": "b"}}, {"metadata": {}}, ["setting-dropped"]),
     "one call at a time": ("zai", {"parallel": False, "user": ""}, {"parallel": None}, ["setting-dropped"]),
     "calls at once": ("zai", {"parallel": True}, {"parallel": None}, []),
     "fields that it knows": ("openai", {"user": "u", "cache_key": "k", "parallel": False}, {}, []),
@@ -294,7 +299,11 @@ SETTINGS: dict[str, SettingsRow] = {
 }  # fmt: skip
 
 K3 = Profile(name="k3", thinks_unasked=True, required_with_thinking=False, can_stop_thinking=False)
-MADE = {"k3": K3, "endless": Profile(name="endless", can_stop_thinking=False)}
+MADE = {
+    "k3": K3,
+    "endless": Profile(name="endless", can_stop_thinking=False),
+    "fixed": Profile(name="fixed", sampling=False),
+}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -325,6 +334,33 @@ def test_thinking_does_not_begin_in_a_loop(history: list[Message], thinking: Thi
     adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
+
+
+# ── strangers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERYTHING = request(
+    [system("x"), user("hi", MARK, name="Bo"), model(Reasoning("hm"), "so", call("f.1:2")),
+     user(Result("f.1:2", [PNG])), model("so")],
+    system=[Text("a"), MARK], tools=[Tool("ls", strict=True), *TOOLS[1:]], parallel=False, stop=[*"abcdefgh"],
+    tool_choice=ToolChoice("required", ("ls", "rm")), thinking=Thinking(on=True, budget=2000), user="u",
+    cache_key="k", metadata={"a": "b"}, sampling={"temperature": 0.5, "top_k": 3, "seed": 1},
+)  # fmt: skip
+LOST_TO: dict[str, set[str]] = {
+    "openai-chat": {"messages", "system", "tools", "tool_choice", "cache_key", "sampling"},
+    "anthropic-messages": {"tools", "tool_choice"},
+    "openai-responses": set(),
+}
+"""Marks, top_k and files in results are not of the wire's documentation; keys of caches and choices of several tools
+are, and yet many refuse them."""
+
+
+@pytest.mark.parametrize("wire", LOST_TO)
+def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
+    adapted, _ = adapt(EVERYTHING, ANY, wire)
+    names = EVERYTHING.__struct_fields__
+    assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == LOST_TO[wire]
+    assert adapted.sampling.items() >= {"temperature": 0.5, "seed": 1}.items()
+    assert adapted.tools[0].strict
 
 
 # ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from tests.request_tables import (
     ASK,
     CALLED,
     IMAGE,
+    PING,
     SAID,
     TEXT,
     TOOL,
@@ -106,6 +107,13 @@ def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -
     assert prepare_request(body, CHAT, CHAT).body == body
 
 
+def test_on_one_wire_a_field_goes_that_the_upstream_refuses() -> None:
+    tool = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": False}}
+    body = {"model": "m", **SAID[CHAT], "tools": [tool]}
+    assert il.translate_request(body, CHAT, CHAT, upstream="zai")["tools"] == [TOOL[CHAT]]
+    assert il.translate_request(body, CHAT, CHAT, upstream="openai")["tools"] == [tool]
+
+
 def test_the_model_is_named_as_the_upstream_knows_it() -> None:
     body = {"model": "m", **SAID[CHAT], "odd": 1}
     assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
@@ -155,6 +163,23 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
         ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
         {"tool_choice": "required", "thinking": None},
         "",
+    ),
+    (
+        "moonshot",
+        "kimi-k2.6",
+        {"temperature": 0.5, "top_p": 1},
+        {"temperature": None, "top_p": None},
+        "setting-dropped",
+    ),
+    ("moonshot", "kimi-k2-0905-preview", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    ("openai", "o4-mini", {"temperature": 0.5}, {"temperature": None}, "setting-dropped"),
+    ("openai", "gpt-4.1", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    (
+        "openrouter",
+        "deepseek/deepseek-v4-flash",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "required", "reasoning": {"enabled": False}},
+        "thinking-stopped",
     ),
     ("moonshot", "kimi-k2-0905-preview", {"thinking": {"type": "disabled"}}, {"thinking": None}, ""),
     ("minimax", "MiniMax-M3", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),

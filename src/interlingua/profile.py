@@ -85,6 +85,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether thinking can be switched off. If not, as little as can be is asked for."""
     parallel: bool = True
     """Whether it knows `parallel_tool_calls` in chat completions."""
+    sampling: bool = True
+    """Whether `temperature`, `top_p` and penalties may be chosen. If not, they are left out."""
     stop: int = 0
     """How many stop sequences it takes; 0: any number."""
     ids: Literal["any", "functions", "nine"] = "any"
@@ -100,6 +102,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `stream_options` of chat completions may ask for the usage."""
     user: bool = True
     """Whether it knows the field `user` of chat completions."""
+    metadata: bool = True
+    """Whether it knows the field `metadata` of chat completions."""
     cache_key: bool = False
     """Whether it knows `prompt_cache_key` in chat completions. It is a mere hint, and many refuse what they do not
     know."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,10 @@ MAX_TOKENS = 32_000
 """How long a reply may be if the client does not say, on the wire that wants a number."""
 SMALLEST_BUDGET = 1024
 """The least that upstreams with a budget for thinking take."""
+CHOSEN_THERE = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+"""What some upstreams have one value for, and refuse any other."""
+UNSAID: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
+"""Fields that not all have, in the words of a request and of a profile, and their values where nothing is said."""
 
 replace = msgspec.structs.replace
 
@@ -148,25 +153,30 @@ def stop(request: Request, upstream: Upstream) -> Request:
     return replace(request, stop=kept)
 
 
+def sampling(request: Request, upstream: Upstream) -> Request:
+    """What of it is the upstream's own choice, and what chat completions do not have by their own."""
+    left_out = () if upstream.profile.sampling else CHOSEN_THERE
+    if upstream.wire == CHAT and not upstream.profile.top_k:
+        left_out = (*left_out, "top_k")
+    lost = [key for key in request.sampling if key in left_out]
+    if not lost:
+        return request
+    upstream.report("setting-dropped", f"{', '.join(lost)}: not sent")
+    return replace(request, sampling={key: value for key, value in request.sampling.items() if key not in lost})
+
+
 def fields(request: Request, upstream: Upstream) -> Request:
     """Fields of chat completions that it does not know. Some upstreams refuse them, and none does what they say."""
     if upstream.wire != CHAT:
         return request
-    profile = upstream.profile
-    if "top_k" in request.sampling and not profile.top_k:
-        upstream.report("setting-dropped", "top_k: not sent")
-        request = replace(request, sampling={key: it for key, it in request.sampling.items() if key != "top_k"})
-    if request.parallel is not None and not profile.parallel:
+    lost = [name for name in UNSAID if getattr(request, name) and not getattr(upstream.profile, name)]
+    if lost:
+        upstream.report("setting-dropped", f"{', '.join(lost)}: not sent")
+    if request.parallel is not None and not upstream.profile.parallel:
+        lost.append("parallel")
         if not request.parallel:
             upstream.report("setting-dropped", "only one call at a time: not sent, so there may be more")
-        request = replace(request, parallel=None)
-    if request.user and not profile.user:
-        upstream.report("setting-dropped", "user: not sent")
-        request = replace(request, user="")
-    if request.cache_key and not profile.cache_key:
-        upstream.report("setting-dropped", "a key for the prompt cache: not sent")
-        request = replace(request, cache_key="")
-    return request
+    return replace(request, **{name: {**UNSAID, "parallel": None}[name] for name in lost})
 
 
 STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
@@ -179,5 +189,6 @@ STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
     strict_tools,
     thinking_in_a_loop,
     stop,
+    sampling,
     fields,
 )

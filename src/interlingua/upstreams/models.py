@@ -65,6 +65,16 @@ MODELS = (
     Model(
         ("*kimi-k3*",), {"thinking": "effort", "required_with_thinking": True, "named": False}, upstreams=("moonshot",)
     ),
+    # its guide; its answer: "invalid temperature: only 1 is allowed for this model"
+    Model(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
+    # its answer: "Only the default (1) value is supported"; some take others when they do not think
+    Model(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
+    # users' reports: what their makers' own servers answer comes through
+    Model(
+        ("*kimi-k2.[5-9]*", "*deepseek-v4*"),
+        {"thinks_unasked": True, "required_with_thinking": False, "thinking_with_calls": True},
+        upstreams=("openrouter",),
+    ),
     # its coding plan's guide: low, high, max beside `thinking`
     Model(("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort"}, upstreams=("zai",)),
     # its answer to `enabled`: "allowed: adaptive, disabled"

@@ -65,6 +65,7 @@ MOONSHOT = Profile(
     required_with_thinking=False,  # its answer: "tool_choice 'required' is incompatible with thinking enabled"
     parallel=False,  # not verified: not seen in its reference
     stop=5,  # its reference
+    strict_tools=False,  # what other clients leave out for it
     ids="functions",  # the model's tool call guidance; users' reports: other ids end in text instead of calls
     cache_key=True,  # its own client sends it
 )
@@ -136,8 +137,9 @@ MISTRAL = Profile(
     thinking="effort",  # its reference
     replay="none",  # its answer to reasoning_content: 422, extra inputs are not permitted
     ids="nine",  # its answer: "must be a-z, A-Z, 0-9, with a length of 9"
-    usage_option=False,  # not verified: not seen in its reference; usage comes with the last chunk anyway
+    usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
     user=False,  # not verified: not seen in its reference
+    metadata=False,  # its answer: 422, extra inputs are not permitted
 )
 VLLM = Profile(
     name="vllm",

@@ -63,7 +63,8 @@ def _tools(request: Request, notes: Notes) -> Json:
     tools = []
     for tool in as_functions(offered(request, NAME, notes), notes):
         description = {"description": tool.description} if tool.description else {}
-        strict = {"strict": True} if tool.strict else {}  # some refuse the field, and without it no tool is
+        said = tool.strict or (tool.strict is False and request.wire == NAME)  # else it goes without saying
+        strict = {"strict": tool.strict} if said else {}
         function = {"name": told_name(tool.name, notes), **description, "parameters": dict(tool.schema), **strict}
         tools.append({"type": "function", "function": function, **tool.extra})
     tools += hosted_tools(request, NAME, notes)
