@@ -21,6 +21,7 @@ from interlingua.findings import KINDS
 from interlingua.profile import ANY, Profile
 from interlingua.shapes.tags import Tag
 from interlingua.upstreams import profiles
+from interlingua.upstreams.models import MODELS, Model
 
 REFERENCE = Path(__file__).parent / "reference"
 PARITY = Path(__file__).parents[1] / "tests" / "parity"
@@ -191,6 +192,7 @@ def upstreams() -> str:
     known = profiles()
     rows = "\n".join(f"| [{one.name}](#{_anchor(one.name)}) | {plain(one.summary)} | {_hosts(one)} |" for one in known)
     sections = "\n".join(_upstream(one) for one in known)
+    models = "\n".join(map(_model, MODELS))
     docs = field_docs(Profile)
     facts = "".join(
         wrapped(f"- `{name}`: {' '.join(doc.split())}{_left_out(name)}") + "\n" for name, doc in docs.items()
@@ -199,7 +201,8 @@ def upstreams() -> str:
 
 How each upstream wants to be asked, where that is not what everybody takes. Requests are adapted to it, with a finding
 for all that is lost. Where each fact is from stands in `src/interlingua/upstreams/profiles.py`. Models of one upstream
-differ, too: what is told here is true of those that agents use today.
+differ, too: what is told here is true of those that agents use today, and [some models](#models) have ways of their
+own.
 
 | upstream | what it is | where it is served |
 |---|---|---|
@@ -210,7 +213,20 @@ An upstream that is none of these is `any`: it has every field as it is when lef
 ## Fields
 
 {facts}
+## Models
+
+What these models want, wherever they are served, or at one upstream. It comes on top of what the upstream wants.
+
+| models | at | what is different |
+|---|---|---|
+{models}
+
 {sections}"""
+
+
+def _model(row: Model) -> str:
+    changes = ", ".join(f"`{name}`: {code(on_one_line(value))}" for name, value in row.changes.items())
+    return f"| {', '.join(map(code, row.ids))} | {', '.join(row.upstreams) or 'any'} | {changes} |"
 
 
 def _upstream(profile: Profile) -> str:

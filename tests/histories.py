@@ -14,7 +14,7 @@ __all__ = ["call", "messages_of_any_kind", "model", "request", "result", "system
 
 
 def request(messages: list[Message], **more: Any) -> Request:
-    return Request(wire="openai-chat", model="m", messages=messages, **more)
+    return Request(wire="openai-chat", model="m", messages=messages, **{"max_tokens": 8000, **more})
 
 
 def _pieces(pieces: tuple[Piece | str, ...]) -> list[Piece]:

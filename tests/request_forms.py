@@ -7,15 +7,15 @@ from typing import Any
 
 from interlingua.json_text import read_object
 from interlingua.profile import Profile
-from interlingua.reply import Call, Reasoning, Text
+from interlingua.reply import Call, Reasoning
 from interlingua.request import CacheMark, Content, Document, Image, Message, Request, Result
 from interlingua.wire import anthropic_messages, openai_chat, openai_responses
-from interlingua.wire.downgrades import BILLING, functions, in_words
+from interlingua.wire.downgrades import as_functions, in_words, offered
 from interlingua.wire.notes import Notes
 
 WIRES = {wire.NAME: wire for wire in (openai_chat, anthropic_messages, openai_responses)}
 CHAT, MESSAGES, RESPONSES = WIRES
-ABLE = Profile(name="able", top_k=True, cache_key=True, strict_tools=True)
+ABLE = Profile(name="able", top_k=True, cache_key=True)
 """An upstream that is told as much as can be."""
 LOST: dict[str, tuple[str, ...]] = {
     CHAT: (),
@@ -33,10 +33,11 @@ def meaning(request: Request, by: str = CHAT) -> dict[str, Any]:
     choice = request.tool_choice
     said = {
         "model": request.model,
-        "system": "\n\n".join(_words(piece) for piece in request.system if not _is_billing(piece)),
+        "system": "\n\n".join(_words(piece) for piece in request.system if not isinstance(piece, CacheMark)),
         "messages": _messages(request.messages),
         "tools": [
-            (tool.name, tool.description, tool.schema) for tool in functions(request, ABLE, Notes(), "no wire's name")
+            (tool.name, tool.description, tool.schema)
+            for tool in as_functions(offered(request, "no wire's name", Notes()), Notes())
         ],
         "tool_choice": None if choice is None or (choice.mode == "auto" and not choice.names) else choice,
         "parallel": request.parallel is not False or (choice is not None and choice.mode == "none"),
@@ -52,10 +53,6 @@ def meaning(request: Request, by: str = CHAT) -> dict[str, Any]:
         **request.sampling,
     }
     return {key: value for key, value in said.items() if key not in LOST[by]}
-
-
-def _is_billing(piece: Content) -> bool:
-    return isinstance(piece, CacheMark) or (isinstance(piece, Text) and piece.text.startswith(BILLING))
 
 
 def _words(piece: Content) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from interlingua.adapt import adapt
 from interlingua.events import Finding
 from interlingua.options import Options
 from interlingua.profile import ANY, Profile
@@ -29,9 +30,11 @@ class Written(msgspec.Struct):
 
 
 def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> Written:
-    """What the two wires make of a request, with nothing between them."""
+    """What the two wires make of a request, as the upstream takes it, with a history that is not mended."""
     request = WIRES[source].read_request({"model": "m", **SAID[source], **body}, Options(seal_key=KEY))
-    return Written(*WIRES[target].write_request(request, upstream or ANY))
+    request, adapted = adapt(request, upstream or ANY, target)
+    written, lost = WIRES[target].write_request(request, upstream or ANY)
+    return Written(written, adapted + lost)
 
 
 def check(

@@ -14,7 +14,7 @@ from interlingua.events import Seal
 from interlingua.history import mend
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Message, Piece, Request, Result, Thinking, ToolChoice
+from interlingua.request import CacheMark, Document, Image, Message, Piece, Request, Result, Thinking, ToolChoice
 from interlingua.tools import Tool
 from interlingua.upstreams import profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
@@ -26,6 +26,7 @@ ENCRYPTED = Reasoning("", Seal("openai-responses", {"encrypted_content": "e"}))
 SAID = Reasoning("hm", Seal("openai-chat", {}))
 LOST = Reasoning(" ")
 ASK = user("hi")
+PNG, PDF = Image("data:image/png;base64,AAAA"), Document("data:application/pdf;base64,AAAA")
 TOOLS = [Tool("ls"), Tool("rm"), Tool("cp")]
 REQUIRED = ToolChoice("required")
 
@@ -57,7 +58,7 @@ MESSAGES: dict[str, Row] = {
     "thinking as text": (
         "moonshot",
         [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model(REDACTED, "so")],
-        [ASK, model(Reasoning("hm"), "so"), ASK, model(SAID, "so"), ASK, model("so")],
+        [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model("so")],
         ["thinking-dropped"],
     ),
     "thinking where none is taken": (
@@ -85,8 +86,32 @@ MESSAGES: dict[str, Row] = {
     "the user behind results": (
         "mistral",
         [model(call("VvvODy9mT")), user(result("VvvODy9mT"), MARK, "so"), user("and")],
-        [model(call("VvvODy9mT")), user(result("VvvODy9mT"), MARK), model("Understood."), user("so", "and")],
-        ["bridge"],
+        [model(call("VvvODy9mT")), user(result("VvvODy9mT")), model("Understood."), user("so", "and")],
+        ["cache-mark-dropped", "bridge"],
+    ),
+    "files in results": (
+        "vllm",
+        [model(call("a")), user(Result("a", [PNG]), Result("b", [Text("x"), PNG, PDF]), "so")],
+        [
+            model(call("a")),
+            user(
+                result("a", "[see the next message]"), result("b", "x"), "[image from tool call a]", PNG,
+                "[image from tool call b]", PNG, "[document from tool call b]", PDF, "so",
+            ),
+        ],
+        ["image-moved"],
+    ),
+    "files in results, where they may stand": ("anthropic", [user(Result("a", [PNG]))], [user(Result("a", [PNG]))], []),
+    "files in results, and the user may not speak behind those": (
+        "mistral",
+        [model(call("VvvODy9mT")), user(Result("VvvODy9mT", [PNG]))],
+        [
+            model(call("VvvODy9mT")),
+            user(result("VvvODy9mT", "[see the next message]")),
+            model("Understood."),
+            user("[image from tool call VvvODy9mT]", PNG),
+        ],
+        ["image-moved", "bridge"],
     ),
     "the model's last word": ("mistral", [ASK, model("so")], [ASK, model("so"), user("Go on.")], ["go-on"]),
     "ids as Kimi counts them": (
@@ -118,7 +143,7 @@ def test_messages(name: str) -> None:
 
 def test_first_system_messages_join_the_system_prompt() -> None:
     asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
-    adapted, findings = adapt(asked, profile_named("vllm"))
+    adapted, findings = adapt(asked, profile_named("qwen"))
     assert adapted.system == [Text("a"), Text("b"), MARK, Text("c")]
     assert (adapted.messages, findings) == ([ASK], [])
 
@@ -149,9 +174,26 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=abc;"
 def test_the_billing_line(told: list[Any], kept: list[Any]) -> None:
     asked = request([ASK], system=told)
     assert adapt(asked, profile_named("anthropic")) == (asked, [])
-    adapted, findings = adapt(asked, profile_named("moonshot"))
+    adapted, findings = adapt(asked, profile_named("openrouter"))
     assert adapted.system == kept
     assert [finding.kind for finding in findings] == (["billing-line"] if kept != told else [])
+
+
+def test_marks_of_caches_go_from_everywhere() -> None:
+    answered = Result("a", [Text("x"), MARK])
+    asked = request([model(call("a"), MARK), user(answered, MARK, "so", MARK)], system=[Text("a"), MARK])
+    adapted, findings = adapt(asked, profile_named("vllm"))
+    assert adapted == request([model(call("a")), user(Result("a", [Text("x")]), "so")], system=[Text("a")])
+    assert [finding.kind for finding in findings] == ["cache-mark-dropped"]
+    assert adapt(asked, profile_named("openrouter")) == (asked, [])
+
+
+def test_blank_text_is_nowhere() -> None:
+    asked = request([user(Result("a", [Text(" "), MARK, Text("x")]), " ")], system=[Text("\n"), MARK, Text("a")])
+    adapted, findings = adapt(asked, ANY, "anthropic-messages")
+    assert adapted == request([user(Result("a", [Text("x")]))], system=[Text("a")])
+    assert [finding.kind for finding in findings] == ["empty-content"]
+    assert adapt(asked, profile_named("openrouter")) == (asked, [])
 
 
 def test_the_wire_says_whose_seal_it_is() -> None:
@@ -159,7 +201,7 @@ def test_the_wire_says_whose_seal_it_is() -> None:
     asked = request([ASK, model(SIGNED, REDACTED, "so")])
     assert adapt(asked, ANY, "anthropic-messages") == (asked, [])
     adapted, findings = adapt(asked, ANY)
-    assert adapted.messages[1] == model(Reasoning("hm"), "so")
+    assert adapted.messages[1] == model(SIGNED, "so")  # of which the other wire can write the text
     assert [finding.kind for finding in findings] == ["thinking-dropped"]
 
 
@@ -203,10 +245,21 @@ SETTINGS: dict[str, SettingsRow] = {
     "all names": (
         "vllm", {"tool_choice": ToolChoice("required", ("ls", "rm", "cp"))}, {"tool_choice": REQUIRED}, [],
     ),
-    "a name of no tool": ("vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {}, []),
+    "a name of no tool": (
+        "vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
     "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),
     "no tool, where that is taken": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
-    "too many stops": ("openai", {"stop": list("abcde")}, {"stop": list("abcd")}, ["stop-dropped"]),
+    "thinking that cannot be stopped": (
+        "endless", {"thinking": Thinking(on=False)}, {"thinking": Thinking(effort="low")}, ["thinking-wish"],
+    ),
+    "thinking that cannot even be lessened": (
+        "minimax", {"thinking": Thinking(effort="none")}, {"thinking": Thinking()}, ["thinking-wish"],
+    ),
+    "forced while it thinks, where that is taken": (
+        "endless", {"tool_choice": REQUIRED, "thinking": Thinking(on=True)}, {}, [],
+    ),
+    "too many stops": ("moonshot", {"stop": list("abcdef")}, {"stop": list("abcde")}, ["stop-dropped"]),
     "any number of stops": ("vllm", {"stop": list("abcde")}, {}, []),
     "blank stops": ("anthropic", {"stop": ["\n\n", "x"]}, {"stop": ["x"]}, ["stop-dropped"]),
     "too many tokens": ("zai", {"max_tokens": 262_144}, {"max_tokens": 131_072}, ["max-tokens"]),
@@ -228,8 +281,13 @@ SETTINGS: dict[str, SettingsRow] = {
     ),
     "fields that nobody knows": (
         "mistral", {"user": "u", "cache_key": "k", "parallel": True, "sampling": {"top_k": 5, "top_p": 0.5}},
-        {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"],
+        {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"] * 2,
     ),
+    "sampling that is not to be chosen": (
+        "fixed", {"sampling": {"temperature": 0.5, "top_p": 0.5, "seed": 1}}, {"sampling": {"seed": 1}},
+        ["setting-dropped"],
+    ),
+    "metadata": ("mistral", {"metadata": {"a": "b"}}, {"metadata": {}}, ["setting-dropped"]),
     "one call at a time": ("zai", {"parallel": False, "user": ""}, {"parallel": None}, ["setting-dropped"]),
     "calls at once": ("zai", {"parallel": True}, {"parallel": None}, []),
     "fields that it knows": ("openai", {"user": "u", "cache_key": "k", "parallel": False}, {}, []),
@@ -241,12 +299,17 @@ SETTINGS: dict[str, SettingsRow] = {
 }  # fmt: skip
 
 K3 = Profile(name="k3", thinks_unasked=True, required_with_thinking=False, can_stop_thinking=False)
+MADE = {
+    "k3": K3,
+    "endless": Profile(name="endless", can_stop_thinking=False),
+    "fixed": Profile(name="fixed", sampling=False),
+}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings(name: str) -> None:
     upstream, asked, changed, kinds = SETTINGS[name]
-    profile = K3 if upstream == "k3" else profile_named(upstream)
+    profile = MADE.get(upstream) or profile_named(upstream)
     adapted, findings = adapt(request([ASK], **{"tools": TOOLS, **asked}), profile)
     assert adapted == request([ASK], **{"tools": TOOLS, **asked, **changed})
     assert [finding.kind for finding in findings] == kinds
@@ -271,6 +334,33 @@ def test_thinking_does_not_begin_in_a_loop(history: list[Message], thinking: Thi
     adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
+
+
+# ── strangers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERYTHING = request(
+    [system("x"), user("hi", MARK, name="Bo"), model(Reasoning("hm"), "so", call("f.1:2")),
+     user(Result("f.1:2", [PNG])), model("so")],
+    system=[Text("a"), MARK], tools=[Tool("ls", strict=True), *TOOLS[1:]], parallel=False, stop=[*"abcdefgh"],
+    tool_choice=ToolChoice("required", ("ls", "rm")), thinking=Thinking(on=True, budget=2000), user="u",
+    cache_key="k", metadata={"a": "b"}, sampling={"temperature": 0.5, "top_k": 3, "seed": 1},
+)  # fmt: skip
+LOST_TO: dict[str, set[str]] = {
+    "openai-chat": {"messages", "system", "tools", "tool_choice", "cache_key", "sampling"},
+    "anthropic-messages": {"tools", "tool_choice"},
+    "openai-responses": set(),
+}
+"""Marks, top_k and files in results are not of the wire's documentation; keys of caches and choices of several tools
+are, and yet many refuse them."""
+
+
+@pytest.mark.parametrize("wire", LOST_TO)
+def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
+    adapted, _ = adapt(EVERYTHING, ANY, wire)
+    names = EVERYTHING.__struct_fields__
+    assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == LOST_TO[wire]
+    assert adapted.sampling.items() >= {"temperature": 0.5, "seed": 1}.items()
+    assert adapted.tools[0].strict
 
 
 # ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
@@ -325,9 +415,9 @@ def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) ->
         assert roles[-1:] != ["assistant"]
     if not profile.names:
         assert not any(message.name for message in adapted.messages)
-    if profile.stop:
+    if profile.stop and (wire or profile.seal_wire) != "openai-responses":
         assert len(adapted.stop) <= profile.stop
-    if adapted.thinking.budget and adapted.max_tokens is not None:
+    if adapted.thinking.wanted and adapted.thinking.budget and adapted.max_tokens is not None:
         assert adapted.thinking.budget < adapted.max_tokens
     assert profile.required or not adapted.tool_choice or adapted.tool_choice.mode != "required"
 

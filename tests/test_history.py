@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from interlingua.errors import BadRequest
 from interlingua.events import Seal
-from interlingua.history import NO_CONTENT, NO_RESULT, mend
+from interlingua.history import NO_RESULT, mend
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Image, Message, Request, Result
+from interlingua.request import NO_CONTENT, CacheMark, Image, Message, Request, Result
 from interlingua.tools import Tool
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
 
@@ -205,10 +205,10 @@ ARGUMENTS = {
     "null": ("{}", "no-arguments"),
     '"{\\"a\\": 1}"': ('{"a": 1}', "unwrapped-arguments"),
     "{'a': True}": ('{"a": true}', "mended-arguments"),
-    '{"a": ': ('{"input":"{\\"a\\": "}', "wrapped-arguments"),
-    "*** Begin Patch": ('{"input":"*** Begin Patch"}', "wrapped-arguments"),
-    "[1, 2]": ('{"input": [1, 2]}', "wrapped-arguments"),
-    "[" * 20_000: (json.dumps({"input": "[" * 20_000}, separators=(",", ":")), "wrapped-arguments"),
+    '{"a": ': ('{"INVALID_JSON":"{\\"a\\": "}', "wrapped-arguments"),
+    "*** Begin Patch": ('{"INVALID_JSON":"*** Begin Patch"}', "wrapped-arguments"),
+    "[1, 2]": ('{"INVALID_JSON":"[1, 2]"}', "wrapped-arguments"),
+    "[" * 20_000: (json.dumps({"INVALID_JSON": "[" * 20_000}, separators=(",", ":")), "wrapped-arguments"),
 }
 
 
@@ -222,8 +222,8 @@ def test_arguments(arguments: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("ls", "ls"), ("multi_tool_use.parallel", "multi_tool_use_parallel"), ("", "unnamed"), ("x" * 99, "x" * 64),
-     ("my.tool", "my.tool")],
+    [("ls", "ls"), ("multi_tool_use.parallel", "multi_tool_use_parallel"), ("", "unnamed"), ("my.tool", "my.tool"),
+     ("x" * 99, f"{'x' * 55}_dfcef126")],
 )  # fmt: skip
 def test_names(name: str, expected: str) -> None:
     mended, findings = mend(request([model(call("a", name)), user(result("a"))], tools=[Tool("my.tool")]))

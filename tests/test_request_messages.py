@@ -7,8 +7,12 @@ import json
 import pytest
 
 from interlingua.events import Seal
-from interlingua.profile import Profile
-from interlingua.reply import Reasoning
+from interlingua.history import mend
+from interlingua.options import Options
+from interlingua.profile import ANY, Profile
+from interlingua.reply import Call, Reasoning
+from interlingua.request import Message, Request, Result
+from interlingua.request_translation import prepare_request
 from interlingua.seals import seal
 from tests.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 from tests.request_tables import (
@@ -20,6 +24,7 @@ from tests.request_tables import (
     KEY,
     LINK,
     PNG,
+    SAID,
     TEXT,
     Json,
     assistant,
@@ -96,6 +101,11 @@ def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str)
     messages = done.body["input" if target == RESPONSES else "messages"]
     assert messages[0]["content"][1:] == [expected]
     assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
+
+
+def test_how_closely_to_look_cannot_be_said_everywhere() -> None:
+    image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
+    check(CHAT, users(image), MESSAGES, users(IMAGE[MESSAGES]), "field-dropped")
 
 
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
@@ -190,7 +200,7 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "thinking that nobody can read",
         assistant({"type": "redacted_thinking", "data": "xx"}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
-        "seal-dropped",
+        "thinking-dropped",
     ),
     (
         "a search that a server has made",
@@ -374,6 +384,74 @@ def test_arguments_that_are_no_object_are_wrapped_and_come_back(arguments: str) 
     assert back[0]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
+def test_arguments_of_a_client_that_are_no_object() -> None:
+    """What a model has written wrong comes back from clients of every kind."""
+    done = translate(MESSAGES, {"messages": assistant({**CALLED, "input": [1]})}, CHAT)
+    assert done.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "[1]"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_wrapped_arguments_are_read_as_they_were(wire: str) -> None:
+    broken = Call("c", "ping", '{"a": \ud83d')
+    request = Request(wire=wire, model="m", messages=[Message("assistant", [broken]), Message("user", [Result("c")])])
+    written, _ = WIRES[wire].write_request(mend(request)[0], ANY)
+    assert WIRES[wire].read_request(json.loads(json.dumps(written)), Options()).messages[0].pieces == [broken]
+
+
+# ── what is not read ──────────────────────────────────────────────────────────────────────────────────────────────
+
+UNREAD: list[tuple[str, Json, list[str]]] = [
+    (CHAT, {"messages": [{"role": "user", "content": "hi", "odd": 1}]}, ["messages[0].odd"]),
+    (CHAT, users({**TEXT[CHAT], "odd": 1}), ["messages[0].content[0].odd"]),
+    (CHAT, users({**TEXT[CHAT], "odd": None, "none": [], "nothing": {}}), []),
+    (
+        CHAT,
+        {"messages": [{"role": "assistant", "tool_calls": [{**chat_call(), "extra_content": {"x": 1}, "index": 0}]}]},
+        ["messages[0].tool_calls[0].extra_content"],
+    ),
+    (
+        CHAT,
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "description": "d"}}},
+        ["response_format.json_schema.description"],
+    ),
+    (CHAT, users({"type": "video", "odd": 1}) | {"odd": 1}, []),
+    (
+        MESSAGES,
+        users({**FILE[MESSAGES], "citations": {"enabled": True}, "context": "c"}),
+        ["messages[0].content[0].citations", "messages[0].content[0].context"],
+    ),
+    (
+        MESSAGES,
+        {"messages": assistant({**CALLED, "caller": {"type": "direct"}, "cache_control": {"type": "ephemeral"}})},
+        ["messages[1].content[0].caller"],
+    ),
+    (MESSAGES, {"metadata": {"user_id": "u", "odd": 1}, "output_config": {"effort": "low", "odd": 1}}, []),
+    (MESSAGES, {"tools": [{"name": "a", "input_schema": {}, "odd": 1}]}, []),
+    (RESPONSES, items({"role": "assistant", "content": "a", "phase": "x", "id": "i"}), ["input[1].phase"]),
+    (
+        RESPONSES,
+        items({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}], "status": "x"}),
+        [],
+    ),
+    (
+        RESPONSES,
+        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "ping"}]}},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "body", "places"), UNREAD)
+def test_what_is_not_read_is_told_with_its_place(wire: str, body: Json, places: list[str]) -> None:
+    whole = {"model": "m", **SAID[wire], **body}
+    request = WIRES[wire].read_request(whole, Options())
+    assert list(request.unread) == places
+    found = prepare_request(whole, wire, MESSAGES if wire == CHAT else CHAT).findings
+    told = [finding.place for finding in found if finding.kind == "field-dropped"]
+    assert set(places) <= set(told)
+    assert not {finding.place for finding in prepare_request(whole, wire, wire).findings} & set(places)
+
+
 # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DETAILS = {"reasoning_details": [{"type": "reasoning.text", "signature": "S", "format": "f"}]}
@@ -456,6 +534,18 @@ def test_an_upstream_that_wants_its_own_seals_gets_no_other_thinking(target: str
     done = translate(CHAT, {"messages": [message]}, target, Profile(own_seals=True))
     assert "hm" not in json.dumps(done.body)
     assert "thinking-dropped" in {finding.kind for finding in done.findings}
+
+
+def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
+    body = {
+        "model": "claude",
+        "max_tokens": 9,
+        "messages": assistant({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
+    }
+    told = prepare_request(body, MESSAGES, MESSAGES, upstream="anthropic")
+    assert told.body["messages"][1]["content"] == [{"type": "text", "text": "a"}]
+    assert [finding.kind for finding in told.findings] == ["thinking-dropped"]
+    assert prepare_request(body, MESSAGES, MESSAGES, upstream="any").body == body
 
 
 def test_a_seal_of_another_key_is_no_signature() -> None:

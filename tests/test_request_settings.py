@@ -38,7 +38,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     (CHAT, {"temperature": 0.5, "top_p": 0.9, "n": 1}, MESSAGES, {"temperature": 0.5, "top_p": 0.9, "n": None}, ""),
     (CHAT, {"seed": 1, "logit_bias": {}}, MESSAGES, {"seed": None, "logit_bias": None}, "field-dropped"),
     (CHAT, {"seed": 1}, RESPONSES, {"seed": None}, "field-dropped"),
-    (MESSAGES, {"top_k": 5}, CHAT, {"top_k": None}, "field-dropped"),
+    (MESSAGES, {"top_k": 5}, CHAT, {"top_k": None}, "setting-dropped"),
     (CHAT, {"verbosity": "low"}, RESPONSES, {"text": {"verbosity": "low"}, "verbosity": None}, ""),
     (RESPONSES, {"text": {"verbosity": "low"}}, CHAT, {"verbosity": "low"}, ""),
     (CHAT, {"stop": "END"}, MESSAGES, {"stop_sequences": ["END"]}, ""),
@@ -102,10 +102,30 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
         CHAT,
         {"reasoning": {"max_tokens": 9000}, "max_tokens": 4000},
         MESSAGES,
-        {"thinking": {"type": "enabled", "budget_tokens": 3999}},
+        {"thinking": {"type": "enabled", "budget_tokens": 3000}},
+        "budget-lowered",
+    ),
+    (
+        CHAT,
+        {"reasoning_effort": "high", "max_tokens": 1000},
+        MESSAGES,
+        {"thinking": {"type": "disabled"}},
+        "budget-lowered",
+    ),
+    (
+        CHAT,
+        {"reasoning_effort": "max"},
+        MESSAGES,
+        {"max_tokens": 32000, "thinking": {"type": "enabled", "budget_tokens": 24000}},
+        "budget-lowered thinking-wish",
+    ),
+    (
+        CHAT,
+        {"reasoning": {"max_tokens": 500}},
+        MESSAGES,
+        {"thinking": {"type": "enabled", "budget_tokens": 1024}},
         "thinking-wish",
     ),
-    (CHAT, {"reasoning_effort": "high", "max_tokens": 1000}, MESSAGES, {"thinking": None}, "thinking-wish"),
     (
         CHAT,
         {"reasoning": {"max_tokens": 2000}, "temperature": 0.5},
@@ -132,7 +152,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     (CHAT, {"think": False}, RESPONSES, {"reasoning": {"effort": "none"}}, ""),
     (
         MESSAGES,
-        {"thinking": {"type": "enabled", "budget_tokens": 31999}},
+        {"max_tokens": 32000, "thinking": {"type": "enabled", "budget_tokens": 31999}},
         CHAT,
         {"reasoning_effort": "high"},
         "thinking-wish",
@@ -255,6 +275,7 @@ SPACE = {
     "description": "About a.",
     "tools": [{"type": "function", "name": "look", "parameters": PING, "strict": False}],
 }
+STRICT = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": True}}
 ONE_STRING = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -285,7 +306,7 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
         [SPACE],
         CHAT,
         [{"type": "function", "function": {"name": "mcp__a__look", "parameters": PING}}],
-        "namespace",
+        "namespace field-dropped",
     ),
     (MESSAGES, [{**TOOL[MESSAGES], "defer_loading": True}], CHAT, None, "deferred-tool"),
     (RESPONSES, [{**TOOL[RESPONSES], "defer_loading": True}], MESSAGES, None, "deferred-tool"),
@@ -294,7 +315,8 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
     (RESPONSES, [{"type": "web_search"}, TOOL[RESPONSES]], MESSAGES, [TOOL[MESSAGES]], "hosted-tool"),
     (MESSAGES, [{**TOOL[MESSAGES], "cache_control": {"type": "ephemeral"}}], CHAT, [TOOL[CHAT]], "field-dropped"),
     (MESSAGES, [{**TOOL[MESSAGES], "eager_input_streaming": True}], RESPONSES, [TOOL[RESPONSES]], "field-dropped"),
-    (RESPONSES, [{**TOOL[RESPONSES], "strict": True}], CHAT, [TOOL[CHAT]], "field-dropped"),
+    (RESPONSES, [{**TOOL[RESPONSES], "strict": True}], CHAT, [STRICT], ""),
+    (RESPONSES, [{**TOOL[RESPONSES], "strict": True}], MESSAGES, [{**TOOL[MESSAGES], "strict": True}], ""),
 ]
 
 
@@ -324,7 +346,7 @@ def test_a_tool_that_was_found_is_shown() -> None:
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-WISH = {"thinking": {"type": "enabled", "budget_tokens": 10240}}
+WISH = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
 OFF = {"thinking": {"type": "disabled"}}
 STYLES: list[tuple[Any, Json, Json, str]] = [
     ("effort", WISH, {"reasoning_effort": "medium"}, "thinking-wish"),
@@ -340,6 +362,16 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ("openrouter", OFF, {"reasoning": {"enabled": False}}, ""),
     ("type", WISH, {"thinking": {"type": "enabled"}}, "thinking-wish"),
     ("type", OFF, {"thinking": {"type": "disabled"}}, ""),
+    ("type-effort", WISH, {"thinking": {"type": "enabled"}, "reasoning_effort": "medium"}, "thinking-wish"),
+    (
+        "type-effort",
+        {"output_config": {"effort": "max"}},
+        {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
+        "",
+    ),
+    ("type-effort", OFF, {"thinking": {"type": "disabled"}, "reasoning_effort": None}, ""),
+    ("adaptive", {"thinking": {"type": "adaptive"}}, {"thinking": {"type": "adaptive"}}, ""),
+    ("adaptive", OFF, {"thinking": {"type": "disabled"}}, ""),
     ("budget", WISH, {"thinking": {"type": "enabled", "budget_tokens": 10240}}, ""),
     (
         "budget",
@@ -349,8 +381,8 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ),
     ("enable", WISH, {"enable_thinking": True, "thinking_budget": 10240}, ""),
     ("enable", OFF, {"enable_thinking": False, "thinking_budget": None}, ""),
-    ("template", WISH, {"chat_template_kwargs": {"enable_thinking": True}}, "thinking-wish"),
-    ("template", OFF, {"chat_template_kwargs": {"enable_thinking": False}}, ""),
+    ("template", WISH, {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}}, "thinking-wish"),
+    ("template", OFF, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}, ""),
     ("think", OFF, {"think": False}, ""),
     ("none", WISH, {"reasoning_effort": None, "thinking": None}, "thinking-wish"),
 ]
@@ -369,20 +401,20 @@ MARK = {"type": "ephemeral"}
 PROFILES: list[tuple[Json, Json, Json, str]] = [
     ({"max_tokens": "max_completion_tokens"}, {}, {"max_tokens": None, "max_completion_tokens": 8000}, ""),
     ({"top_k": True}, {"top_k": 3}, {"top_k": 3}, ""),
-    ({"user": False}, {"metadata": {"user_id": "u"}}, {"user": None}, "field-dropped"),
+    ({"user": False}, {"metadata": {"user_id": "u"}}, {"user": None}, "setting-dropped"),
     ({"usage_option": False}, {"stream": True}, {"stream": True, "stream_options": None}, ""),
     ({"cache_key": True}, {"metadata": {"user_id": '{"session_id":"s"}'}}, {"prompt_cache_key": "s"}, ""),
     (
         {"parallel": False},
         ASK[MESSAGES] | {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
         {"parallel_tool_calls": None},
-        "field-dropped",
+        "setting-dropped",
     ),
     (
-        {"strict_tools": True},
+        {"strict_tools": False},
         {"tools": [{**TOOL[MESSAGES], "strict": True}]},
-        {"tools": [{"type": "function", "function": {"name": "ping", "parameters": PING, "strict": True}}]},
-        "",
+        {"tools": [TOOL[CHAT]]},
+        "setting-dropped",
     ),
     (
         {"system_role": "developer"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import interlingua as il
@@ -12,7 +14,9 @@ from tests.request_forms import CHAT, MESSAGES, RESPONSES
 from tests.request_tables import (
     ANSWERED,
     ASK,
+    CALLED,
     IMAGE,
+    PING,
     SAID,
     TEXT,
     TOOL,
@@ -56,7 +60,7 @@ def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None
         "reasoning_effort": "low",
         "tools": [{"type": "function", "function": {"name": "ping", "strict": True}}],
     }
-    changed = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x", thinking="type"))
+    changed = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x", thinking="type", strict_tools=False))
     assert changed == {
         "model": "m",
         "messages": [{"role": "system", "content": "A"}, *body["messages"][1:]],  # type: ignore[index]
@@ -91,11 +95,157 @@ def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
     assert messages[-1]["content"][1] == IMAGE[CHAT]
 
 
+def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": [{**TEXT[CHAT], "cache_control": {"type": "ephemeral"}}]}],
+        "top_k": 5,
+        "prompt_cache_key": "k",
+        "tools": [{"type": "function", "function": {"name": "ping", "strict": False}}],
+    }
+    assert prepare_request(body, CHAT, CHAT, upstream="any") == prepare_request(body, CHAT, CHAT)
+    assert prepare_request(body, CHAT, CHAT).body == body
+
+
+def test_on_one_wire_a_field_goes_that_the_upstream_refuses() -> None:
+    tool = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": False}}
+    body = {"model": "m", **SAID[CHAT], "tools": [tool]}
+    assert il.translate_request(body, CHAT, CHAT, upstream="zai")["tools"] == [TOOL[CHAT]]
+    assert il.translate_request(body, CHAT, CHAT, upstream="openai")["tools"] == [tool]
+
+
 def test_the_model_is_named_as_the_upstream_knows_it() -> None:
     body = {"model": "m", **SAID[CHAT], "odd": 1}
     assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
     assert il.translate_request(body, CHAT, MESSAGES, model="n")["model"] == "n"
     assert body["model"] == "m"
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("upstream", ["moonshot", "vllm", "sglang", "openrouter", "any"])
+def test_kimi_has_its_own_ids_wherever_it_is_served(upstream: str) -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [CALLED]},
+        *users(ANSWERED)["messages"],
+    ]
+    body = {"model": "x", "max_tokens": 9, "messages": messages}
+    told = il.translate_request(body, MESSAGES, CHAT, model="moonshotai/Kimi-K2-Instruct", upstream=upstream)
+    assert [told["messages"][1]["tool_calls"][0]["id"], told["messages"][2]["tool_call_id"]] == ["functions.ping:0"] * 2
+
+
+MODELS: list[tuple[str, str, Json, Json, str]] = [
+    # the upstream, the model, what is asked, what is told, and the kinds of the findings
+    ("openai", "o3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}, "thinking-wish"),
+    ("openai", "gpt-5.1", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, ""),
+    ("vllm", "openai/gpt-oss-20b", {"thinking": {"type": "disabled"}}, {"chat_template_kwargs": None}, "thinking-wish"),
+    ("zai", "glm-5.3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}, "thinking-wish"),
+    ("zai", "glm-4.6", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),
+    (
+        "moonshot",
+        "kimi-k2.6",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "required", "thinking": {"type": "disabled"}},
+        "thinking-stopped",
+    ),
+    (
+        "moonshot",
+        "kimi-k2.7-code",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "auto", "thinking": None},
+        "choice-relaxed",
+    ),
+    (
+        "moonshot",
+        "kimi-k3",
+        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
+        {"tool_choice": "required", "thinking": None},
+        "",
+    ),
+    (
+        "moonshot",
+        "kimi-k2.6",
+        {"temperature": 0.5, "top_p": 1},
+        {"temperature": None, "top_p": None},
+        "setting-dropped",
+    ),
+    ("moonshot", "kimi-k2-0905-preview", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    ("openai", "o4-mini", {"temperature": 0.5}, {"temperature": None}, "setting-dropped"),
+    ("openai", "gpt-4.1", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    (
+        "openrouter",
+        "deepseek/deepseek-v4-flash",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "required", "reasoning": {"enabled": False}},
+        "thinking-stopped",
+    ),
+    ("moonshot", "kimi-k2-0905-preview", {"thinking": {"type": "disabled"}}, {"thinking": None}, ""),
+    ("minimax", "MiniMax-M3", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),
+    ("minimax", "MiniMax-M2.5", {"thinking": {"type": "disabled"}}, {"thinking": None}, "thinking-wish"),
+    ("deepseek", "deepseek-v4-pro", {"output_config": {"effort": "high"}}, {"reasoning_effort": "high"}, ""),
+]
+
+
+@pytest.mark.parametrize(("upstream", "model", "asked", "expected", "kinds"), MODELS)
+def test_models_differ(upstream: str, model: str, asked: Json, expected: Json, kinds: str) -> None:
+    told = prepare_request({"model": model, **SAID[MESSAGES], **asked}, MESSAGES, CHAT, upstream=upstream)
+    assert {key: told.body.get(key) for key in expected} == expected
+    assert [finding.kind for finding in told.findings] == kinds.split()
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONG = "mcp__claude_ai_Company_Wide_Knowledge_Base__search_everything_in_it_by_meaning"
+ARGS = '{"a":1}'
+
+
+@pytest.mark.parametrize("target", [CHAT, RESPONSES])
+def test_a_long_name_is_told_in_short_and_comes_back(target: str) -> None:
+    tool = {**TOOL[MESSAGES], "name": LONG}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{**CALLED, "name": LONG}]},
+        *users(ANSWERED)["messages"],
+    ]
+    choice = {"type": "tool", "name": LONG}
+    body = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [tool], "tool_choice": choice}
+    asked = prepare_request(body, MESSAGES, target)
+    assert LONG not in json.dumps(asked.body)
+    assert [finding.kind for finding in asked.findings] == ["name-shortened"]
+    if target == CHAT:
+        short = asked.body["tools"][0]["function"]["name"]
+        past = asked.body["messages"][1]["tool_calls"][0]["function"]["name"]
+        call = {"id": "c", "type": "function", "function": {"name": short, "arguments": ARGS}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        reply: Json = {"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+    else:
+        short, past = asked.body["tools"][0]["name"], asked.body["input"][1]["name"]
+        item = {"type": "function_call", "id": "fc", "call_id": "c", "name": short, "arguments": ARGS}
+        reply = {"object": "response", "status": "completed", "output": [{**item, "status": "completed"}]}
+    assert len(short) == 64
+    assert short == past
+    assert short in json.dumps(asked.body["tool_choice"])
+    heard = il.translate_reply(reply, target, MESSAGES, tools=asked.tools)
+    assert [block["name"] for block in heard["content"] if block["type"] == "tool_use"] == [LONG]
+
+
+def test_several_tools_are_named_where_they_can_be() -> None:
+    names = [{"type": "function", "name": name} for name in ("ping", "pong")]
+    offered = [TOOL[RESPONSES], {**TOOL[RESPONSES], "name": "pong"}, {**TOOL[RESPONSES], "name": "pang"}]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": names}
+    body = {"model": "m", "input": "hi", "tools": offered, "tool_choice": choice}
+    known = prepare_request(body, RESPONSES, CHAT, upstream="openai")
+    named = [{"type": "function", "function": {"name": name}} for name in ("ping", "pong")]
+    assert known.body["tool_choice"] == {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "auto", "tools": named},
+    }
+    assert (len(known.body["tools"]), known.findings) == (3, [])
+    stranger = prepare_request(body, RESPONSES, CHAT)
+    assert (len(stranger.body["tools"]), stranger.body["tool_choice"]) == (2, "auto")
+    assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
 
 
 # ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,10 @@ import pytest
 
 from interlingua.cli.show import field_docs
 from interlingua.errors import UnknownUpstream, UsageError
-from interlingua.profile import ANY, Profile
-from interlingua.upstreams import profile_for, profile_named, profiles
+from interlingua.profile import ANY, CHAT, MESSAGES, RESPONSES, Profile
+from interlingua.upstreams import for_model, profile_for, profile_named, profiles
+from interlingua.upstreams.models import MODELS, Model
+from interlingua.wire import anthropic_messages, openai_chat, openai_responses
 
 ADDRESSES = {
     "https://api.openai.com/v1": "openai",
@@ -76,6 +78,39 @@ def test_names_and_hosts_are_unique() -> None:
     assert len({profile.name for profile in profiles()}) == len(profiles()) == 13
     hosts = [host for profile in profiles() for host in profile.hosts]
     assert len(set(hosts)) == len(hosts)
+
+
+@pytest.mark.parametrize("row", MODELS, ids=lambda row: str(row.ids[0]))
+def test_a_row_of_models_fits_a_profile(row: Model) -> None:
+    changed = msgspec.convert(msgspec.to_builtins(ANY) | row.changes, Profile)
+    assert changed != ANY or row.upstreams
+    assert set(row.upstreams) <= {profile.name for profile in profiles()}
+    assert all(pattern == pattern.lower() for pattern in row.ids)
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "value"),
+    [
+        ("moonshotai/Kimi-K2-Instruct", "ids", "functions"),
+        ("kimi-k2.6", "can_stop_thinking", True),
+        ("Kimi-K2-Thinking", "can_stop_thinking", False),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "ids", "nine"),
+        ("openai/o3-mini", "can_stop_thinking", False),
+        ("gpt-5-codex", "can_stop_thinking", False),
+        ("gpt-5.2", "can_stop_thinking", True),
+        ("gpt-4o", "can_stop_thinking", True),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507", "can_stop_thinking", False),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507", "thinking", "none"),
+        ("Qwen/Qwen3-32B", "thinking", "effort"),
+        ("", "ids", "any"),
+    ],
+)
+def test_a_model_tells_its_ways(model: str, field: str, value: object) -> None:
+    assert getattr(for_model(ANY, model), field) == value
+
+
+def test_wires_are_named_as_they_name_themselves() -> None:
+    assert [wire.NAME for wire in (openai_chat, anthropic_messages, openai_responses)] == [CHAT, MESSAGES, RESPONSES]
 
 
 def test_every_field_is_explained() -> None:

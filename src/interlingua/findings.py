@@ -90,6 +90,7 @@ KINDS: dict[str, str] = {
     "deferred-tool": "a tool that the model has yet to search for: not shown",
     "hosted-tool": "a tool that servers of another wire run: not offered",
     "tools-narrowed": "tools that the choice does not allow: not shown",
+    "name-shortened": "a tool's name that is longer than the wire takes: told in short, and the client's in the reply",
     "no-max-tokens": "no limit of the reply, where the wire wants one: a usual one is sent",
     "sampling-changed": "a value that is out of the wire's range: brought into it",
     "format-dropped": "a format of the reply that the wire cannot ask for: dropped",

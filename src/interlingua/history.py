@@ -24,15 +24,15 @@ import msgspec
 from interlingua import events as ev
 from interlingua.errors import BadRequest
 from interlingua.ids import Ids
-from interlingua.json_text import read_json, read_object, write_json
+from interlingua.json_text import read_json, read_object, wrapped, write_json
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Message, Piece, Request, Result, Role
+from interlingua.request import NO_CONTENT, CacheMark, Content, Message, Piece, Request, Result, Role
+from interlingua.tools import short_name
 from interlingua.values import to_json
 
-__all__ = ["NO_CONTENT", "NO_RESULT", "mend"]
+__all__ = ["NO_RESULT", "mend"]
 
 NO_RESULT = "[no result: interrupted]"
-NO_CONTENT = "(no content)"
 UNNAMED = "unnamed"
 LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -260,7 +260,7 @@ class _Mender:
         """Models make names up that no tool can have, and upstreams refuse them ever after."""
         if call.name in self._offered or LEGAL_NAME.fullmatch(call.name):
             return call.name
-        name = ILLEGAL.sub("_", call.name)[:64] or UNNAMED
+        name = short_name(ILLEGAL.sub("_", call.name)) or UNNAMED
         self._report("odd-name", f"{path}.name", f"{call.name!r:.80} is no name of a tool", f"changed to {name!r}")
         return name
 
@@ -279,6 +279,5 @@ class _Mender:
         if literal is not None and read_object(literal) is not None:
             self._report("mended-arguments", path, "an object, but not as JSON writes it", "read as meant")
             return literal
-        self._report("wrapped-arguments", path, "not a JSON object", "put into one, as `input`")
-        wrapped = f'{{"input": {literal}}}'
-        return wrapped if literal is not None and read_object(wrapped) is not None else write_json({"input": text})
+        self._report("wrapped-arguments", path, "not a JSON object", "put into one")
+        return write_json(wrapped(text))

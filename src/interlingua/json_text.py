@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["read_json", "read_object", "write_json"]
+__all__ = ["NOT_JSON", "read_json", "read_object", "read_values", "unwrapped", "wrapped", "write_json"]
 
 T = TypeVar("T")
+NOT_JSON = "INVALID_JSON"
+"""The one key of an object that stands for arguments which are none: many clients and upstreams take nothing else."""
 
 # Text with half a surrogate pair cannot be encoded, and nesting beyond any use exhausts the stack.
 _FAILURES = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -26,6 +28,12 @@ def read_json(text: str, type: type[T]) -> T | None:
 def read_object(text: str) -> dict[str, Any] | None:
     """The object if this is one. Its values are left unread where that can be."""
     value = read_json(text, dict[str, msgspec.Raw])
+    return value if value is not None else _read_leniently(text)
+
+
+def read_values(text: str) -> dict[str, Any] | None:
+    """The same, with all its values."""
+    value = read_json(text, dict[str, Any])
     return value if value is not None else _read_leniently(text)
 
 
@@ -50,3 +58,15 @@ def write_json(value: Any) -> str:
         return json.dumps(value)
     except RecursionError:
         return "null"
+
+
+def wrapped(arguments: str) -> dict[str, Any]:
+    """Arguments that are no JSON object, as one."""
+    return {NOT_JSON: arguments}
+
+
+def unwrapped(arguments: str) -> str:
+    """The arguments that were wrapped; any others as they are."""
+    value = _read_leniently(arguments) if NOT_JSON in arguments else None
+    text = value.get(NOT_JSON) if value is not None and len(value) == 1 else None
+    return text if isinstance(text, str) else arguments

@@ -6,15 +6,20 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["ANY", "Profile", "ReplayField", "ThinkingStyle"]
+__all__ = ["ANY", "CHAT", "MESSAGES", "RESPONSES", "Profile", "ReplayField", "ThinkingStyle"]
+
+CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
+"""The wires, by the names that they have for users."""
 
 ThinkingStyle: TypeAlias = Literal[
     "effort",  # reasoning_effort: low | medium | high
     "openrouter",  # reasoning: {effort | max_tokens | enabled}
     "type",  # thinking: {type: enabled | disabled}
+    "type-effort",  # the same, and reasoning_effort
+    "adaptive",  # thinking: {type: adaptive | disabled}
     "budget",  # thinking: {type: enabled, budget_tokens}
     "enable",  # enable_thinking, thinking_budget
-    "template",  # chat_template_kwargs: {enable_thinking}
+    "template",  # chat_template_kwargs: {enable_thinking, thinking}
     "think",  # think: true | false
     "none",  # it cannot be told
 ]
@@ -22,7 +27,10 @@ ReplayField: TypeAlias = Literal["reasoning_content", "reasoning", "reasoning_de
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How one upstream differs from the letter of its wires. The defaults are for an upstream that nobody knows."""
+    """How one upstream differs from the letter of its wires. The defaults are for an upstream that nobody knows.
+
+    A field that names chat completions is about them alone: on the other wires it is as their documentation says.
+    """
 
     name: str = "any"
     summary: str = "any upstream that follows its wire"
@@ -33,7 +41,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     largest: int = 0
     """The most tokens that a reply may be asked to have; 0: not known."""
     system_role: Literal["system", "developer"] = "system"
-    """The role of the system prompt in chat completions."""
+    """The role of system messages in chat completions, and in Responses behind the first."""
     system_anywhere: bool = True
     """Whether system messages may stand among the others. If not, later ones become text of the user."""
     alternating: bool = False
@@ -43,9 +51,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     prefill: bool = True
     """Whether the last message may be the model's. If not, the user asks it to go on."""
     blank_text: bool = True
-    """Whether text and stop sequences may be white space only."""
+    """Whether text and stop sequences may be white space only; in Messages they never may."""
     names: bool = True
-    """Whether messages may name their speakers."""
+    """Whether messages of chat completions may name their speakers."""
     billing_line: bool = False
     """Whether Claude Code's billing line, which changes with every request, is meant for it."""
     thinking: ThinkingStyle = "effort"
@@ -67,15 +75,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = True
     """Whether it may name a tool. If not, only that tool is offered."""
     allowed_tools: bool = False
-    """Whether it may name several. If not, only those are offered."""
+    """Whether it may name several in chat completions. If not, only those are offered. In Responses it may, in Messages
+    it may not."""
     choice_none: bool = True
     """Whether it may be `none`. If not, no tool is offered."""
     required_with_thinking: bool = True
-    """Whether it may be so while the model thinks. If not, thinking is switched off for that turn."""
+    """Whether a call may be forced while the model thinks. If not, thinking is switched off for that turn."""
     can_stop_thinking: bool = True
-    """Whether thinking can be switched off."""
+    """Whether thinking can be switched off. If not, as little as can be is asked for."""
     parallel: bool = True
-    """Whether it knows `parallel_tool_calls`."""
+    """Whether it knows `parallel_tool_calls` in chat completions."""
+    sampling: bool = True
+    """Whether `temperature`, `top_p` and penalties may be chosen. If not, they are left out."""
     stop: int = 0
     """How many stop sequences it takes; 0: any number."""
     ids: Literal["any", "functions", "nine"] = "any"
@@ -88,13 +99,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     cache_marks: bool = False
     """Whether `cache_control` is known in chat completions."""
     usage_option: bool = True
-    """Whether `stream_options` may ask for the usage."""
+    """Whether `stream_options` of chat completions may ask for the usage."""
     user: bool = True
-    """Whether it knows the field `user`."""
+    """Whether it knows the field `user` of chat completions."""
+    metadata: bool = True
+    """Whether it knows the field `metadata` of chat completions."""
     cache_key: bool = False
-    """Whether it knows `prompt_cache_key`."""
-    strict_tools: bool = False
-    """Whether tools may say `strict`."""
+    """Whether it knows `prompt_cache_key` in chat completions. It is a mere hint, and many refuse what they do not
+    know."""
+    strict_tools: bool = True
+    """Whether tools of chat completions may be `strict`."""
 
 
 ANY = Profile()

@@ -16,6 +16,7 @@ from interlingua.tools import Tool
 
 __all__ = [
     "BUDGETS",
+    "NO_CONTENT",
     "CacheMark",
     "Content",
     "Document",
@@ -40,6 +41,8 @@ Mode: TypeAlias = Literal["auto", "required", "none"]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
 """About how many tokens of thinking an effort is."""
+NO_CONTENT = "(no content)"
+"""What a user says who says nothing, where something has to be said."""
 
 
 class Image(msgspec.Struct, frozen=True, tag_field="kind", tag="image", omit_defaults=True):
@@ -135,7 +138,7 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the model shall think at all; None if nothing was said."""
         if self.on is not None:
             return self.on
-        return None if self.effort is None and self.budget is None else self.effort != "none"
+        return None if self.effort is None and self.budget is None else self.effort != "none" and self.budget != 0
 
     def as_effort(self) -> str | None:
         """The effort; the nearest one where only a budget was given."""
@@ -181,3 +184,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The field that refers to what an upstream keeps of the conversation: only that one can answer."""
     extra: dict[str, Any] = {}
     """Fields of the wire that have no place above."""
+    unread: tuple[str, ...] = ()
+    """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
+    them."""

@@ -7,6 +7,7 @@ Where both speak the same wire, all that needs no change goes out as it came.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -19,10 +20,12 @@ from interlingua.json_text import write_json
 from interlingua.options import Options
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Call
-from interlingua.request import CacheMark, Piece, Request
+from interlingua.request import Request
 from interlingua.seals import PREFIX
 from interlingua.tools import Tool
-from interlingua.upstreams import profile_named
+from interlingua.upstreams import for_model, profile_named
+from interlingua.wire.downgrades import shown
+from interlingua.wire.notes import Notes
 from interlingua.wire.wire import Json, Requests
 from interlingua.wires import wire_named
 
@@ -50,8 +53,9 @@ def translate_request(
 ) -> Json:
     """The request for an upstream that speaks the target wire. `model` is its name there, if it has another.
 
-    `upstream` tells how that upstream differs from others of its wire. Raises BadRequest, with the place in the body,
-    if the request cannot be understood or cannot be sent there.
+    `upstream` tells how that upstream differs from others of its wire; of one that nobody knows, a client that speaks
+    its wire knows best what it takes. Raises BadRequest, with the place in the body, if the request cannot be
+    understood or cannot be sent there.
     """
     return prepare_request(body, source, target, model, upstream, options).body
 
@@ -69,6 +73,7 @@ def prepare_request(
     expect(body, dict, "a request is a JSON object", "decode the body first")
     reads, writes = wire_named(source), wire_named(target)
     profile = profile_named(upstream or ANY)
+    known = profile != ANY  # of a stranger that speaks its wire, the client knows best what it takes
     given = reads.read_request(body, options or Options())
     if given.continues and source != target:
         raise BadRequest(
@@ -76,74 +81,82 @@ def prepare_request(
             "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
+    if model is not None:
+        given = msgspec.structs.replace(given, model=model)
+    profile = for_model(profile, given.model)
     request, found = (given, list[Finding]()) if given.continues else mend(given, strict)
-    if upstream is not None or source != target:  # else the client knows best whom it speaks to
+    if known or source != target:
         request, adapted = adapt(request, profile, target)
         found = found + adapted
-    if model is not None:
-        request = msgspec.structs.replace(request, model=model)
     if source != target or PREFIX in write_json(body):  # no seal of ours goes to an upstream as it came
-        written, lost = writes.write_request(request, profile)
+        written, lost = writes.write_request(request, profile if known or source != target else ABLE)
     else:
-        written, lost = _like(body, given, request, profile if upstream is not None else None, writes)
-    return Translation(written, [*found, *lost], _shown(request, target), _ids(request))
+        written, lost = _like(body, given, request, profile if known else None, writes)
+    found = [*found, *lost, *_unread(given, written, writes)]
+    return Translation(written, found, _offered(request, target), _ids(request))
 
 
-def _shown(request: Request, target: str) -> list[Tool]:
-    if request.tool_choice is not None and request.tool_choice.mode == "none":
-        return []
-    return [tool for tool in request.tools if request.wire == target or not tool.deferred]
+def _unread(given: Request, written: Json, wire: Requests) -> list[Finding]:
+    """What was not read is lost, unless it is there all the same."""
+    kept = wire.read_request(written, Options()).unread if given.unread and given.wire == wire.NAME else ()
+    names = Counter(place.rpartition(".")[2] for place in kept)
+    notes = Notes()
+    for place in given.unread:
+        name = place.rpartition(".")[2]
+        names[name] -= 1
+        if names[name] < 0:
+            notes.report("field-dropped", f"{name} has no place on {wire.NAME}: dropped", place)
+    return notes.findings
+
+
+def _offered(request: Request, target: str) -> list[Tool]:
+    """What the reply may call."""
+    none = request.tool_choice is not None and request.tool_choice.mode == "none"
+    return [] if none else shown(request, target)
 
 
 def _ids(request: Request) -> tuple[str, ...]:
-    return tuple(piece.id for piece in _pieces(request) if isinstance(piece, Call))
-
-
-def _pieces(request: Request) -> list[Piece]:
-    return [piece for message in request.messages for piece in message.pieces]
+    return tuple(piece.id for message in request.messages for piece in message.pieces if isinstance(piece, Call))
 
 
 # ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
+
+
+ABLE = Profile(name="able", allowed_tools=True)
+"""Names all fields as most do: what is written so says all that was read."""
 
 
 def _like(
     body: Json, given: Request, request: Request, profile: Profile | None, wire: Requests
 ) -> tuple[Json, list[Finding]]:
     """The request as it came, but for what was changed in it, and for what a known upstream wants otherwise."""
-    if profile is None and request == msgspec.structs.replace(given, model=request.model):
+    if profile is None and request == given:
         return {**body, "model": request.model}, []
-    able = _able(given)
-    wanted, lost = wire.write_request(request, profile or able)
-    plain, lost_before = wire.write_request(given, _contrary(profile, able) if profile else able)
+    wanted, lost = wire.write_request(request, profile or ABLE)
+    plain, lost_before = wire.write_request(given, _contrary(profile) if profile else ABLE)
     merged = {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
     if profile is None:
         kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
         merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
         lost = [finding for finding in lost if finding not in lost_before]
+    merged["model"] = request.model
     # Places in what came and in what is wanted may not be the same: then it would say something else.
-    same = wire.read_request(merged, Options()) == wire.read_request(wanted, Options())
+    same = _read(merged, wire) == _read(wanted, wire)
     return (merged if same else wanted), lost
 
 
-def _able(request: Request) -> Profile:
-    """An upstream that takes everything: what is written for it says all that was read."""
-    marked = any(isinstance(piece, CacheMark) for piece in [*request.system, *_pieces(request)])
-    return Profile(
-        name="able", images_in_results=True, top_k=True, cache_marks=marked, cache_key=True, strict_tools=True
-    )
+def _read(body: Json, wire: Requests) -> Request:
+    return msgspec.structs.replace(wire.read_request(body, Options()), unread=())
 
 
-def _contrary(profile: Profile, able: Profile) -> Profile:
-    """An upstream that takes everything, and wants otherwise what this one wants just so: what is written for both
-    alike needs no change, whatever the client has written."""
+def _contrary(profile: Profile) -> Profile:
+    """An upstream that wants otherwise named what this one wants just so: what is written for both alike needs no
+    change, whatever the client has written."""
     return msgspec.structs.replace(
-        able,
+        ABLE,
         name="contrary",
         system_role="developer" if profile.system_role == "system" else "system",
         replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
-        images_in_results=profile.images_in_results,
-        top_k=False,
-        cache_key=False,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
@@ -13,7 +14,7 @@ from interlingua.json_text import read_object
 from interlingua.plan import GUESS, Plan
 from interlingua.schema import as_mapping
 
-__all__ = ["TAKES_TEXT", "Offer", "Tool", "ToolsLike", "flat_name", "is_hosted"]
+__all__ = ["TAKES_TEXT", "Offer", "Tool", "ToolsLike", "flat_name", "is_hosted", "short_name"]
 
 ToolsLike: TypeAlias = "Offer | Iterable[Tool | Mapping[str, Any]] | None"
 
@@ -123,6 +124,11 @@ class Offer:
             read = ([tool] if isinstance(tool, Tool) else Tool.read_all(tool) for tool in offered)
             self._tools = {tool.name: tool for group in read for tool in group}
 
+    @cached_property
+    def _shortened(self) -> dict[str, str]:
+        """The names that are too long for some wires, by what was told instead."""
+        return {short_name(name): name for name in self.names if len(name) > LONGEST}
+
     @property
     def known(self) -> bool:
         return self._tools is not None
@@ -149,10 +155,12 @@ class Offer:
 
     def meant(self, name: str) -> str | None:
         """The offered tool that is meant: some leave the prompt's `functions.` and `:0` on a name, take other capitals,
-        or call a tool of a namespace by its name there."""
+        or call a tool of a namespace by its name there; and a long name was told in short."""
         if self.has(name):
             return name
         plain = name.removeprefix("functions.")
+        if plain in self._shortened:
+            return self._shortened[plain]
         stem, _, number = plain.rpartition(":")
         numbered = [stem] if number.isdecimal() else []
         folded = [tool for tool in self.names if tool.casefold() == plain.casefold()]
@@ -218,6 +226,10 @@ def is_hosted(tool: object) -> bool:
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """A tool's name among all tools. Names have 64 characters at most: of a longer one the end is a sum of it."""
-    flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
-    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 9]}_{crc32(flat.encode()):08x}"
+    """A tool's name among all tools."""
+    return short_name(f"{namespace}{'' if namespace.endswith('__') else '__'}{name}")
+
+
+def short_name(name: str) -> str:
+    """A name that every wire takes: of one that is too long the end is a sum of it. An offer knows it again."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}_{crc32(name.encode(errors='replace')):08x}"

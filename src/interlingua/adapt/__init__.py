@@ -8,15 +8,14 @@ same in every later request, and prompt caches hold. A request that has been ada
 from __future__ import annotations
 
 from interlingua import events as ev
-from interlingua.adapt import call_ids, messages, settings
+from interlingua.adapt import call_ids, messages, results, settings
 from interlingua.adapt.upstream import Upstream
-from interlingua.profile import Profile
+from interlingua.profile import CHAT, Profile
 from interlingua.request import Request
 
 __all__ = ["adapt"]
 
-CHAT = "openai-chat"
-STEPS = (*messages.STEPS, call_ids.rebuild, *settings.STEPS)
+STEPS = (*messages.PIECES, results.move_files, *messages.SPEAKERS, call_ids.rebuild, *settings.STEPS)
 
 
 def adapt(request: Request, profile: Profile, wire: str = "") -> tuple[Request, list[ev.Finding]]:

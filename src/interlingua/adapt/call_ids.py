@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from interlingua.adapt.upstream import Upstream
+from interlingua.profile import MESSAGES
 from interlingua.reply import Call
 from interlingua.request import Message, Piece, Request, Result
 
@@ -24,7 +25,7 @@ NINE = re.compile(r"[a-zA-Z0-9]{9}")
 
 def rebuild(request: Request, upstream: Upstream) -> Request:
     make = MAKERS.get(upstream.profile.ids)
-    if make is None:
+    if make is None or upstream.wire == MESSAGES:  # where ids have other characters, and the upstream makes its own
         return request
     ids = _Rebuilt(make)
     messages = [Message(one.role, [ids.piece(piece) for piece in one.pieces], one.name) for one in request.messages]

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from interlingua.adapt.upstream import Upstream
+from interlingua.profile import CHAT
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Message, Piece, Request, Result
+from interlingua.request import NO_CONTENT, CacheMark, Content, Message, Piece, Request, Result
 
-__all__ = ["STEPS"]
+__all__ = ["PIECES", "SPEAKERS"]
 
+P = TypeVar("P")
 BILLING_LINE = re.compile(r"(?:x-anthropic-billing-header:[^\n]*\n*)+")
 """What Claude Code writes before everything else. It changes with every request, and no prompt cache survives it."""
 BRIDGE = Message("assistant", [Text("Understood.")])
 GO_ON = Message("user", [Text("Go on.")])
-NO_CONTENT = Text("(no content)")
 LOST = Reasoning(" ")
 """Stands for thinking that a client did not send back. Upstreams that want some take an empty one as none."""
 
@@ -84,15 +86,15 @@ def _of_the_user(message: Message) -> Message:
 
 
 def thinking(request: Request, upstream: Upstream) -> Request:
-    """Thinking of others: as text for upstreams that take text, and not at all for those that want their own seal."""
-    nowhere = upstream.wire == "openai-chat" and upstream.profile.replay == "none"
+    """Thinking of others: its text for upstreams that take text, and nothing for those that want their own seal."""
+    nowhere = upstream.wire == CHAT and upstream.profile.replay == "none"
     as_text = not upstream.profile.own_seals
 
     def taken(piece: Piece) -> Piece | None:
         if not isinstance(piece, Reasoning):
             return piece
-        told = piece if upstream.signed(piece) else Reasoning(piece.text) if as_text and piece.text else None
-        return None if nowhere else told
+        told = upstream.signed(piece) or (as_text and piece.text)
+        return piece if told and not nowhere else None
 
     adapted = _replace(request, [_changed(message, taken) for message in request.messages])
     dropped = _count(request, Reasoning) - _count(adapted, Reasoning)
@@ -124,21 +126,47 @@ def _lacks_thinking(message: Message) -> bool:
 
 
 def blank_text(request: Request, upstream: Upstream) -> Request:
-    if upstream.profile.blank_text:
+    if upstream.takes_blanks:
+        return request
+    blanks = 0
+
+    def spoken(piece: Piece) -> Piece | None:
+        nonlocal blanks
+        if isinstance(piece, Result):
+            told = _changed(Message("user", [*piece.content]), spoken)
+            return Result(piece.id, _content(told), piece.error)
+        blank = isinstance(piece, Text) and not piece.text.strip()
+        blanks += blank
+        return None if blank else piece
+
+    system = _content(_changed(Message("system", [*request.system]), spoken))
+    messages = [_changed(message, spoken) for message in request.messages]
+    silent = [Message(one.role, [Text(NO_CONTENT)], one.name) if _is_silent(one) else one for one in messages]
+    if blanks:
+        upstream.report("empty-content", f"{blanks} texts of white space only: dropped")
+    return msgspec.structs.replace(_replace(request, silent), system=system)
+
+
+def _is_silent(message: Message) -> bool:
+    return message.role == "user" and not message.pieces
+
+
+def cache_marks(request: Request, upstream: Upstream) -> Request:
+    if upstream.wire != CHAT or upstream.profile.cache_marks:
         return request
 
-    def spoken(message: Message) -> Message:
-        changed = _changed(message, lambda piece: None if _is_blank(piece) else piece)
-        return changed if changed.pieces or message.role != "user" else Message("user", [NO_CONTENT], message.name)
+    def unmarked(piece: Piece) -> Piece:
+        return Result(piece.id, _unmarked(piece.content), piece.error) if isinstance(piece, Result) else piece
 
-    blank = sum(_is_blank(piece) for message in request.messages for piece in message.pieces)
-    if blank:
-        upstream.report("empty-content", f"{blank} texts of white space only: dropped")
-    return _replace(request, [spoken(message) for message in request.messages])
+    messages = [Message(one.role, _unmarked(map(unmarked, one.pieces)), one.name) for one in request.messages]
+    system = _unmarked(request.system)
+    if system != request.system or messages != request.messages:
+        upstream.report("cache-mark-dropped", "cache_control is not known to it: dropped")
+    return msgspec.structs.replace(request, system=system, messages=messages)
 
 
-def _is_blank(piece: Piece) -> bool:
-    return isinstance(piece, Text) and not piece.text.strip()
+def _unmarked(pieces: Iterable[P]) -> list[P]:
+    return [piece for piece in pieces if not isinstance(piece, CacheMark)]
 
 
 # ── who speaks when ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,14 +219,6 @@ def last_word(request: Request, upstream: Upstream) -> Request:
     return _replace(request, [*request.messages, GO_ON])
 
 
-STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
-    billing_line,
-    system_messages,
-    thinking,
-    lost_thinking,
-    blank_text,
-    names,
-    alternation,
-    bridges,
-    last_word,
-)
+Step: TypeAlias = Callable[[Request, Upstream], Request]
+PIECES: tuple[Step, ...] = (billing_line, system_messages, thinking, lost_thinking, blank_text, cache_marks)
+SPEAKERS: tuple[Step, ...] = (names, alternation, bridges, last_word)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from interlingua.adapt.upstream import Upstream
+from interlingua.profile import CHAT, MESSAGES, RESPONSES
 from interlingua.reply import Reasoning
 from interlingua.request import Message, Request, Result, Thinking, ToolChoice
 
 __all__ = ["STEPS"]
 
+MAX_TOKENS = 32_000
+"""How long a reply may be if the client does not say, on the wire that wants a number."""
 SMALLEST_BUDGET = 1024
 """The least that upstreams with a budget for thinking take."""
+CHOSEN_THERE = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+"""What some upstreams have one value for, and refuse any other."""
+UNSAID: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
+"""Fields that not all have, in the words of a request and of a profile, and their values where nothing is said."""
 
 replace = msgspec.structs.replace
 
@@ -22,24 +30,32 @@ replace = msgspec.structs.replace
 
 
 def max_tokens(request: Request, upstream: Upstream) -> Request:
-    largest = upstream.profile.largest
-    if not largest or request.max_tokens is None or request.max_tokens <= largest:
-        return request
-    upstream.report("max-tokens", f"{request.max_tokens} tokens asked for: {largest}, which is the most it takes")
-    return replace(request, max_tokens=largest)
+    asked, largest = request.max_tokens, upstream.profile.largest
+    if asked is None and upstream.wire == MESSAGES:
+        asked = min(MAX_TOKENS, largest or MAX_TOKENS)
+        upstream.report("no-max-tokens", f"no limit was given, and the wire wants one: {asked} tokens")
+    elif asked is not None and 0 < largest < asked:
+        upstream.report("max-tokens", f"{asked} tokens asked for: {largest}, which is the most it takes")
+        asked = largest
+    return replace(request, max_tokens=asked)
 
 
 def budget(request: Request, upstream: Upstream) -> Request:
     """Thinking and the answer share the tokens: a budget for thinking leaves a quarter for the answer."""
-    asked, most = request.thinking.budget, request.max_tokens
-    if not asked or most is None or asked < most:
+    asked, most = upstream.tokens_for_thinking(request), request.max_tokens
+    if not asked or not request.thinking.wanted:
         return request
-    if most <= SMALLEST_BUDGET:
+    if most is not None and most <= asked and most <= SMALLEST_BUDGET:
         upstream.report("budget-lowered", f"{most} tokens leave no room for thinking: none is asked for")
         return replace(request, thinking=Thinking(on=False) if upstream.profile.can_stop_thinking else Thinking())
-    lowered = max(SMALLEST_BUDGET, most - most // 4)
-    upstream.report("budget-lowered", f"{asked} of {most} tokens for thinking: {lowered}, to leave some for the answer")
-    return replace(request, thinking=replace(request.thinking, budget=lowered))
+    fitting = asked
+    if most is not None and most <= asked:
+        fitting = max(SMALLEST_BUDGET, most - most // 4)
+        upstream.report("budget-lowered", f"{asked} of {most} tokens for thinking: {fitting} leave some for the answer")
+    elif upstream.wire == MESSAGES and asked < SMALLEST_BUDGET and (most is None or most > SMALLEST_BUDGET):
+        fitting = SMALLEST_BUDGET
+        upstream.report("thinking-wish", f"{asked} tokens for thinking: {fitting}, which is the least it takes")
+    return request if fitting == asked else replace(request, thinking=replace(request.thinking, budget=fitting))
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,24 +87,21 @@ def forced_choice(request: Request, upstream: Upstream) -> Request:
 def named_tools(request: Request, upstream: Upstream) -> Request:
     """Tools that are named in a choice that cannot name them: no others are offered."""
     choice, profile = request.tool_choice, upstream.profile
-    if choice is None or not choice.names or profile.allowed_tools:
+    if choice is None or not choice.names or upstream.takes_several_names:
         return request
     if profile.named and choice.mode == "required" and len(choice.names) == 1:
         return request
     tools = [tool for tool in request.tools if tool.name in choice.names]
     if not tools:
-        return request
+        upstream.report("choice-relaxed", "a choice of tools of which none is offered: any may be called")
+        return replace(request, tool_choice=ToolChoice(choice.mode))
     if len(tools) < len(request.tools):
-        upstream.report("tools-narrowed", f"its choice cannot name these tools: only {', '.join(choice.names)} offered")
+        upstream.report("tools-narrowed", "tools that the choice does not allow: not offered")
     return replace(request, tools=tools, tool_choice=ToolChoice(choice.mode))
 
 
 def strict_tools(request: Request, upstream: Upstream) -> Request:
-    if (
-        upstream.wire != "openai-chat"
-        or upstream.profile.strict_tools
-        or all(tool.strict is None for tool in request.tools)
-    ):
+    if upstream.wire != CHAT or upstream.profile.strict_tools or all(tool.strict is None for tool in request.tools):
         return request
     if any(tool.strict for tool in request.tools):
         upstream.report("setting-dropped", "`strict` of tools: not sent, so arguments may not fit their schema")
@@ -96,6 +109,13 @@ def strict_tools(request: Request, upstream: Upstream) -> Request:
 
 
 # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def endless_thinking(request: Request, upstream: Upstream) -> Request:
+    if upstream.profile.can_stop_thinking or request.thinking.wanted is not False:
+        return request
+    upstream.report("thinking-wish", "it always thinks: as little as it can is asked for")
+    return replace(request, thinking=Thinking(effort="low") if upstream.knows_efforts else Thinking())
 
 
 def thinking_in_a_loop(request: Request, upstream: Upstream) -> Request:
@@ -124,36 +144,44 @@ def _first_of_loop(messages: list[Message]) -> Message | None:
 
 
 def stop(request: Request, upstream: Upstream) -> Request:
-    kept = [text for text in request.stop if upstream.profile.blank_text or text.strip()]
+    if upstream.wire == RESPONSES:  # which has none at all
+        return request
+    kept = [text for text in request.stop if upstream.takes_blanks or text.strip()]
     kept = kept[: upstream.profile.stop or None]
     if len(kept) < len(request.stop):
         upstream.report("stop-dropped", f"it takes {len(kept)} of these {len(request.stop)} stop sequences: only those")
     return replace(request, stop=kept)
 
 
+def sampling(request: Request, upstream: Upstream) -> Request:
+    """What of it is the upstream's own choice, and what chat completions do not have by their own."""
+    left_out = () if upstream.profile.sampling else CHOSEN_THERE
+    if upstream.wire == CHAT and not upstream.profile.top_k:
+        left_out = (*left_out, "top_k")
+    lost = [key for key in request.sampling if key in left_out]
+    if not lost:
+        return request
+    upstream.report("setting-dropped", f"{', '.join(lost)}: not sent")
+    return replace(request, sampling={key: value for key, value in request.sampling.items() if key not in lost})
+
+
 def fields(request: Request, upstream: Upstream) -> Request:
     """Fields of chat completions that it does not know. Some upstreams refuse them, and none does what they say."""
-    if upstream.wire != "openai-chat":
+    if upstream.wire != CHAT:
         return request
-    profile, sampling, parallel = upstream.profile, request.sampling, request.parallel
-    if not profile.top_k and "top_k" in sampling:
-        upstream.report("setting-dropped", "top_k: not sent")
-        sampling = {key: value for key, value in sampling.items() if key != "top_k"}
-    if not profile.parallel and parallel is not None:
-        if not parallel:
+    lost = [name for name in UNSAID if getattr(request, name) and not getattr(upstream.profile, name)]
+    if lost:
+        upstream.report("setting-dropped", f"{', '.join(lost)}: not sent")
+    if request.parallel is not None and not upstream.profile.parallel:
+        lost.append("parallel")
+        if not request.parallel:
             upstream.report("setting-dropped", "only one call at a time: not sent, so there may be more")
-        parallel = None
-    return replace(
-        request,
-        sampling=sampling,
-        parallel=parallel,
-        user=request.user if profile.user else "",
-        cache_key=request.cache_key if profile.cache_key else "",
-    )
+    return replace(request, **{name: {**UNSAID, "parallel": None}[name] for name in lost})
 
 
 STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
     max_tokens,
+    endless_thinking,
     budget,
     no_tools,
     forced_choice,
@@ -161,5 +189,6 @@ STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
     strict_tools,
     thinking_in_a_loop,
     stop,
+    sampling,
     fields,
 )

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from interlingua.profile import Profile
+from interlingua.profile import CHAT, MESSAGES, RESPONSES, Profile
 from interlingua.reply import Reasoning
-from interlingua.request import Thinking
+from interlingua.request import Request, Thinking
 
 __all__ = ["Upstream"]
 
@@ -24,8 +24,28 @@ class Upstream(msgspec.Struct, frozen=True):
 
     def thinks(self, thinking: Thinking) -> bool:
         """Whether the model thinks when it is asked so."""
-        if thinking.on is not None:
-            return thinking.on
-        if thinking.effort is not None or thinking.budget is not None:
-            return thinking.effort != "none" and thinking.budget != 0
-        return self.profile.thinks_unasked
+        return self.profile.thinks_unasked if thinking.wanted is None else thinking.wanted
+
+    def tokens_for_thinking(self, request: Request) -> int | None:
+        """How many tokens it will be told to think at most; None if it is told nothing in tokens."""
+        told_efforts = request.wire == MESSAGES if self.wire == MESSAGES else not self._in_tokens
+        return request.thinking.budget if told_efforts else request.thinking.as_budget()
+
+    @property
+    def _in_tokens(self) -> bool:
+        return self.wire == CHAT and self.profile.thinking in ("budget", "enable")
+
+    @property
+    def knows_efforts(self) -> bool:
+        """Whether it can be told to think a little."""
+        styles = ("effort", "openrouter", "type-effort")
+        return self.wire == RESPONSES or (self.wire == CHAT and self.profile.thinking in styles)
+
+    @property
+    def takes_blanks(self) -> bool:
+        return self.profile.blank_text and self.wire != MESSAGES
+
+    @property
+    def takes_several_names(self) -> bool:
+        """Whether a choice may name several tools."""
+        return self.wire == RESPONSES or (self.wire == CHAT and self.profile.allowed_tools)

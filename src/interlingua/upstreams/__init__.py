@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from interlingua.errors import UnknownUpstream, expect
 from interlingua.profile import ANY, Profile
+from interlingua.upstreams.models import for_model
 from interlingua.upstreams.profiles import PROFILES
 
-__all__ = ["profile_for", "profile_named", "profiles"]
+__all__ = ["for_model", "profile_for", "profile_named", "profiles"]
 
 BY_NAME = {profile.name: profile for profile in (*PROFILES, ANY)}
 

@@ -1,8 +1,9 @@
 """How each upstream wants to be asked: one row each, with what is different there, and where that is known from.
 
 A fact is here because its upstream's documentation says so, because its server or SDK is written so, or because users
-reported what it answered. Where nothing is known, nothing is said: the defaults stand in `profile`. Models of one
-upstream differ, too; a row is for those that agents use today.
+reported what it answered; where none of these was found, it says *not verified*. Where nothing is known, nothing is
+said: the defaults stand in `profile`. What is a model's own way stands in `models`; a row here is for those that agents
+use today.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ OPENAI = Profile(
     stop=4,  # its reference
     images_in_results=False,  # its SDK: tool messages hold text
     cache_key=True,  # its reference
-    strict_tools=True,  # its reference
 )
 ANTHROPIC = Profile(
     name="anthropic",
@@ -43,7 +43,6 @@ ANTHROPIC = Profile(
     images_in_results=True,  # its documentation
     top_k=True,  # its reference
     cache_marks=True,  # its documentation
-    strict_tools=True,  # its SDK
 )
 OPENROUTER = Profile(
     name="openrouter",
@@ -54,19 +53,19 @@ OPENROUTER = Profile(
     top_k=True,  # its reference
     cache_marks=True,  # its documentation: for Claude, Gemini and Qwen
     cache_key=True,  # its SDK's reference
-    strict_tools=True,  # its reference: tools go on as they are
 )
 MOONSHOT = Profile(
     name="moonshot",
-    summary="Moonshot: Kimi. K3 and K2.7 Code always think; say `can_stop_thinking: false` for them",
+    summary="Moonshot: Kimi",
     hosts=("api.moonshot.ai", "api.moonshot.cn", "*.moonshot.ai", "*.moonshot.cn", "api.kimi.com"),
     max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated
-    thinking="type",  # its reference
-    thinks_unasked=True,  # its reference
+    thinking="type",  # its guide; users' reports: "cannot specify both 'thinking' and 'reasoning_effort'"
+    thinks_unasked=True,  # its guide: since K2.5
     thinking_with_calls=True,  # users' reports: "reasoning_content is missing in assistant tool call message"
-    required_with_thinking=False,  # users' reports: "incompatible with thinking enabled"; its reference says so too
-    parallel=False,  # not seen in its reference
+    required_with_thinking=False,  # its answer: "tool_choice 'required' is incompatible with thinking enabled"
+    parallel=False,  # not verified: not seen in its reference
     stop=5,  # its reference
+    strict_tools=False,  # what other clients leave out for it
     ids="functions",  # the model's tool call guidance; users' reports: other ids end in text instead of calls
     cache_key=True,  # its own client sends it
 )
@@ -74,12 +73,13 @@ DEEPSEEK = Profile(
     name="deepseek",
     summary="DeepSeek",
     hosts=("api.deepseek.com", "*.deepseek.com"),
-    thinking="type",  # its documentation
-    thinks_unasked=True,  # its documentation
-    thinking_with_calls=True,  # its documentation; users' reports: "Missing reasoning_content", also if it is ""
-    required_with_thinking=False,  # users' reports
-    parallel=False,  # not seen in its reference
+    thinking="type-effort",  # its guide: every effort is taken and mapped to low, high or max
+    thinks_unasked=True,  # its guide
+    thinking_with_calls=True,  # its guide: of turns with calls it "must be passed back"; also in Messages
+    required_with_thinking=False,  # its answer: "Thinking mode does not support this tool_choice"
+    parallel=False,  # not verified: not seen in its reference
     stop=16,  # its reference
+    strict_tools=False,  # its reference: only on its beta address
 )
 QWEN = Profile(
     name="qwen",
@@ -91,10 +91,11 @@ QWEN = Profile(
     required_with_thinking=False,  # its answer: "does not support being set to required or object in thinking mode"
     top_k=True,  # its reference
     cache_marks=True,  # its documentation
+    strict_tools=False,  # not verified: not seen in its reference
 )
 ZAI = Profile(
     name="zai",
-    summary="Z.ai: GLM. GLM-5.3 always thinks; say `can_stop_thinking: false` for it",
+    summary="Z.ai: GLM",
     hosts=("api.z.ai", "open.bigmodel.cn"),
     largest=131_072,  # users' reports: the range in the answer to more, for GLM-5.3; its reference: 128K
     names=False,  # what other clients leave out for it
@@ -102,24 +103,26 @@ ZAI = Profile(
     thinks_unasked=True,  # its documentation: since GLM-4.7
     required=False,  # its reference: `auto` only
     choice_none=False,  # its reference: `auto` only
-    parallel=False,  # not seen in its reference
+    parallel=False,  # not verified: not seen in its reference
     stop=1,  # its reference
     usage_option=False,  # what other clients leave out for it; usage comes with the last chunk anyway
     user=False,  # its reference: `user_id` instead
+    strict_tools=False,  # what other clients leave out for it
 )
 MINIMAX = Profile(
     name="minimax",
-    summary="MiniMax: M2 always thinks, M3 unless it is told not to",
+    summary="MiniMax, which wants `parameters` of every tool, even of one without any",
     hosts=("api.minimax.io", "api.minimaxi.com", "api.minimax.chat"),
     max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated
     system_anywhere=False,  # its answer: "chat content has invalid message role: system"
-    thinking="none",  # its documentation: M2 cannot be told, and M3 has words of its own (`adaptive`)
+    thinking="none",  # users' reports: M2 thinks whatever it is told
     replay="reasoning_details",  # its documentation
     thinks_unasked=True,
     required=False,  # its reference has no tool_choice
     choice_none=False,  # its reference has no tool_choice
     can_stop_thinking=False,
-    parallel=False,  # not seen in its reference
+    parallel=False,  # not verified: not seen in its reference
+    strict_tools=False,  # not verified: not seen in its reference
 )
 MISTRAL = Profile(
     name="mistral",
@@ -134,8 +137,9 @@ MISTRAL = Profile(
     thinking="effort",  # its reference
     replay="none",  # its answer to reasoning_content: 422, extra inputs are not permitted
     ids="nine",  # its answer: "must be a-z, A-Z, 0-9, with a length of 9"
-    usage_option=False,  # not seen in its reference; usage comes with the last chunk anyway
-    user=False,  # not seen in its reference
+    usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
+    user=False,  # not verified: not seen in its reference
+    metadata=False,  # its answer: 422, extra inputs are not permitted
 )
 VLLM = Profile(
     name="vllm",
@@ -143,7 +147,7 @@ VLLM = Profile(
     system_anywhere=False,  # users' reports: "System message must be at the beginning" of Qwen's templates
     thinking="template",  # its documentation
     replay="reasoning",  # its documentation: reasoning_content was renamed
-    thinks_unasked=True,  # its documentation: most models that can
+    thinks_unasked=True,  # its documentation: Qwen3 and most that can; not Granite, DeepSeek V3.1 and Gemma 4
     images_in_results=False,  # users' reports: tool messages only support text
     top_k=True,  # its documentation
 )
@@ -163,7 +167,7 @@ LLAMA_CPP = Profile(
     system_anywhere=False,  # users' reports: 500 from the template, with Qwen's
     thinking="template",  # its documentation
     replay="reasoning_content",  # its source
-    thinks_unasked=True,
+    thinks_unasked=True,  # not verified: as the template says
     named=False,  # users' reports: a choice that names a tool is silently taken as `auto`
     top_k=True,  # its documentation
 )
@@ -174,10 +178,11 @@ OLLAMA = Profile(
     thinking="effort",  # its documentation: reasoning_effort; `think` is for its own API
     replay="reasoning",  # users' reports: reasoning_content is silently ignored
     thinks_unasked=True,  # users' reports
-    required=False,  # its documentation; users' reports: tool_choice is silently ignored
+    required=False,  # users' reports: tool_choice is silently ignored, up to 0.32.15 and in Messages too
     choice_none=False,  # the same
-    parallel=False,  # not seen in its documentation
-    user=False,  # its documentation
+    parallel=False,  # its documentation has a list of what it knows
+    user=False,  # the same
+    strict_tools=False,  # not verified: not seen in its documentation
 )
 
 PROFILES = (

@@ -1,7 +1,6 @@
 """What becomes of a request's things on a wire that has no word for them. Each such step is a finding.
 
-Some steps leave a mark in the text, so that they are undone when a client sends it back: `[tool error]`, and the lines
-in front of images that a tool has answered with.
+What one upstream does not take is no matter of its wire: `adapt` sees to that.
 """
 
 from __future__ import annotations
@@ -12,33 +11,33 @@ from typing import Any
 
 import msgspec
 
-from interlingua.profile import Profile
-from interlingua.reply import Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, Request, Result, ToolChoice
+from interlingua.errors import BadRequest
+from interlingua.reply import Reasoning, Text
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
 from interlingua.schema import as_mapping
 from interlingua.tools import Tool
 from interlingua.wire.notes import Notes
 
 __all__ = [
-    "SEE_NEXT",
-    "cache_control",
+    "as_functions",
     "complete_schema",
     "error_marked",
     "error_read",
     "extra_fields",
-    "functions",
+    "foreign_seal",
     "hosted_tools",
     "in_words",
+    "inexact_wish",
     "joined",
-    "moved_from",
-    "narrowed",
-    "without_billing",
+    "no_mark",
+    "no_name",
+    "no_show",
+    "offered",
+    "one_choice",
+    "shown",
 ]
 
 ERROR = "[tool error]"
-SEE_NEXT = "[see the next message]"
-"""All that a tool message says whose images have moved to the message behind it."""
-BILLING = "x-anthropic-billing-header:"
 
 
 # ── text and content ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -72,17 +71,10 @@ def _words_apart(content: Sequence[Content]) -> tuple[list[Content], list[Conten
     return files, list(content[len(files) :])
 
 
-def moved_from(piece: Image | Document, id: str) -> str:
-    """The line before what a tool has answered, where that had to move to a message of the user."""
-    return f"[{'image' if isinstance(piece, Image) else 'document'} from tool call {id}]"
-
-
-def without_billing(system: Sequence[Content], notes: Notes) -> list[Content]:
-    """Claude Code's first line of the system prompt is for Anthropic, and changes: it would spoil prompt caches."""
-    kept = [piece for piece in system if not (isinstance(piece, Text) and piece.text.startswith(BILLING))]
-    if len(kept) < len(system):
-        notes.report("billing-line", f"a line {BILLING} is for Anthropic alone: removed", "system")
-    return kept
+def no_name(message: Message, wire: str, notes: Notes, place: str) -> None:
+    """A speaker who is named, where messages have no names."""
+    if message.name:
+        notes.report("field-dropped", f"name of a message has no place on {wire}: dropped", f"{place}.name")
 
 
 def in_words(piece: Content, notes: Notes, place: str) -> str | None:
@@ -121,11 +113,16 @@ def joined(pieces: Iterable[Content], gap: str, notes: Notes, place: str) -> str
     return gap.join(text for text in words if text)
 
 
-def cache_control(mark: CacheMark | None, known: bool, notes: Notes, place: str) -> dict[str, Any]:
-    """The field that marks a piece as worth keeping, where the upstream knows of that."""
-    if mark is not None and not known:
-        notes.report("cache-mark-dropped", "cache_control is not known to the upstream: dropped", place)
-    return {"cache_control": mark.data} if mark is not None and known else {}
+def foreign_seal(thinking: Reasoning, notes: Notes, place: str) -> None:
+    """Thinking whose seal is of another wire: of that, only the text can be sent back."""
+    if thinking.seal is not None and thinking.seal.data:
+        notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
+
+
+def no_mark(mark: CacheMark | None, notes: Notes, place: str) -> None:
+    """A piece that cannot be marked as worth keeping."""
+    if mark is not None:
+        notes.report("cache-mark-dropped", "cache_control has no place here on this wire: dropped", place)
 
 
 def _kind(extra: Extra) -> str:
@@ -135,47 +132,38 @@ def _kind(extra: Extra) -> str:
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def functions(request: Request, profile: Profile, notes: Notes, wire: str) -> list[Tool]:
-    """The tools for a wire that knows only functions, and shows all of them to the model."""
-    names = narrowed(request, notes)
-    tools = []
+def shown(request: Request, wire: str) -> list[Tool]:
+    """The tools that the model sees. Those that it has yet to search for wait, where the wire knows of that."""
+    return [tool for tool in request.tools if request.wire == wire or not tool.deferred]
+
+
+def offered(request: Request, wire: str, notes: Notes) -> list[Tool]:
+    """The same, with what is lost of them."""
+    tools = shown(request, wire)
     for n, tool in enumerate(request.tools):
         place = f"tools[{n}]"
-        if request.wire != wire and tool.deferred:
+        if tool not in tools:
             notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not shown", place)
-        elif not names or tool.name in names:
-            tools.append(_as_function(tool, profile, notes, place, wire == request.wire))
-    return tools
+        for key in tool.extra if tool in tools and request.wire != wire else ():
+            notes.report("field-dropped", f"{key} of a tool has no place on {wire}: dropped", f"{place}.{key}")
+    return [msgspec.structs.replace(tool, extra=tool.extra if request.wire == wire else {}) for tool in tools]
 
 
-def narrowed(request: Request, notes: Notes) -> tuple[str, ...]:
-    """The only tools to be shown, where the choice allows several of them and the wire cannot say so."""
-    choice = request.tool_choice or ToolChoice()
-    if not choice.names or (len(choice.names) == 1 and choice.mode == "required"):
-        return ()
-    notes.report("tools-narrowed", "tools that the choice does not allow: not shown", "tool_choice")
-    return choice.names
+def as_functions(tools: Iterable[Tool], notes: Notes) -> list[Tool]:
+    """The tools for a wire that knows only functions."""
+    return [_as_function(tool, notes) for tool in tools]
 
 
-def _as_function(tool: Tool, profile: Profile, notes: Notes, place: str, same_wire: bool) -> Tool:
-    description, strict = tool.description, tool.strict
+def _as_function(tool: Tool, notes: Notes) -> Tool:
+    description = tool.description
     if tool.kind == "custom":
-        notes.report("custom-tool", "a tool that takes text: offered as a function with one string", place)
+        notes.report("custom-tool", "a tool that takes text: offered as a function with one string", "tools")
         description = "\n\n".join(filter(None, (description, _grammar(tool))))
     if tool.namespace:
-        notes.report("namespace", f"the tools of {tool.namespace!r}: offered under names with it in front", place)
-    if strict and not profile.strict_tools:
-        notes.report("field-dropped", "strict is not known to the upstream: dropped", f"{place}.strict")
-    if tool.extra and not same_wire:
-        for key in tool.extra:
-            notes.report("field-dropped", f"{key} of a tool has no place on this wire: dropped", f"{place}.{key}")
-    return msgspec.structs.replace(
-        tool,
-        description=description,
-        strict=strict if profile.strict_tools else None,
-        schema=complete_schema(tool.schema),
-        extra=tool.extra if same_wire else {},
-    )
+        notes.report("namespace", f"the tools of {tool.namespace!r}: offered under names with it in front", "tools")
+    if tool.about:
+        notes.report("field-dropped", f"what is said of {tool.namespace!r}, whose tools these are: dropped", "tools")
+    return msgspec.structs.replace(tool, description=description, schema=complete_schema(tool.schema))
 
 
 def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,3 +199,24 @@ def extra_fields(request: Request, wire: str, notes: Notes, shared: Iterable[str
         if key not in shared:
             notes.report("field-dropped", f"{key} has no place on {wire}: dropped", key)
     return {key: value for key, value in request.extra.items() if key in shared}
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_choice(request: Request) -> None:
+    """Refuses what a wire with one choice cannot do."""
+    if (n := request.sampling.get("n", 1)) != 1:
+        raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
+
+
+def no_show(thinking: Thinking, notes: Notes) -> None:
+    """A wish what to see of the thinking, in words that the wire does not have."""
+    if thinking.show is not None:
+        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+
+
+def inexact_wish(thinking: Thinking, notes: Notes) -> None:
+    """A wish how much to think, in a measure that cannot be told."""
+    wish = thinking.effort or (f"{thinking.budget} tokens" if thinking.budget is not None else "on")
+    notes.report("thinking-wish", f"how much to think ({wish}) cannot be told to the upstream as asked", "thinking")

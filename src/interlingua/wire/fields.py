@@ -14,6 +14,7 @@ from interlingua.errors import BadRequest
 
 __all__ = ["Fields"]
 
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
 
 
@@ -26,6 +27,7 @@ class Fields:
             self._refuse("", "an object", value)
         self.object: dict[str, Any] = value
         self._asked: set[str] = set()
+        self._inner: dict[str, list[Fields]] = {}
 
     def get(self, key: str) -> Any:
         """Whatever stands there; None if nothing does."""
@@ -79,7 +81,9 @@ class Fields:
 
     def inner(self, key: str) -> Fields:
         """An object, to be read field by field; an empty one where there is none."""
-        return Fields(self.mapping(key), self.at(key))
+        if key not in self._inner:
+            self._inner[key] = [Fields(self.mapping(key), self.at(key))]
+        return self._inner[key][0]
 
     def items(self, key: str) -> list[Any]:
         """A list as it is; an empty one where there is none."""
@@ -103,11 +107,37 @@ class Fields:
 
     def objects(self, key: str) -> list[Fields]:
         """A list of objects, each to be read field by field."""
-        return [Fields(value, f"{self.at(key)}[{n}]") for n, value in enumerate(self.items(key))]
+        if key not in self._inner:
+            self._inner[key] = [Fields(value, f"{self.at(key)}[{n}]") for n, value in enumerate(self.items(key))]
+        return self._inner[key]
+
+    def said(self, key: str) -> str | list[Fields]:
+        """What somebody says: a text that is not empty, or objects."""
+        given = self.get(key)
+        if isinstance(given, str):
+            return given or []
+        return self.objects(key)
 
     def rest(self) -> dict[str, Any]:
-        """The fields that nobody has asked for."""
-        return {key: value for key, value in self.object.items() if key not in self._asked and value is not None}
+        """The fields that nobody has asked for. Whoever asks for the rest has asked for all."""
+        rest = {key: value for key, value in self.object.items() if key not in self._asked and value is not None}
+        self._asked.update(rest)
+        return rest
+
+    def whole(self) -> dict[str, Any]:
+        """The object as it is, with all that is in it."""
+        self._asked.update(self.object)
+        self._inner.clear()
+        return self.object
+
+    def pass_over(self, *keys: str) -> None:
+        """Says that these are known, and that nothing is lost without them."""
+        self._asked.update(keys)
+
+    def unread(self) -> list[str]:
+        """The places of all that nobody has asked for, here and in the objects inside."""
+        own = [self.at(key) for key, value in self.object.items() if key not in self._asked and value not in _NOTHING]
+        return own + [place for inner in self._inner.values() for fields in inner for place in fields.unread()]
 
     def at(self, key: str) -> str:
         """The path of a field."""

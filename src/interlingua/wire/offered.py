@@ -16,10 +16,10 @@ def read_tools(fields: Fields, key: str = "tools") -> tuple[list[Tool], list[dic
     hosted: list[dict[str, Any]] = []
     for one in fields.objects(key):
         if is_hosted(one.object):
-            hosted.append(one.object)
+            hosted.append(one.whole())
         else:
             _check(one)
-            tools += Tool.read_all(one.object)
+            tools += Tool.read_all(one.whole())
     return tools, hosted
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from interlingua import events as ev
 from interlingua.args import STREAMED
-from interlingua.json_text import write_json
+from interlingua.json_text import NOT_JSON, wrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
@@ -26,8 +26,6 @@ __all__ = ["NOT_JSON", "Block", "Frame", "Frames", "State"]
 Frame: TypeAlias = Json | bytes
 """A frame, or one that is written already."""
 
-NOT_JSON = "INVALID_JSON"
-"""Arguments that are no JSON are a text under this key: clients give up at anything but JSON."""
 UNSEALED = "openai-chat"
 """The wire whose upstreams send thinking with nothing beside it."""
 
@@ -135,7 +133,7 @@ class Frames:
             return
         if block.start is None:
             if block.not_json:
-                self._delta("input_json_delta", partial_json=write_json({NOT_JSON: "".join(block.not_json)}))
+                self._delta("input_json_delta", partial_json=write_json(wrapped("".join(block.not_json))))
             if block.kind == "thinking" and self.upstream == "another":
                 sealed = seal(Reasoning("".join(block.thought)), UNSEALED, self._options.seal_key)
                 self._delta("signature_delta", signature=sealed)

@@ -8,7 +8,7 @@ import msgspec
 
 from interlingua.errors import BadRequest
 from interlingua.events import Seal
-from interlingua.json_text import read_json, write_json
+from interlingua.json_text import read_json, unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Text
 from interlingua.request import (
@@ -35,10 +35,8 @@ from interlingua.wire.media import data_url
 from interlingua.wire.offered import read_tools
 from interlingua.wire.wire import Json
 
-__all__ = ["RAW_ARGUMENTS", "read_request"]
+__all__ = ["read_request"]
 
-RAW_ARGUMENTS = "_raw_arguments"
-"""The one key of an input that stands for arguments which are no JSON object."""
 _SAMPLING = ("temperature", "top_p", "top_k")
 _MODES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -80,7 +78,7 @@ def read_request(body: Json, options: Options) -> Request:
         cache_key=_session(user),
     )
     beside = {"output_config": rest} if (rest := output.rest()) else {}
-    return msgspec.structs.replace(request, extra=fields.rest() | beside)
+    return msgspec.structs.replace(request, extra=fields.rest() | beside, unread=tuple(fields.unread()))
 
 
 def _session(user: str) -> str:
@@ -136,21 +134,18 @@ def _read_block(block: Fields, key: bytes) -> Piece:
 
 
 def _read_input(block: Fields) -> str:
-    """Arguments are text; those that were none of JSON had been wrapped."""
-    given = block.mapping("input")
-    raw = given.get(RAW_ARGUMENTS)
-    return raw if isinstance(raw, str) and len(given) == 1 else write_json(given)
+    """Arguments are text. What is no object here was none when it was sent."""
+    given = block.get("input")
+    return "{}" if given is None else unwrapped(write_json(given))
 
 
 def _read_content(fields: Fields, key: str) -> list[Content]:
     """A string or blocks."""
-    given = fields.get(key)
-    if given is None or given == "":
-        return []
+    given = fields.said(key)
     if isinstance(given, str):
         return [Text(given)]
     content: list[Content] = []
-    for block in fields.objects(key):
+    for block in given:
         content.append(_read_piece(block))
         content += _mark(block)
     return content
@@ -169,7 +164,7 @@ def _read_piece(block: Fields) -> Content:
             piece = _read_image(block.inner("source"))
         case "document":
             piece = _read_document(block.inner("source"), block.text("title", ""))
-    return piece or Extra(NAME, {key: value for key, value in block.object.items() if key != "cache_control"})
+    return piece or Extra(NAME, {key: value for key, value in block.whole().items() if key != "cache_control"})
 
 
 def _read_image(source: Fields) -> Image | None:
@@ -218,6 +213,7 @@ def _read_choice(choice: Fields) -> ToolChoice:
 def _read_format(fields: Fields, output: Fields) -> JsonFormat | None:
     """`output_format` is what it was called at first."""
     format = output.inner("format") if output.get("format") else fields.inner("output_format")
+    format.pass_over("type")
     return JsonFormat(format.mapping("schema")) if format.object else None
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import Any
+from collections.abc import Sequence
 
-from interlingua.errors import BadRequest
 from interlingua.events import Finding
-from interlingua.json_text import read_json
+from interlingua.json_text import read_values, wrapped
 from interlingua.profile import Profile
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, with_marks
+from interlingua.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result, with_marks
 from interlingua.wire.anthropic_messages.blocks import NAME
-from interlingua.wire.anthropic_messages.request_reader import RAW_ARGUMENTS
-from interlingua.wire.downgrades import extra_fields, functions, hosted_tools, in_words, narrowed
+from interlingua.wire.downgrades import (
+    as_functions,
+    extra_fields,
+    foreign_seal,
+    hosted_tools,
+    in_words,
+    no_name,
+    no_show,
+    offered,
+    one_choice,
+)
 from interlingua.wire.legal_ids import encode
 from interlingua.wire.media import read_data_url
 from interlingua.wire.notes import Notes
@@ -21,23 +29,22 @@ from interlingua.wire.wire import Json
 
 __all__ = ["write_request"]
 
-MAX_TOKENS = 32000
-"""How long a reply may be if the client does not say: this wire wants a number."""
-LEAST_BUDGET = 1024
 _SAMPLING = ("temperature", "top_p", "top_k")
 _MODES = {"auto": "auto", "required": "any", "none": "none"}
 
 
-def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
+def write_request(request: Request, _: Profile) -> tuple[Json, list[Finding]]:
     notes = Notes()
-    _refuse_choices(request)
-    blocks = _Blocks(request, profile, notes)
-    body: Json = {"model": request.model, "max_tokens": _max_tokens(request, notes)}
-    if system := blocks.content(request.system, "system"):
+    one_choice(request)
+    blocks = _Blocks(request.wire, notes)
+    body: Json = {"model": request.model}
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if system := blocks.write(request.system, "system"):
         body["system"] = system
     body["messages"] = _messages(request, blocks)
-    body |= _tools(request, profile, notes)
-    body |= _thinking(request, body["max_tokens"], notes)
+    body |= _tools(request, notes)
+    body |= _thinking(request, notes)
     body |= _sampling(request, thinks=body.get("thinking", {}).get("type") in ("enabled", "adaptive"), notes=notes)
     body |= _about(request, notes)
     extra = dict(extra_fields(request, NAME, notes))
@@ -45,33 +52,24 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     return body | extra | ({"output_config": output} if output else {}), notes.findings
 
 
-def _refuse_choices(request: Request) -> None:
-    if (n := request.sampling.get("n", 1)) != 1:
-        raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
-
-
-def _max_tokens(request: Request, notes: Notes) -> int:
-    if request.max_tokens is None:
-        notes.report("no-max-tokens", f"no limit was given, and the wire wants one: {MAX_TOKENS} tokens", "max_tokens")
-    return MAX_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def _tools(request: Request, profile: Profile, notes: Notes) -> Json:
+def _tools(request: Request, notes: Notes) -> Json:
     tools: list[Json] = []
-    for tool in functions(request, profile, notes, NAME):
+    for tool in as_functions(offered(request, NAME, notes), notes):
         description = {"description": tool.description} if tool.description else {}
         strict = {"strict": True} if tool.strict else {}
         tools.append({"name": tool.name, **description, "input_schema": dict(tool.schema), **strict, **tool.extra})
     tools += hosted_tools(request, NAME, notes)
+    choice, one_only = request.tool_choice, {"disable_parallel_tool_use": True} if request.parallel is False else {}
     if not tools:
         return {}
-    choice, one_only = request.tool_choice, {"disable_parallel_tool_use": True} if request.parallel is False else {}
     if choice is None:
         return {"tools": tools} | ({"tool_choice": {"type": "auto", **one_only}} if one_only else {})
     if choice.mode == "none":
         return {"tools": tools, "tool_choice": {"type": "none"}}
-    if choice.names and not narrowed(request, notes):
+    if choice.mode == "required" and len(choice.names) == 1:
         return {"tools": tools, "tool_choice": {"type": "tool", "name": choice.names[0], **one_only}}
+    if choice.names:
+        notes.report("choice-relaxed", "a choice of several tools has no place on this wire: any may be called")
     return {"tools": tools, "tool_choice": {"type": _MODES[choice.mode], **one_only}}
 
 
@@ -87,26 +85,21 @@ def _output(request: Request, notes: Notes) -> Json:
     return output
 
 
-def _thinking(request: Request, max_tokens: int, notes: Notes) -> Json:
-    """A budget is at least 1024 tokens and less than all. An effort is a budget, but for a client of this wire."""
-    thinking = request.thinking
-    own = request.wire == NAME
+def _thinking(request: Request, notes: Notes) -> Json:
+    """An effort is a budget, but for a client of this wire."""
+    thinking, own = request.thinking, request.wire == NAME
     show = {"display": thinking.show} if own and thinking.show else {}
-    if thinking.show and not own:
-        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+    if not own:
+        no_show(thinking, notes)
     if thinking.wanted is False:
         return {"thinking": {"type": "disabled"}}
-    budget = thinking.budget if own or thinking.budget is not None else thinking.as_budget()
+    budget = thinking.budget if own else thinking.as_budget()
     if budget is None:
         return {"thinking": {"type": "adaptive", **show}} if thinking.on else {}
-    fitting = min(max(budget, LEAST_BUDGET), max_tokens - 1)
-    if fitting < LEAST_BUDGET:
-        notes.report("thinking-wish", f"{max_tokens} tokens leave no room for thinking: not asked for", "thinking")
-        return {}
-    if fitting != budget or thinking.budget is None:
-        wish = thinking.effort or f"{budget} tokens"
-        notes.report("thinking-wish", f"how much to think ({wish}) is asked for as {fitting} tokens", "thinking")
-    return {"thinking": {"type": "enabled", "budget_tokens": fitting, **show}}
+    if thinking.effort is not None and not own:
+        wish = f"how much to think ({thinking.effort}) is asked for as {budget} tokens"
+        notes.report("thinking-wish", wish, "thinking")
+    return {"thinking": {"type": "enabled", "budget_tokens": budget, **show}}
 
 
 def _sampling(request: Request, thinks: bool, notes: Notes) -> Json:
@@ -146,7 +139,7 @@ def _messages(request: Request, blocks: _Blocks) -> list[Json]:
     """Neighbours of one role are one message here."""
     messages: list[Json] = []
     for n, message in enumerate(request.messages):
-        content = blocks.pieces(message, f"messages[{n}]")
+        content = blocks.of(message, f"messages[{n}]")
         if messages and messages[-1]["role"] == message.role:
             messages[-1]["content"] += content
         elif content:
@@ -159,20 +152,15 @@ def _messages(request: Request, blocks: _Blocks) -> list[Json]:
 class _Blocks:
     """Writes pieces as content blocks."""
 
-    def __init__(self, request: Request, profile: Profile, notes: Notes) -> None:
-        self._wire = request.wire
-        self._profile = profile
+    def __init__(self, wire: str, notes: Notes) -> None:
+        self._wire = wire
         self._notes = notes
 
-    def pieces(self, message: Message, place: str) -> list[Json]:
-        if message.name:
-            self._notes.report("field-dropped", f"name of a message has no place on {NAME}: dropped", f"{place}.name")
-        return self._blocks(message.pieces, place)
+    def of(self, message: Message, place: str) -> list[Json]:
+        no_name(message, NAME, self._notes, place)
+        return self.write(message.pieces, place)
 
-    def content(self, content: list[Content], place: str) -> list[Json]:
-        return self._blocks(content, place)
-
-    def _blocks(self, pieces: list[Any], place: str) -> list[Json]:
+    def write(self, pieces: Sequence[Piece], place: str) -> list[Json]:
         blocks = []
         for piece, mark in with_marks(pieces):
             block = self._block(piece, place)
@@ -193,9 +181,11 @@ class _Blocks:
                 }
             case Result():
                 failed = {"is_error": True} if piece.error else {}
-                content = self._blocks(piece.content, place)
+                content = self.write(piece.content, place)
                 return {"type": "tool_result", "tool_use_id": encode(piece.id), "content": content, **failed}
             case Image():
+                if piece.detail not in ("", "auto"):
+                    self._notes.report("field-dropped", "how closely to look at an image: cannot be said", place)
                 return {"type": "image", "source": _source(piece.url)}
             case Document():
                 return self._document(piece, place)
@@ -203,15 +193,13 @@ class _Blocks:
                 return piece.data
             case Text() | Extra() | CacheMark():
                 text = in_words(piece, self._notes, place)
-                if text and not text.strip():
-                    self._notes.report("content-dropped", "text of white space alone is not taken: dropped", place)
-                return {"type": "text", "text": text} if text and text.strip() else None
+                return {"type": "text", "text": text} if text else None
 
     def _input(self, call: Call, place: str) -> Json:
-        given = read_json(call.arguments, dict[str, Any]) if call.arguments.strip() else {}
+        given = read_values(call.arguments) if call.arguments.strip() else {}
         if given is None:
             self._notes.report("wrapped-arguments", "arguments that are no JSON object: wrapped in one", place)
-            return {RAW_ARGUMENTS: call.arguments}
+            return wrapped(call.arguments)
         return given
 
     def _thinking(self, thinking: Reasoning, place: str) -> Json | None:
@@ -220,12 +208,8 @@ class _Blocks:
             if "redacted" in data:
                 return {"type": "redacted_thinking", "data": data["redacted"]}
             return {"type": "thinking", "thinking": thinking.text, "signature": data.get("signature", "")}
-        if self._profile.own_seals or not thinking.text:
-            self._notes.report("thinking-dropped", "thinking that the upstream has not signed: not sent back", place)
-            return None
-        if thinking.seal is not None and thinking.seal.data:
-            self._notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
-        return {"type": "thinking", "thinking": thinking.text, "signature": ""}
+        foreign_seal(thinking, self._notes, place)
+        return {"type": "thinking", "thinking": thinking.text, "signature": ""} if thinking.text else None
 
     def _document(self, document: Document, place: str) -> Json:
         title = {"title": document.name} if document.name else {}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
+from interlingua.adapt.results import take_back
 from interlingua.events import Seal
-from interlingua.json_text import write_json
+from interlingua.json_text import unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, JsonFormat, Message, Piece, Request, Result
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result
 from interlingua.request import ToolChoice as Choice
 from interlingua.seals import is_ours, past_thinking
-from interlingua.wire.downgrades import SEE_NEXT, error_read, moved_from
+from interlingua.wire.downgrades import error_read
 from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
 from interlingua.wire.openai_chat.reader import DETAILS, NAME, detail_text, reasoning_text, without_text
 from interlingua.wire.openai_chat.request_thinking import read_thinking
+from interlingua.wire.openai_fields import read_format
 from interlingua.wire.wire import Json
 
 __all__ = ["NUMBERS", "SETTINGS", "read_request"]
@@ -49,7 +51,7 @@ def read_request(body: Json, options: Options) -> Request:
         max_tokens=tokens if completion_tokens is None else completion_tokens,
         sampling={key: value for key, value in sampling.items() if value is not None},
         stop=_read_stop(fields),
-        format=_read_format(fields.inner("response_format")),
+        format=read_format(fields.inner("response_format"), "json_schema"),
         thinking=read_thinking(fields),
         stream=stream,
         usage_wanted=not stream or bool(fields.inner("stream_options").flag("include_usage")),
@@ -57,6 +59,7 @@ def read_request(body: Json, options: Options) -> Request:
         metadata=fields.mapping("metadata"),
         cache_key=fields.text("prompt_cache_key", ""),
         extra=fields.rest(),
+        unread=tuple(fields.unread()),
     )
 
 
@@ -94,7 +97,7 @@ class _Messages:
     def _read_user(self, message: Fields) -> None:
         content = _read_content(message)
         results = self._results()
-        left = self._take_back(results, content) if results else content
+        left = take_back(results, content) if results else content
         if len(left) < len(content):
             results += left  # the message is only there because of what has moved
         else:
@@ -107,24 +110,8 @@ class _Messages:
             return []
         return last.pieces
 
-    def _take_back(self, results: list[Piece], content: list[Content]) -> list[Content]:
-        """Images that were moved out of a result go back into it."""
-        markers = {
-            moved_from(kind, it.id): n
-            for n, it in enumerate(results)
-            if isinstance(it, Result)
-            for kind in (Image(""), Document())
-        }
-        while len(content) > 1 and isinstance(content[0], Text) and content[0].text in markers:
-            n = markers[content[0].text]
-            result = results[n]
-            assert isinstance(result, Result)
-            before = [] if result.content == [Text(SEE_NEXT)] else result.content
-            results[n] = msgspec.structs.replace(result, content=[*before, content[1]])
-            content = content[2:]
-        return content
-
     def _answer(self, id: str, message: Fields) -> None:
+        message.pass_over("name")
         content, error = error_read(_read_content(message))
         marks = [piece for piece in content if isinstance(piece, CacheMark)]
         content = [piece for piece in content if not isinstance(piece, CacheMark)]
@@ -148,6 +135,7 @@ class _Messages:
     def _read_reasoning(self, message: Fields) -> list[Piece]:
         """Thinking that we have sealed stands for what was shown of it. All else is as it is shown, vouched for by what
         upstreams of this wire had sent behind it."""
+        message.pass_over("reasoning_content", "reasoning")
         parts: list[Reasoning] = []
         text = ""
         for detail in message.items(DETAILS):
@@ -168,6 +156,7 @@ class _Messages:
 
 
 def _read_call(call: Fields) -> Call:
+    call.pass_over("type", "index")
     if call.object.get("custom"):
         custom = call.inner("custom")
         return Call(call.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
@@ -178,20 +167,18 @@ def _read_call(call: Fields) -> Call:
 def _arguments(function: Fields) -> str:
     """JSON text. Some clients send the object itself."""
     given = function.get("arguments")
-    return given if isinstance(given, str) else write_json(given) if given is not None else ""
+    return unwrapped(given) if isinstance(given, str) else write_json(given) if given is not None else ""
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read_content(message: Fields) -> list[Content]:
-    given = message.get("content")
-    if given is None or given == "":
-        return []
+    given = message.said("content")
     if isinstance(given, str):
         return [Text(given)]
     content: list[Content] = []
-    for part in message.objects("content"):
+    for part in given:
         content += _read_part(part)
         if mark := part.mapping("cache_control"):
             content.append(CacheMark(mark))
@@ -209,7 +196,7 @@ def _read_part(part: Fields) -> list[Content]:
         case "file":
             file = part.inner("file")
             return [Document(file.text("file_data", ""), file.text("file_id", ""), name=file.text("filename", ""))]
-    return [Extra(NAME, {key: value for key, value in part.object.items() if key != "cache_control"})]
+    return [Extra(NAME, {key: value for key, value in part.whole().items() if key != "cache_control"})]
 
 
 def _read_image(part: Fields) -> Image:
@@ -250,11 +237,3 @@ def _read_object_choice(choice: Fields) -> Choice:
     if kind not in ("function", "custom"):
         choice.refuse("type", f"should be 'function', 'custom' or 'allowed_tools', not {kind!r}")
     return Choice("required", (choice.inner(kind).text("name"),))
-
-
-def _read_format(format: Fields) -> JsonFormat | None:
-    kind = format.one_of("type", "text", "json_object", "json_schema")
-    if kind == "json_schema":
-        schema = format.inner("json_schema")
-        return JsonFormat(schema.mapping("schema"), schema.text("name", ""), schema.flag("strict"))
-    return JsonFormat() if kind == "json_object" else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from interlingua.profile import Profile
 from interlingua.request import Thinking
+from interlingua.wire.downgrades import inexact_wish, no_show
 from interlingua.wire.fields import Fields
 from interlingua.wire.notes import Notes
 from interlingua.wire.wire import Json
@@ -13,7 +14,7 @@ from interlingua.wire.wire import Json
 __all__ = ["read_thinking", "write_thinking"]
 
 _SWITCHES = ("enable_thinking", "thinking")
-"""What chat templates call it."""
+"""What chat templates call it: Qwen's and GLM's the one, DeepSeek's, Granite's and Kimi's the other."""
 
 
 def read_thinking(fields: Fields) -> Thinking:
@@ -55,39 +56,41 @@ def _first(*values: Any) -> Any:
 
 def write_thinking(thinking: Thinking, profile: Profile, notes: Notes) -> Json:
     """The fields that ask this upstream for it."""
-    if thinking.show is not None and not (profile.thinking == "openrouter" and thinking.show == "omitted"):
-        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+    if profile.thinking != "openrouter" or thinking.show != "omitted":
+        no_show(thinking, notes)
     if thinking.wanted is None:
         return {}
     fields, said = _write(thinking, thinking.wanted, profile)
     if thinking.wanted and not said:
-        wish = thinking.effort or (f"{thinking.budget} tokens" if thinking.budget is not None else "on")
-        notes.report("thinking-wish", f"how much to think ({wish}) cannot be told to the upstream as asked", "thinking")
+        inexact_wish(thinking, notes)
     return fields
 
 
 def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
     """The fields, and whether they say all that was asked for."""
-    effort, budget = thinking.as_effort(), thinking.as_budget()
+    effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
+    budget = thinking.as_budget() if on else None
     plain = thinking.effort is None and thinking.budget is None
+    switch = {"type": "enabled" if on else "disabled"}
     match profile.thinking:
         case "effort":
-            word = effort if on else "none"
-            return ({"reasoning_effort": word} if word else {}), thinking.effort is not None or not on
+            return (effort if on else {"reasoning_effort": "none"}), thinking.effort is not None
         case "openrouter":
             return {"reasoning": _openrouter(thinking, on)}, True
         case "type":
-            return {"thinking": {"type": "enabled" if on else "disabled"}}, plain
+            return {"thinking": switch}, plain
+        case "type-effort":
+            return {"thinking": switch, **effort}, plain or thinking.effort is not None
+        case "adaptive":
+            return {"thinking": {"type": "adaptive"} if on else switch}, plain
         case "budget":
-            amount = {} if budget is None or not on else {"budget_tokens": budget}
-            return {
-                "thinking": {"type": "enabled" if on else "disabled", **amount}
-            }, plain or thinking.budget is not None
+            amount = {} if budget is None else {"budget_tokens": budget}
+            return {"thinking": {**switch, **amount}}, plain or thinking.budget is not None
         case "enable":
-            amount = {} if budget is None or not on else {"thinking_budget": budget}
+            amount = {} if budget is None else {"thinking_budget": budget}
             return {"enable_thinking": on, **amount}, plain or thinking.budget is not None
         case "template":
-            return {"chat_template_kwargs": {"enable_thinking": on}}, plain
+            return {"chat_template_kwargs": dict.fromkeys(_SWITCHES, on)}, plain
         case "think":
             return {"think": on}, plain
         case "none":

@@ -4,45 +4,53 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from interlingua.adapt.results import is_file
 from interlingua.events import Finding, Seal
 from interlingua.profile import Profile
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
+from interlingua.request import (
+    CacheMark,
+    Content,
+    Document,
+    Extra,
+    Image,
+    Message,
+    Request,
+    Result,
+    ToolChoice,
+    with_marks,
+)
+from interlingua.tools import short_name
 from interlingua.wire.downgrades import (
-    SEE_NEXT,
-    cache_control,
+    as_functions,
     error_marked,
     extra_fields,
-    functions,
+    foreign_seal,
     hosted_tools,
     in_words,
     joined,
-    moved_from,
-    narrowed,
-    without_billing,
+    no_mark,
+    offered,
 )
 from interlingua.wire.notes import Notes
 from interlingua.wire.openai_chat.reader import DETAILS, NAME
 from interlingua.wire.openai_chat.request_thinking import write_thinking
+from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
 from interlingua.wire.wire import Json
 
 __all__ = ["write_request"]
 
-SHARED = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
-"""Fields that mean the same on both wires of OpenAI."""
 _SAYING = {"tool_call_id", "tool_calls", "reasoning_content", "reasoning", DETAILS}
 """Fields that make a message say something, also without content."""
-_SAME_FILES = (NAME, "openai-responses")
-"""The wires whose file ids mean the same."""
 _MARKED_UP = ("reasoning.text", "reasoning.summary")
 
 
 def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
     notes = Notes()
     body: Json = {"model": request.model, "messages": _Messages(request, profile, notes).write()}
-    body |= _tools(request, profile, notes)
-    body |= _limits(request, profile, notes)
-    body |= _about(request, profile, notes)
+    body |= _tools(request, notes)
+    body |= _limits(request, profile)
+    body |= _about(request, profile)
     thinking = write_thinking(request.thinking, profile, notes)
     extra = extra_fields(request, NAME, notes, SHARED)
     for key, value in extra.items():
@@ -51,65 +59,56 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
     return body | thinking, notes.findings
 
 
-def _tools(request: Request, profile: Profile, notes: Notes) -> Json:
+def _tools(request: Request, notes: Notes) -> Json:
     tools = []
-    for tool in functions(request, profile, notes, NAME):
+    for tool in as_functions(offered(request, NAME, notes), notes):
         description = {"description": tool.description} if tool.description else {}
-        strict = {} if tool.strict is None else {"strict": tool.strict}
-        function = {"name": tool.name, **description, "parameters": dict(tool.schema), **strict}
+        said = tool.strict or (tool.strict is False and request.wire == NAME)  # else it goes without saying
+        strict = {"strict": tool.strict} if said else {}
+        function = {"name": told_name(tool.name, notes), **description, "parameters": dict(tool.schema), **strict}
         tools.append({"type": "function", "function": function, **tool.extra})
     tools += hosted_tools(request, NAME, notes)
     if not tools:
         return {}
     body: Json = {"tools": tools}
-    if (choice := request.tool_choice) is not None:
-        body["tool_choice"] = choice.mode
-        if choice.names and not narrowed(request, notes):
-            body["tool_choice"] = {"type": "function", "function": {"name": choice.names[0]}}
-    if request.parallel is not None and profile.parallel:
+    if request.tool_choice is not None:
+        body["tool_choice"] = _choice(request.tool_choice)
+    if request.parallel is not None:
         body["parallel_tool_calls"] = request.parallel
-    elif request.parallel is False:
-        notes.report("field-dropped", "the upstream cannot be told to make one call at a time", "parallel_tool_calls")
     return body
 
 
-def _limits(request: Request, profile: Profile, notes: Notes) -> Json:
+def _choice(choice: ToolChoice) -> str | Json:
+    named = [{"type": "function", "function": {"name": short_name(name)}} for name in choice.names]
+    if not named:
+        return choice.mode
+    if choice.mode == "required" and len(named) == 1:
+        return named[0]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": named}}
+
+
+def _limits(request: Request, profile: Profile) -> Json:
     body: Json = {}
     if request.max_tokens is not None:
         body[profile.max_tokens] = request.max_tokens
-    if "top_k" in request.sampling and not profile.top_k:
-        notes.report("field-dropped", "top_k is not known to the upstream: dropped", "top_k")
-    body |= {key: value for key, value in request.sampling.items() if key != "top_k" or profile.top_k}
+    body |= request.sampling
     if request.stop:
         body["stop"] = request.stop
-    if (format := request.format) is not None:
-        strict = {} if format.strict is None else {"strict": format.strict}
-        schema = {"name": format.name or "reply", "schema": format.schema, **strict}
-        wanted = {"type": "json_object"} if format.schema is None else {"type": "json_schema", "json_schema": schema}
-        body["response_format"] = wanted
+    if request.format is not None and request.format.schema is None:
+        body["response_format"] = {"type": "json_object"}
+    elif request.format is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": write_schema(request.format)}
     return body
 
 
-def _about(request: Request, profile: Profile, notes: Notes) -> Json:
+def _about(request: Request, profile: Profile) -> Json:
     """Who asks, and how the reply shall come."""
     body: Json = {}
     if request.stream:
         body["stream"] = True
         if request.usage_wanted and profile.usage_option:
             body["stream_options"] = {"include_usage": True}
-    if request.user and profile.user:
-        body["user"] = request.user
-    elif request.user:
-        notes.report("field-dropped", "user is not known to the upstream: dropped", "user")
-    if request.metadata:
-        body["metadata"] = request.metadata
-    if request.cache_key and profile.cache_key:
-        body["prompt_cache_key"] = request.cache_key
-    elif request.cache_key:
-        notes.report(
-            "field-dropped", "a key for the prompt cache is not known to the upstream: dropped", "prompt_cache_key"
-        )
-    return body
+    return body | write_asker(request)
 
 
 class _Messages:
@@ -121,7 +120,7 @@ class _Messages:
         self._notes = notes
 
     def write(self) -> list[Json]:
-        system = without_billing(self._request.system, self._notes)
+        system = self._request.system
         messages = [self._system(system, "system")] if system else []
         for n, message in enumerate(self._request.messages):
             place = f"messages[{n}]"
@@ -140,47 +139,38 @@ class _Messages:
         return messages
 
     def _system(self, content: list[Content], place: str) -> Json:
+        """One text, unless parts of it are marked."""
         role = self._profile.system_role
-        if self._profile.cache_marks and all(isinstance(piece, Text | CacheMark) for piece in content):
+        if any(isinstance(piece, CacheMark) for piece in content):
             return {"role": role, "content": self._parts(content, place)}
-        for _, mark in with_marks(content):
-            cache_control(mark, self._profile.cache_marks, self._notes, place)
         return {"role": role, "content": joined(content, "\n\n", self._notes, place)}
 
     def _user(self, message: Message, place: str) -> list[Json]:
-        """Results first, right behind the calls, then what was said and what had to move out of the results."""
+        """Results first, right behind the calls, then what was said."""
         results: list[Json] = []
-        moved: list[Json] = []
         said: list[Content] = []
         for piece, mark in with_marks(message.pieces):
             if isinstance(piece, Result):
-                results.append(self._result(piece, mark, moved, place))
+                results.append(self._result(piece, mark, place))
             elif isinstance(piece, Call | Reasoning):
                 self._notes.report("content-dropped", "a call or thinking in a message of the user: dropped", place)
             else:
                 said += [piece] if mark is None else [piece, mark]
-        parts = moved + self._parts(said, place)
+        parts = self._parts(said, place)
         name = {"name": message.name} if message.name else {}
         if parts or not results:
-            results.append({"role": "user", "content": self._collapsed(parts), **name})
+            results.append({"role": "user", "content": _collapsed(parts), **name})
         return results
 
-    def _result(self, result: Result, mark: CacheMark | None, moved: list[Json], place: str) -> Json:
-        profile, notes = self._profile, self._notes
-        content = error_marked(result)
+    def _result(self, result: Result, mark: CacheMark | None, place: str) -> Json:
+        """One text, unless there are files in it, or marks."""
         if result.error:
-            notes.report("error-as-text", "a tool has failed, which is told in its text", place)
+            self._notes.report("error-as-text", "a tool has failed, which is told in its text", place)
+        content = [*error_marked(result), *([mark] if mark else [])]
         message: Json = {"role": "tool", "tool_call_id": result.id}
-        files = [piece for piece in content if isinstance(piece, Image) or (isinstance(piece, Document) and piece.url)]
-        if profile.cache_marks or (files and profile.images_in_results):
-            return {**message, "content": self._parts([*content, *([mark] if mark else [])], place) or ""}
-        for inner in (mark, *(inner for _, inner in with_marks(content))):
-            cache_control(inner, profile.cache_marks, notes, place)
-        for file in files:
-            notes.report("image-moved", "images of a tool's result: moved to a message of the user", place)
-            moved += [{"type": "text", "text": moved_from(file, result.id)}, *self._parts([file], place)]
-        text = joined([piece for piece in content if piece not in files], "\n", notes, place)
-        return {**message, "content": text or (SEE_NEXT if files else "")}
+        if any(isinstance(piece, CacheMark) or is_file(piece) for piece in content):
+            return {**message, "content": self._parts(content, place) or ""}
+        return {**message, "content": joined(content, "\n", self._notes, place)}
 
     def _assistant(self, message: Message, place: str) -> Json:
         texts: list[str] = []
@@ -191,7 +181,7 @@ class _Messages:
                 case Reasoning():
                     thoughts.append(piece)
                 case Call():
-                    function = {"name": piece.name, "arguments": piece.arguments or "{}"}
+                    function = {"name": short_name(piece.name), "arguments": piece.arguments or "{}"}
                     calls.append({"id": piece.id, "type": "function", "function": function})
                 case Result():
                     self._notes.report("content-dropped", "a result in a message of the model: dropped", place)
@@ -199,7 +189,7 @@ class _Messages:
                     if calls and isinstance(piece, Text):
                         self._notes.report("reordered", "text behind a call stands before it on this wire", place)
                     texts.append(in_words(piece, self._notes, place) or "")
-            cache_control(mark, False, self._notes, place)
+            no_mark(mark, self._notes, place)
         text = "".join(texts)
         written: Json = {"role": "assistant", "content": text or (None if calls else "")}
         written |= self._thinking(thoughts, place)
@@ -208,13 +198,11 @@ class _Messages:
     def _thinking(self, thoughts: list[Reasoning], place: str) -> Json:
         """Past thinking, in the field that the upstream takes it from; with what it had sent beside it, if it had."""
         replay = self._profile.replay
-        if thoughts and replay == "none":
-            self._notes.report("thinking-dropped", "past thinking: the upstream does not take it back", place)
-        if not thoughts or replay == "none":
+        if replay == "none":
             return {}
         for thought in thoughts:
-            if thought.seal is not None and thought.seal.wire != NAME and thought.seal.data:
-                self._notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
+            if thought.seal is None or thought.seal.wire != NAME:
+                foreign_seal(thought, self._notes, place)
         details = [detail for thought in thoughts for detail in _details(thought, replay == DETAILS)]
         text = "".join(thought.text for thought in thoughts)
         written = {replay: text} if text and replay != DETAILS else {}
@@ -224,7 +212,7 @@ class _Messages:
         parts = []
         for piece, mark in with_marks(content):
             if (part := self._part(piece, place)) is not None:
-                parts.append(part | cache_control(mark, self._profile.cache_marks, self._notes, place))
+                parts.append(part if mark is None else {**part, "cache_control": mark.data})
         return parts
 
     def _part(self, piece: Content, place: str) -> Json | None:
@@ -232,7 +220,7 @@ class _Messages:
             case Image():
                 detail = {"detail": piece.detail} if piece.detail else {}
                 return {"type": "image_url", "image_url": {"url": piece.url, **detail}}
-            case Document() if piece.url.startswith("data:") or (piece.file_id and self._request.wire in _SAME_FILES):
+            case Document() if piece.url.startswith("data:") or (piece.file_id and self._request.wire in SAME_FILES):
                 file = {"file_data": piece.url, "file_id": piece.file_id, "filename": piece.name}
                 return {"type": "file", "file": {key: value for key, value in file.items() if value}}
             case Extra(wire=wire) if wire == NAME:
@@ -240,13 +228,15 @@ class _Messages:
         text = in_words(piece, self._notes, place)
         return None if text is None else {"type": "text", "text": text}
 
-    def _collapsed(self, parts: list[Json]) -> str | list[Json]:
-        """A single text as a string: some templates take nothing else."""
-        if not parts:
+
+def _collapsed(parts: list[Json]) -> str | list[Json]:
+    """A single text as a string: some templates take nothing else."""
+    match parts:
+        case []:
             return ""
-        if len(parts) == 1 and parts[0].keys() == {"type", "text"} and not self._profile.cache_marks:
-            return str(parts[0]["text"])
-        return parts
+        case [{"type": "text", "text": str(text), **others}] if not others:
+            return text
+    return parts
 
 
 def _details(thought: Reasoning, every: bool) -> list[Json]:

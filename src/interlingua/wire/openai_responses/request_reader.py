@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from interlingua.events import Seal
-from interlingua.json_text import write_json
+from interlingua.json_text import unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import (
@@ -15,7 +15,6 @@ from interlingua.request import (
     Document,
     Extra,
     Image,
-    JsonFormat,
     Message,
     Mode,
     Piece,
@@ -30,6 +29,7 @@ from interlingua.tools import Tool, flat_name
 from interlingua.wire.downgrades import error_read
 from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
+from interlingua.wire.openai_fields import read_format
 from interlingua.wire.openai_responses.words import NAME
 from interlingua.wire.wire import Json
 
@@ -64,7 +64,7 @@ def read_request(body: Json, options: Options) -> Request:
         parallel=fields.flag("parallel_tool_calls"),
         max_tokens=fields.integer("max_output_tokens"),
         sampling={key: value for key, value in sampling.items() if value is not None},
-        format=_read_format(text.inner("format")),
+        format=read_format(text.inner("format")),
         thinking=_read_thinking(fields.inner("reasoning")),
         stream=bool(fields.flag("stream")),
         user=fields.text("user", ""),
@@ -72,7 +72,7 @@ def read_request(body: Json, options: Options) -> Request:
         cache_key=fields.text("prompt_cache_key", ""),
         continues=next((key for key in _KEPT if fields.object.get(key)), items.continues),
     )
-    return msgspec.structs.replace(request, extra=fields.rest())
+    return msgspec.structs.replace(request, extra=fields.rest(), unread=tuple(fields.unread()))
 
 
 def _deferred(tool: Tool) -> Tool:
@@ -98,6 +98,7 @@ class _Items:
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
     def _read(self, item: Fields, kind: str) -> None:
+        item.pass_over("id", "status")
         match kind:
             case "message":
                 self._read_message(item)
@@ -114,7 +115,7 @@ class _Items:
                 if kind == "item_reference":
                     self.continues = self.continues or item.path
                 theirs = kind.endswith("_output") or kind in _OF_THE_USER
-                self._add("user" if theirs else "assistant", Extra(NAME, item.object))
+                self._add("user" if theirs else "assistant", Extra(NAME, item.whole()))
 
     def _read_message(self, item: Fields) -> None:
         role = item.text("role")
@@ -143,7 +144,10 @@ class _Items:
 
     def _read_reasoning(self, item: Fields) -> Reasoning:
         """The thinking itself, if it is there, else its summary."""
-        texts = [part.text("text", "") for part in item.objects("content") or item.objects("summary")]
+        parts = item.objects("content") or item.objects("summary")
+        for part in parts:
+            part.pass_over("type")
+        texts = [part.text("text", "") for part in parts]
         opaque = item.text("encrypted_content", "")
         sealed = {key: item.object[key] for key in ("id", "encrypted_content", "summary", "content") if item.get(key)}
         return past_thinking("\n\n".join(texts), opaque, Seal(NAME, sealed) if opaque else None, self._seal_key)
@@ -155,19 +159,15 @@ def _read_call(item: Fields, custom: bool) -> Call:
         name = flat_name(namespace, name)
     if custom:
         return Call(item.text("call_id"), name, write_json({"input": item.text("input", "")}))
-    return Call(item.text("call_id"), name, item.text("arguments", ""))
+    return Call(item.text("call_id"), name, unwrapped(item.text("arguments", "")))
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read_content(item: Fields, key: str) -> list[Content]:
-    given = item.get(key)
-    if given is None or given == "":
-        return []
-    if isinstance(given, str):
-        return [Text(given)]
-    return [_read_part(part) for part in item.objects(key)]
+    given = item.said(key)
+    return [Text(given)] if isinstance(given, str) else [_read_part(part) for part in given]
 
 
 def _read_part(part: Fields) -> Content:
@@ -181,7 +181,7 @@ def _read_part(part: Fields) -> Content:
         case "input_file":
             url = part.text("file_data", "") or part.text("file_url", "")
             return Document(url, part.text("file_id", ""), name=part.text("filename", ""))
-    return Extra(NAME, part.object)
+    return Extra(NAME, part.whole())
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,21 +198,16 @@ def _read_choice(fields: Fields) -> ToolChoice | None:
             return ToolChoice("required", (_chosen(fields.inner("tool_choice")),))
         case {"type": "allowed_tools"}:
             choice = fields.inner("tool_choice")
-            named = [tool for tool in choice.objects("tools") if tool.object.get("type") in ("function", "custom")]
+            choice.pass_over("type")
+            named = [tool for tool in choice.objects("tools") if tool.get("type") in ("function", "custom")]
             return ToolChoice(_MODES[choice.one_of("mode", "auto", "required")], tuple(map(_chosen, named)))
     return None
 
 
 def _chosen(tool: Fields) -> str:
+    tool.pass_over("type")
     name, namespace = tool.text("name"), tool.text("namespace", "")
     return flat_name(namespace, name) if namespace else name
-
-
-def _read_format(format: Fields) -> JsonFormat | None:
-    kind = format.one_of("type", "text", "json_object", "json_schema")
-    if kind == "json_schema":
-        return JsonFormat(format.mapping("schema"), format.text("name", ""), format.flag("strict"))
-    return JsonFormat() if kind == "json_object" else None
 
 
 def _read_thinking(reasoning: Fields) -> Thinking:

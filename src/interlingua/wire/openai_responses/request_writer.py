@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.errors import BadRequest
 from interlingua.events import Finding
 from interlingua.json_text import read_json
 from interlingua.profile import Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
-from interlingua.tools import Tool
+from interlingua.tools import Tool, short_name
 from interlingua.wire.downgrades import (
-    cache_control,
     complete_schema,
     error_marked,
     extra_fields,
+    foreign_seal,
     hosted_tools,
     in_words,
+    inexact_wish,
     joined,
-    without_billing,
+    no_mark,
+    no_name,
+    no_show,
+    offered,
+    one_choice,
 )
 from interlingua.wire.notes import Notes
+from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
 from interlingua.wire.openai_responses.words import NAME
 from interlingua.wire.wire import Json
 
 __all__ = ["write_request"]
 
-SHARED = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
-"""Fields that mean the same on both wires of OpenAI."""
 STATELESS: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
 """What a client of another wire cannot ask for: that nothing is held, and that thinking comes as it can go back."""
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
-_SAME_FILES = (NAME, "openai-chat")
-"""The wires whose file ids mean the same."""
 
 
 def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
     notes = Notes()
-    if (n := request.sampling.get("n", 1)) != 1:
-        raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
+    one_choice(request)
     items = _Items(request, profile, notes)
     body: Json = {"model": request.model}
-    if instructions := joined(without_billing(request.system, notes), "\n\n", notes, "system"):
+    if instructions := joined(request.system, "\n\n", notes, "system"):
         body["instructions"] = instructions
     body["input"] = items.write()
     body |= _tools(request, notes)
@@ -57,17 +57,16 @@ def write_request(request: Request, profile: Profile) -> tuple[Json, list[Findin
 def _tools(request: Request, notes: Notes) -> Json:
     tools: list[Json] = []
     spaces: dict[str, Json] = {}
-    for n, tool in enumerate(request.tools):
-        if request.wire != NAME and tool.deferred:
-            notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not shown", f"tools[{n}]")
+    for tool in offered(request, NAME, notes):
+        written = _tool(tool, request.wire == NAME, notes)
+        if not tool.namespace:
+            tools.append(written)
         elif tool.namespace in spaces:
-            spaces[tool.namespace]["tools"].append(_tool(tool, request.wire == NAME, notes))
-        elif tool.namespace:
-            about = {"type": "namespace", "name": tool.namespace, "description": tool.about}
-            spaces[tool.namespace] = {**about, "tools": [_tool(tool, request.wire == NAME, notes)]}
-            tools.append(spaces[tool.namespace])
+            spaces[tool.namespace]["tools"].append(written)
         else:
-            tools.append(_tool(tool, request.wire == NAME, notes))
+            about = {"type": "namespace", "name": tool.namespace, "description": tool.about}
+            spaces[tool.namespace] = {**about, "tools": [written]}
+            tools.append(spaces[tool.namespace])
     tools += hosted_tools(request, NAME, notes)
     if not tools:
         return {}
@@ -85,22 +84,25 @@ def _tools(request: Request, notes: Notes) -> Json:
 
 
 def _tool(tool: Tool, same_wire: bool, notes: Notes) -> Json:
-    for key in () if same_wire else tool.extra:
-        notes.report("field-dropped", f"{key} of a tool has no place on this wire: dropped", "tools")
-    extra = dict(tool.extra) if same_wire else {}
-    about = {"name": tool.local or tool.name} | ({"description": tool.description} if tool.description else {})
+    about = {"name": tool.local or told_name(tool.name, notes)}
+    about |= {"description": tool.description} if tool.description else {}
     if tool.kind == "custom":
         format = {"format": dict(tool.grammar)} if tool.grammar else {}
-        return {"type": "custom", **about, **format, **extra}
+        return {"type": "custom", **about, **format, **tool.extra}
     # What says nothing of it is strict here, and on no other wire.
     strict = {} if tool.strict is None and same_wire else {"strict": bool(tool.strict)}
-    return {"type": "function", **about, "parameters": complete_schema(tool.schema), **strict, **extra}
+    return {"type": "function", **about, "parameters": complete_schema(tool.schema), **strict, **tool.extra}
 
 
 def _chosen(name: str, tools: list[Tool]) -> Json:
     tool = next((tool for tool in tools if tool.name == name), Tool(name))
-    namespace = {"namespace": tool.namespace} if tool.namespace else {}
-    return {"type": tool.kind, "name": tool.local or tool.name, **namespace}
+    return {"type": tool.kind, **_named(tool)}
+
+
+def _named(tool: Tool) -> Json:
+    """How a choice and a call name a tool."""
+    name = {"name": tool.local or short_name(tool.name)}
+    return name | ({"namespace": tool.namespace} if tool.namespace else {})
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,26 +128,23 @@ def _limits(request: Request, notes: Notes) -> Json:
 
 def _text(request: Request) -> Json:
     verbosity = {"verbosity": request.sampling["verbosity"]} if "verbosity" in request.sampling else {}
-    if (format := request.format) is None:
+    if request.format is None:
         return verbosity
-    if format.schema is None:
+    if request.format.schema is None:
         return {"format": {"type": "json_object"}, **verbosity}
-    strict = {} if format.strict is None else {"strict": format.strict}
-    schema = {"type": "json_schema", "name": format.name or "reply", "schema": format.schema, **strict}
-    return {"format": schema, **verbosity}
+    return {"format": {"type": "json_schema", **write_schema(request.format)}, **verbosity}
 
 
 def _reasoning(request: Request, notes: Notes) -> Json:
     thinking = request.thinking
     effort = "none" if thinking.wanted is False else thinking.as_effort()
     if thinking.wanted and thinking.effort is None:
-        wish = "on" if thinking.budget is None else f"{thinking.budget} tokens"
-        notes.report("thinking-wish", f"how much to think ({wish}) cannot be told to the upstream as asked", "thinking")
+        inexact_wish(thinking, notes)
     reasoning = {"effort": effort} if effort else {}
     if request.wire == NAME:
         return reasoning | ({"summary": thinking.show} if thinking.show else {})
-    if thinking.show is not None and thinking.show != "summarized":
-        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+    if thinking.show != "summarized":
+        no_show(thinking, notes)
     return reasoning | ({"summary": "auto"} if thinking.wanted and thinking.show != "omitted" else {})
 
 
@@ -153,8 +152,7 @@ def _about(request: Request) -> Json:
     body: Json = {} if request.wire == NAME else dict(STATELESS)
     if request.stream:
         body["stream"] = True
-    given = {"user": request.user, "metadata": request.metadata, "prompt_cache_key": request.cache_key}
-    return body | {key: value for key, value in given.items() if value}
+    return body | write_asker(request)
 
 
 # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,12 +176,11 @@ class _Items:
         return items
 
     def _message(self, message: Message, place: str) -> list[Json]:
-        if message.name:
-            self._notes.report("field-dropped", f"name of a message has no place on {NAME}: dropped", f"{place}.name")
+        no_name(message, NAME, self._notes, place)
         items: list[Json] = []
         said: list[Json] = []
         for piece, mark in with_marks(message.pieces):
-            cache_control(mark, False, self._notes, place)
+            no_mark(mark, self._notes, place)
             match piece:
                 case Reasoning():
                     said = self._say(message, said, items)
@@ -218,7 +215,7 @@ class _Items:
                 return [{"type": "output_text", "text": piece.text}]
             case Image() if not model:
                 return [{"type": "input_image", "image_url": piece.url, "detail": piece.detail or "auto"}]
-            case Document() if not model and (piece.url or (piece.file_id and self._request.wire in _SAME_FILES)):
+            case Document() if not model and (piece.url or (piece.file_id and self._request.wire in SAME_FILES)):
                 field = "file_data" if piece.url.startswith("data:") else "file_url"
                 file = {field: piece.url, "file_id": piece.file_id, "filename": piece.name}
                 return [{"type": "input_file", **{key: value for key, value in file.items() if value}}]
@@ -234,17 +231,13 @@ class _Items:
             summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
             data = thinking.seal.data
             return [{"type": "reasoning", "summary": [] if "content" in data else summary, **data}]
-        if self._profile.own_seals or not thinking.text:
-            self._notes.report("thinking-dropped", "thinking that the upstream has not signed: not sent back", place)
-            return []
-        if thinking.seal is not None and thinking.seal.data:
-            self._notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
-        return [{"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": thinking.text}]}]
+        foreign_seal(thinking, self._notes, place)
+        content = [{"type": "reasoning_text", "text": thinking.text}]
+        return [{"type": "reasoning", "summary": [], "content": content}] if thinking.text else []
 
     def _call(self, call: Call) -> Json:
         tool = self._tools.get(call.name, Tool(call.name))
-        about = {"call_id": call.id, "name": tool.local or tool.name}
-        about |= {"namespace": tool.namespace} if tool.namespace else {}
+        about = {"call_id": call.id, **_named(tool)}
         if (text := self._text_for(call)) is not None:
             return {"type": "custom_tool_call", **about, "input": text}
         return {"type": "function_call", **about, "arguments": call.arguments or "{}"}
