@@ -36,8 +36,8 @@ def detecting(dialects: Sequence[Dialect]) -> Dialect:
         noise=tuple(dict.fromkeys(marker for dialect in native for marker in dialect.noise)),
         special_tokens=False,
         trim="\n",
-        caveats="Muse Glimmer is taken for gpt-oss, and Functionary's `>>>all` stays in the text. What may be a call "
-        "is followed for `Limits.header` characters.",
+        caveats="Functionary 3.2 is told only where a reply begins with a call's name, without the `>>>` before it; "
+        "else its calls stay in the text. What may be a call is followed for `Limits.header` characters.",
     )
 
 
@@ -108,7 +108,7 @@ class DetectGrammar:
             text = yield from source.take_char()
             if text == "":
                 return next((reader for reader in readers if source.closed and reader.closes()), None)
-        return None
+        return next((reader for reader in readers if reader.calls), None)
 
     def _follow(self, winner: _Reader, source: Source, sink: Sink) -> Reading[None]:
         """The rest of the reply is the winner's."""
@@ -142,10 +142,10 @@ class _Reader:
         self.name = dialect.name
         self.parser = Parser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
         self.events: list[ev.Event] = []
-        self._first: ev.Event | None = None
+        self._telling: list[ev.Event] = []
         self.closed = False
         self._channel = source.channel
-        self._begins_thinking = dialect.special_tokens and not sink.thinking and source.channel is Channel.TEXT
+        self._begins_thinking = bool(dialect.router) and not sink.thinking and source.channel is Channel.TEXT
         self._offer = sink.offer
 
     def feed(self, text: str) -> None:
@@ -155,20 +155,25 @@ class _Reader:
         """The text is over: whether this was a call."""
         self._take(self.parser.close())
         self.closed = True
-        return self.won
+        return self.won or self.calls
 
     def _take(self, events: list[ev.Event]) -> None:
         self.events += events
-        if self._first is None:
-            self._first = next((event for event in events if not isinstance(event, ev.Finding)), None)
+        self._telling += (event for event in events if not isinstance(event, ev.Finding))
+
+    @property
+    def calls(self) -> bool:
+        """Whether the first thing that it read is a call that may be one."""
+        first = next(iter(self._telling), None)
+        return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
 
     @property
     def won(self) -> bool:
-        """Whether the first thing that it read is a call that may be one, or thinking in special tokens."""
-        first = self._first
-        if isinstance(first, ev.ReasoningDelta):
-            return self._begins_thinking
-        return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
+        """Whether it has read a call that goes on after its header, for several dialects may write that alike; or
+        thinking in a message of its own."""
+        if self.calls:
+            return len(self._telling) > 1
+        return self._begins_thinking and isinstance(next(iter(self._telling), None), ev.ReasoningDelta)
 
     @property
     def _thinks(self) -> bool:
@@ -179,4 +184,4 @@ class _Reader:
     def lost(self) -> bool:
         """Whether what it read is no call: it is something else, or it is over."""
         over = not self.parser.inside_calls and not self.parser.held and not self._thinks
-        return not self.won and (self._first is not None or over)
+        return not self.won and not self.calls and (bool(self._telling) or over)

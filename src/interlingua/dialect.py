@@ -95,7 +95,8 @@ class Dialect:
     noise: tuple[str, ...] = ()
     """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
     special_tokens: bool = True
-    """Whether no prose holds the markers. If prose may, then what leads to no offered tool is text, markers and all."""
+    """Whether the markers are tokens of their own, which never stand in prose. If they are ordinary text, then what
+    leads to no offered tool is text: as it came, or the call's name and arguments."""
     ordinary: tuple[str, ...] = ()
     """What markers begin with that prose may hold all the same, if the others are special tokens."""
     trim: str = ""
