@@ -130,9 +130,12 @@ def _is_telling(opener: str) -> bool:
 
 
 def _ranked(opener: str, having: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
-    """The dialects that have this opener, those first that it is most typical of."""
+    """The dialects that have this opener, those first that it is most typical of, and one for each shape."""
     places = [(openers.index(opener), dialect) for dialect, openers in having if opener in openers]
-    return [dialect for _, dialect in sorted(places, key=lambda place: place[0])]
+    by_shape: dict[object, Dialect] = {}
+    for _, dialect in sorted(places, key=lambda place: place[0]):
+        by_shape.setdefault(dialect.shape, dialect)
+    return list(by_shape.values())
 
 
 class _Reader:
@@ -158,30 +161,32 @@ class _Reader:
         return self.won or self.calls
 
     def _take(self, events: list[ev.Event]) -> None:
-        self.events += events
-        self._telling += (event for event in events if not isinstance(event, ev.Finding))
+        if events:
+            self.events += events
+            self._telling += (event for event in events if not isinstance(event, ev.Finding))
 
     @property
     def calls(self) -> bool:
         """Whether the first thing that it read is a call that may be one."""
-        first = next(iter(self._telling), None)
+        first = self._telling[0] if self._telling else None
         return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
 
     @property
     def won(self) -> bool:
         """Whether it has read a call that goes on after its header, for several dialects may write that alike; or
         thinking in a message of its own."""
-        if self.calls:
-            return len(self._telling) > 1
-        return self._begins_thinking and isinstance(next(iter(self._telling), None), ev.ReasoningDelta)
+        if not self._telling:
+            return False
+        return (len(self._telling) > 1 and self.calls) or self._thought
 
     @property
-    def _thinks(self) -> bool:
-        """Whether it has opened thinking, of which nothing has come yet."""
-        return self._begins_thinking and self.parser.thinking
+    def _thought(self) -> bool:
+        return self._begins_thinking and isinstance(self._telling[0], ev.ReasoningDelta)
 
     @property
     def lost(self) -> bool:
         """Whether what it read is no call: it is something else, or it is over."""
-        over = not self.parser.inside_calls and not self.parser.held and not self._thinks
-        return not self.won and not self.calls and (bool(self._telling) or over)
+        if self._telling:
+            return not (self.calls or self._thought)
+        begins_thinking = self._begins_thinking and self.parser.thinking
+        return not (self.parser.inside_calls or self.parser.held or begins_thinking)

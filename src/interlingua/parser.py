@@ -51,7 +51,8 @@ class Parser:
         self._closes = frozenset(span.close for span in dialect.thinking)
         self._around_text = frozenset(dialect.text_markers)
         self._sink.thinking = thinking or self._ends_thinking(prefill)
-        self._source.begin_with(self._unfinished(prefill))
+        if prefill:
+            self._source.begin_with(self._unfinished(prefill))
         self._reading = self._read()  # begins with the first piece, in its channel
 
     @property
