@@ -150,6 +150,10 @@ class Dialect:
         """The markers that no prose holds."""
         return tuple(marker for marker in self.markers if self._is_token(marker))
 
+    @cached_property
+    def in_prose(self) -> tuple[str, ...]:
+        """What the markers begin with that prose may hold. If none is a special token, all of them begin with it."""
+        return self.ordinary if self.special_tokens else ("",)
+
     def _is_token(self, marker: str) -> bool:
-        ordinary = not self.special_tokens or marker.startswith(self.ordinary)
-        return not ordinary or any(token in marker for token in TOKENS)
+        return not marker.startswith(self.in_prose) or any(token in marker for token in TOKENS)

@@ -7,7 +7,6 @@ knows yet whether the object is a call.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from enum import Enum
 
 from interlingua.args import STREAMED
@@ -15,6 +14,7 @@ from interlingua.cursor import JsonCursor
 from interlingua.json_text import read_json
 from interlingua.markers import markers
 from interlingua.shapes.envelope_keys import IGNORED, LISTS, WRAPPERS, Gate, Keys
+from interlingua.shapes.envelope_values import EnvelopeValues
 from interlingua.sink import Header, OpenCall, Sink
 from interlingua.source import Reading, Source
 
@@ -26,7 +26,6 @@ DEPTH = 3
 MEMBER_ENDS = markers(",", "}")
 COLON = markers(":")
 BRACE = markers("{")
-QUOTE = markers('"')
 NO_VALUE = (",", "}", "]", "")
 
 
@@ -41,14 +40,11 @@ class Outcome(Enum):
     """It holds an array of calls, which comes next."""
 
 
-class EnvelopeObject:
+class EnvelopeObject(EnvelopeValues):
     """Reads one object, from behind its opening brace."""
 
     def __init__(self, keys: Keys, gate: Gate, source: Source, sink: Sink) -> None:
-        self._keys = keys
-        self._gate = gate
-        self._source = source
-        self._sink = sink
+        super().__init__(keys, gate, source, sink)
         self._start = source.offset
         self._depth = 1
         self._name: str | None = None
@@ -306,43 +302,6 @@ class EnvelopeObject:
 
     def _args_limit(self, first: str) -> int:
         return self._sink.limits.args if first in STREAMED else self._sink.limits.held
-
-    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _string(self) -> Reading[str]:
-        """The key or name that stands next, as JSON, or what there is of it."""
-        text: list[str] = []
-        if (yield from self._source.next_char()) != '"':
-            return ""
-        if self._gate is Gate.TRIED:
-            return (yield from self._plain_string())
-        yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
-        return "".join(text)
-
-    def _plain_string(self) -> Reading[str]:
-        """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
-        yield from self._source.accept(QUOTE)
-        limit = self._sink.limits.header
-        text, end = yield from self._source.take_until(self._keys.ends_name, limit)
-        if end == '"':
-            return f'"{text}"'
-        if end is not None:
-            self._source.unread(end)
-        return ""
-
-    def _over_limit(self, what: str, limit: int) -> None:
-        """What is only tried is no call if it is too long, and that is all."""
-        if self._gate is not Gate.TRIED:
-            self._sink.over_limit(what, limit)
-
-    def _copy(self, cursor: JsonCursor, write: Callable[[str], None], limit: int) -> Reading[bool]:
-        """Copies the value that stands next. False if it does not end."""
-        marker = yield from self._source.copy_json(cursor, self._keys.cuts, write, limit)
-        if marker == "":
-            self._over_limit("a part of what may be a call", limit)
-        elif marker:
-            self._source.unread(marker)
-        return cursor.ended
 
 
 def _ignore(_: str) -> None:
