@@ -161,10 +161,19 @@ def wrong(**fields: Any) -> dict[str, Any]:
 
 
 OTHER = [{"name": "get_weather", "arguments": '{"city": "Rome"}'}, {"name": "ls"}]
+TYPED = {
+    "dialect": "qwen3_coder",
+    "text": "<tool_call>\n<function=ls>\n<parameter=path>\n3\n</parameter>\n</function>\n</tool_call>",
+    "calls": [{"name": "ls", "arguments": {"path": "3"}}],
+}
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "a call too many": (wrong(calls=[]), "expected 0 calls, got 2: get_weather, get_weather"),
     "no call": (wrong(text="Hello.", reasoning=None), "expected 2 calls, got 0: none"),
     "other arguments": (wrong(calls=OTHER), 'call 1: expected the arguments {"city": "Rome"}, got {"city": "Paris"}'),
+    "no tools, so no types": (
+        {**TYPED, "tools": None},
+        'call 1: expected the arguments {"path":"3"}, got {"path": 3}; only `tools` in the line would tell its types',
+    ),
     "another name": (wrong(calls=OTHER), "call 2: expected the name 'ls', got 'get_weather'"),
     "no JSON expected": (
         wrong(calls=[{"name": "get_weather", "arguments": "x"}] * 2),
@@ -314,6 +323,7 @@ def test_templates_that_take_less(cli: Cli, template: str, calls: int) -> None:
 
 FAILS = {
     "no Jinja": ("{% if %}", "line 1 of the template is not Jinja: "),
+    "no template": ("name: x\nsummary: y\n", "this is no chat template: it has neither {{ nor {% in it"),
     "no calls": ("{{ messages[-1].content }}", "the template writes no calls; it may only know how to offer tools"),
     "refuses all": ("{{ raise_exception('not me') }}", "the template writes no calls: not me"),
     "no shape": (

@@ -15,8 +15,7 @@ from tests.harness import tool
 TOOLS = [tool("get_weather", {"city": "string", "days": "integer", "unit": "string"}), tool("ls", ["path"])]
 NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
 NOT_TOLD = {
-    "muse": "its messages look like harmony's until it is too late",
-    "functionary_v32": "its `>>>all` may stand in prose, so it stays in the text",
+    "functionary_v32": "its `>>>` may stand in prose, so it tells nothing",
 }
 
 
@@ -66,6 +65,21 @@ def test_a_mention_does_not_hide_the_call_after_it() -> None:
     reply = il.parse(text, "detect", tools=TOOLS)
     assert reply.text == "I could write <tool_call> here. "
     assert [call.arguments for call in reply.calls] == ['{"path": "."}']
+
+
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "no tools known"])
+def test_a_header_that_two_dialects_have_tells_nothing_yet(tools: list[dict[str, Any]] | None) -> None:
+    call = '<atem:invoke name="ls">\n<atem:parameter name="path">.</atem:parameter>\n</atem:invoke>'
+    bodies = {
+        f"<atem:function_calls>\n{call}\n</atem:function_calls><|eot|>": "muse",
+        '{"path": "."}<|call|>': "harmony",
+    }
+    for body, dialect in bodies.items():
+        text = f"<|start|>assistant to=ls<|message|>{body}"
+        reply = il.parse(text, "detect", tools=tools)
+        assert ([call.arguments for call in reply.calls], reply.text) == (['{"path": "."}'], "")
+        assert repr(dialect) in reply.findings[0].message
+        assert streamed(text, tools) == reply
 
 
 def test_in_thinking() -> None:

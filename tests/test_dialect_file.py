@@ -120,6 +120,21 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "deeper": (changed('{open: "<call="', '{opne: "<call="'), "shape.tagged_params.call.opne", "'open'? for example:"),
     "missing": ("name: x\n# no more", ":1: summary: this field is missing", "for example: summary: "),
+    "missing in a shape, by example": (
+        "name: x\nsummary: y\nshape: {framed_json: {open: x}}",
+        "shape.framed_json.header: this field is missing",
+        'for example: header: "functions.{name}:{n}"',
+    ),
+    "a closer, by example": (
+        changed('close: "</call>"', 'closes: "</call>"'),
+        "closes",
+        'example: close: "<|close|>',
+    ),
+    "keys, by example": (
+        "name: x\nsummary: y\nshape: {json_envelope: {open: x, name_key: y}}",
+        "name_key: there is no such field",
+        'for example: name_keys: "name"',
+    ),
     "missing in a shape": (
         changed('    param: {open: "<arg=", end: ">", close: "</arg>"}\n', ""),
         "shape.tagged_params.param: this field is missing, and expected is a mapping",

@@ -36,8 +36,8 @@ def detecting(dialects: Sequence[Dialect]) -> Dialect:
         noise=tuple(dict.fromkeys(marker for dialect in native for marker in dialect.noise)),
         special_tokens=False,
         trim="\n",
-        caveats="Muse Glimmer is taken for gpt-oss, and Functionary's `>>>all` stays in the text. What may be a call "
-        "is followed for `Limits.header` characters.",
+        caveats="Functionary 3.2 is told only where a reply begins with a call's name, without the `>>>` before it; "
+        "else its calls stay in the text. What may be a call is followed for `Limits.header` characters.",
     )
 
 
@@ -108,7 +108,7 @@ class DetectGrammar:
             text = yield from source.take_char()
             if text == "":
                 return next((reader for reader in readers if source.closed and reader.closes()), None)
-        return None
+        return next((reader for reader in readers if reader.calls), None)
 
     def _follow(self, winner: _Reader, source: Source, sink: Sink) -> Reading[None]:
         """The rest of the reply is the winner's."""
@@ -130,9 +130,12 @@ def _is_telling(opener: str) -> bool:
 
 
 def _ranked(opener: str, having: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
-    """The dialects that have this opener, those first that it is most typical of."""
+    """The dialects that have this opener, those first that it is most typical of, and one for each shape."""
     places = [(openers.index(opener), dialect) for dialect, openers in having if opener in openers]
-    return [dialect for _, dialect in sorted(places, key=lambda place: place[0])]
+    by_shape: dict[object, Dialect] = {}
+    for _, dialect in sorted(places, key=lambda place: place[0]):
+        by_shape.setdefault(dialect.shape, dialect)
+    return list(by_shape.values())
 
 
 class _Reader:
@@ -142,10 +145,10 @@ class _Reader:
         self.name = dialect.name
         self.parser = Parser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
         self.events: list[ev.Event] = []
-        self._first: ev.Event | None = None
+        self._telling: list[ev.Event] = []
         self.closed = False
         self._channel = source.channel
-        self._begins_thinking = dialect.special_tokens and not sink.thinking and source.channel is Channel.TEXT
+        self._begins_thinking = bool(dialect.router) and not sink.thinking and source.channel is Channel.TEXT
         self._offer = sink.offer
 
     def feed(self, text: str) -> None:
@@ -155,28 +158,35 @@ class _Reader:
         """The text is over: whether this was a call."""
         self._take(self.parser.close())
         self.closed = True
-        return self.won
+        return self.won or self.calls
 
     def _take(self, events: list[ev.Event]) -> None:
-        self.events += events
-        if self._first is None:
-            self._first = next((event for event in events if not isinstance(event, ev.Finding)), None)
+        if events:
+            self.events += events
+            self._telling += (event for event in events if not isinstance(event, ev.Finding))
 
     @property
-    def won(self) -> bool:
-        """Whether the first thing that it read is a call that may be one, or thinking in special tokens."""
-        first = self._first
-        if isinstance(first, ev.ReasoningDelta):
-            return self._begins_thinking
+    def calls(self) -> bool:
+        """Whether the first thing that it read is a call that may be one."""
+        first = self._telling[0] if self._telling else None
         return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
 
     @property
-    def _thinks(self) -> bool:
-        """Whether it has opened thinking, of which nothing has come yet."""
-        return self._begins_thinking and self.parser.thinking
+    def won(self) -> bool:
+        """Whether it has read a call that goes on after its header, for several dialects may write that alike; or
+        thinking in a message of its own."""
+        if not self._telling:
+            return False
+        return (len(self._telling) > 1 and self.calls) or self._thought
+
+    @property
+    def _thought(self) -> bool:
+        return self._begins_thinking and isinstance(self._telling[0], ev.ReasoningDelta)
 
     @property
     def lost(self) -> bool:
         """Whether what it read is no call: it is something else, or it is over."""
-        over = not self.parser.inside_calls and not self.parser.held and not self._thinks
-        return not self.won and (self._first is not None or over)
+        if self._telling:
+            return not (self.calls or self._thought)
+        begins_thinking = self._begins_thinking and self.parser.thinking
+        return not (self.parser.inside_calls or self.parser.held or begins_thinking)

@@ -95,7 +95,8 @@ class Dialect:
     noise: tuple[str, ...] = ()
     """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
     special_tokens: bool = True
-    """Whether no prose holds the markers. If prose may, then what leads to no offered tool is text, markers and all."""
+    """Whether the markers are tokens of their own, which never stand in prose. If they are ordinary text, then what
+    leads to no offered tool is text: as it came, or the call's name and arguments."""
     ordinary: tuple[str, ...] = ()
     """What markers begin with that prose may hold all the same, if the others are special tokens."""
     trim: str = ""
@@ -149,6 +150,10 @@ class Dialect:
         """The markers that no prose holds."""
         return tuple(marker for marker in self.markers if self._is_token(marker))
 
+    @cached_property
+    def in_prose(self) -> tuple[str, ...]:
+        """What the markers begin with that prose may hold. If none is a special token, all of them begin with it."""
+        return self.ordinary if self.special_tokens else ("",)
+
     def _is_token(self, marker: str) -> bool:
-        ordinary = not self.special_tokens or marker.startswith(self.ordinary)
-        return not ordinary or any(token in marker for token in TOKENS)
+        return not marker.startswith(self.in_prose) or any(token in marker for token in TOKENS)

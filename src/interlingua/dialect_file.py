@@ -7,8 +7,11 @@ Where a list of texts is expected, a single text will do. A span is a pair `[ope
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import types
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +19,7 @@ import yaml
 
 from interlingua.dialect import Dialect, Shape, Span
 from interlingua.dialect_check import check, short
+from interlingua.dialects import dialects
 from interlingua.errors import BadInput, UsageError, expect, nearest
 from interlingua.shapes.channels import Channels
 from interlingua.shapes.framed_json import FramedJson
@@ -219,6 +223,26 @@ def _came(node: yaml.Node) -> str:
     return f"{kind} {node.value}, which is a text only in quotes" if kind else f"the text {short(node.value)}"
 
 
+@cache
+def _known_texts() -> dict[str, str]:
+    """What the first dialect that has it says in each field of texts."""
+    known: dict[str, str] = {}
+    for dialect in dialects():
+        for name, value in _texts_in(dialect):
+            known.setdefault(name, json.dumps(value, ensure_ascii=False))
+    return known
+
+
+def _texts_in(value: Any) -> Iterator[tuple[str, str]]:
+    for field in dataclasses.fields(value):
+        inner = getattr(value, field.name)
+        for one in inner if isinstance(inner, tuple) else (inner,):
+            if dataclasses.is_dataclass(one):
+                yield from _texts_in(one)
+            elif isinstance(one, str) and one:
+                yield field.name, one
+
+
 def _example(name: str, kind: Any) -> str:
     expected = _expected(kind)
     if name in EXAMPLES:
@@ -227,6 +251,8 @@ def _example(name: str, kind: Any) -> str:
         value = '["<think>", "</think>"]'
     elif expected.startswith("one of "):
         value = expected.removeprefix("one of ").partition(",")[0]
+    elif expected.startswith("a text"):
+        value = _known_texts().get(name, '"…"')
     else:
-        value = {"true or false": "false", "a number": "1", "a mapping": "{…: …}"}.get(expected, '"<tool_call>"')
+        value = {"true or false": "false", "a number": "1"}.get(expected, "{…: …}")
     return f"for example: {name}: {value}" if name else "for example: name: my_model"

@@ -20,7 +20,7 @@ KINDS: dict[str, str] = {
     "value-as-string": "a number or a word where only a string fits: taken as a string",
     "no-quote": "a string without its quotes, or without the first of them: taken as one",
     "unnamed-value": "a value without its key: taken as the one param that it can be, or else given out as text",
-    "mended-arguments": "arguments that lack a bracket, a comma or a value: read as meant",
+    "mended-arguments": "arguments that lack a bracket, a comma or a value, or stand beside the name: read as meant",
     "broken-header": "a call that breaks off in its header: given back as text",
     "odd-header": "a header with parts that are wrong, doubled or unknown: read as far as it can be",
     "no-arguments": "a call that ends after its header: taken as one without arguments",

@@ -44,14 +44,14 @@ class Parser:
         self._source = Source(offset)
         self._markers = markers(*dialect.markers)
         self._tokens = markers(*dialect.tokens)
-        ordinary = dialect.ordinary if dialect.special_tokens else ("",)
-        self._sink = Sink(self._source, self._markers, self._tokens, offer, limits or Limits(), ordinary)
+        self._sink = Sink(self._source, self._markers, self._tokens, offer, limits or Limits(), dialect.in_prose)
         self._first_openers = self._find_first_openers(offer)
         self._opens = frozenset(span.open for span in dialect.thinking)
         self._closes = frozenset(span.close for span in dialect.thinking)
         self._around_text = frozenset(dialect.text_markers)
         self._sink.thinking = thinking or self._ends_thinking(prefill)
-        self._source.begin_with(self._unfinished(prefill))
+        if prefill:
+            self._source.begin_with(self._unfinished(prefill))
         self._reading = self._read()  # begins with the first piece, in its channel
 
     @property

@@ -40,9 +40,9 @@ class Sink:
         tokens: Markers,
         offer: Offer,
         limits: Limits,
-        ordinary: tuple[str, ...] = (),
+        in_prose: tuple[str, ...] = (),
     ) -> None:
-        """`tokens` are the markers that no prose holds. Calls that begin with what is `ordinary` text may be prose."""
+        """`tokens` are the markers that no prose holds. Calls that begin with what is `in_prose` may be prose."""
         self.offer = offer
         self.limits = limits
         self.thinking = False
@@ -52,7 +52,7 @@ class Sink:
         self._source = source
         self._markers = marks
         self._tokens = tokens
-        self._ordinary = ordinary
+        self._in_prose = in_prose
         self._events: list[ev.Event] = []
         self.add = self._events.append
         self._open: OpenCall | None = None
@@ -117,7 +117,7 @@ class Sink:
 
     def _without_markers(self, text: str) -> str:
         """Special tokens go. Other markers are ordinary text, but for those of a call that the end has cut."""
-        if not self._ordinary or self.offer.empty or not self._source.closed:
+        if not self._in_prose or self.offer.empty or not self._source.closed:
             return self.plain(text)
         tags = markers(*(mark for mark in self._markers.literals if any(map(str.isalpha, mark)) and "{" not in mark))
         bare = tags.without(text)
@@ -150,7 +150,7 @@ class Sink:
         looks like a call. Says so if it is."""
         if self.offer.empty:
             self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
-        elif not self._source.recorded_marker.startswith(self._ordinary) or self.offer.may_have(name):
+        elif not self._source.recorded_marker.startswith(self._in_prose) or self.offer.may_have(name):
             return False
         else:
             self.report(

@@ -113,7 +113,7 @@ def _check(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, dice
         return _Result(row=number, problems=[f"{error} ({error.hint})" if error.hint else str(error)])
     prefill = row.prefill or ""
     reply = il.parse(row.text, dialect, tools, prefill)
-    wrong_calls = list(_wrong_calls(row.calls, reply.calls))
+    wrong_calls = list(_wrong_calls(row.calls, reply.calls, typed=tools is not None))
     wrong_text = list(_wrong_text(row, reply))
     wrong_cuts = [
         f"cut otherwise ({how}), it is read otherwise: {_told(pieces)}"
@@ -157,7 +157,7 @@ def _parse_pieces(pieces: Iterable[str], dialect: il.Dialect, tools: list[il.Too
     return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
 
-def _wrong_calls(expected: list[_Call], got: list[il.Call]) -> Iterator[str]:
+def _wrong_calls(expected: list[_Call], got: list[il.Call], *, typed: bool) -> Iterator[str]:
     if len(expected) != len(got):
         names = ", ".join(call.name for call in got) or "none"
         yield f"expected {len(expected)} calls, got {len(got)}: {names}"
@@ -167,7 +167,9 @@ def _wrong_calls(expected: list[_Call], got: list[il.Call]) -> Iterator[str]:
         elif not call.complete:
             yield f"call {number}: it is cut off: {_told(call.arguments)}"
         elif as_value(wanted.arguments) != as_value(call.arguments):
-            yield f"call {number}: expected the arguments {_told(wanted.arguments)}, got {_told(call.arguments)}"
+            alike = not typed and _as_texts(wanted.arguments) == _as_texts(call.arguments)
+            hint = "; only `tools` in the line would tell its types" if alike else ""
+            yield f"call {number}: expected the arguments {_told(wanted.arguments)}, got {_told(call.arguments)}{hint}"
 
 
 def as_value(arguments: dict[str, Any] | str) -> Any:
@@ -178,6 +180,14 @@ def as_value(arguments: dict[str, Any] | str) -> Any:
         return msgspec.json.decode(arguments)
     except msgspec.DecodeError:
         return arguments
+
+
+def _as_texts(arguments: dict[str, Any] | str) -> Any:
+    """The same, with all that is not a text written as one."""
+    value = as_value(arguments)
+    if not isinstance(value, dict):
+        return value
+    return {key: one if isinstance(one, str) else msgspec.json.encode(one).decode() for key, one in value.items()}
 
 
 def _wrong_text(row: _Row, reply: il.Reply) -> Iterator[str]:

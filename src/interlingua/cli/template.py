@@ -62,6 +62,10 @@ class Probed:
 
 def probe(template: str) -> Probed:
     """The first turn that the template writes with all calls in it; some refuse text, or more than one call."""
+    if not any(mark in template for mark in ("{{", "{%")):
+        raise BadInput(
+            "this is no chat template: it has neither {{ nor {% in it", "give the model's chat_template.jinja"
+        )
     write = _writer(template)
     user = {"role": "user", "content": QUESTION}
     refused = ""

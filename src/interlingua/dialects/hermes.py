@@ -48,7 +48,7 @@ DIALECT = Dialect(
     ),
     shape=JsonEnvelope(open=("<tool_call>",), close=("</tool_call>",), lead="\n", between="\n", tail="\n"),
     thinking=(THINK,),
-    noise=("<|im_end|>", "<|end_of_text|>"),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|end_of_text|>"),
     special_tokens=False,
     trim="\n",
     lead="\n",

@@ -19,7 +19,7 @@ DIALECT = Dialect(
         open=("<|action_start|><|plugin|>", "<|action_start|> <|plugin|>"), close=("<|action_end|>",), lead="\n"
     ),
     thinking=(Span("<think>", "</think>"),),
-    noise=("<|im_end|>",),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant"),
     sample="<think>Two cities.</think>Let me look.<|action_start|><|plugin|>\n"
     '{"name": "get_weather", "arguments": {"city": "Paris"}}<|action_end|><|action_start|><|plugin|>\n'
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}}<|action_end|>',

@@ -27,7 +27,7 @@ DIALECT = Dialect(
         envelope=JsonEnvelope(open=("<|tool_call_start|>",), close=("<|tool_call_end|>",)),
     ),
     thinking=(Span("<think>", "</think>"),),
-    noise=("<|im_end|>", "<|endoftext|>"),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
     caveats="Quotes inside strings are not escaped: a string that holds a quote and then `, key=`, or `)` and what "
     "may follow a call, is cut there.",
     sample="<think>Two cities.</think>"

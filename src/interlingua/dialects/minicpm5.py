@@ -22,7 +22,7 @@ DIALECT = Dialect(
         call_gap="\n",
     ),
     thinking=(Span("<think>", "</think>", inside="\n", after="\n\n"),),
-    noise=("<|im_end|>",),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant"),
     special_tokens=False,
     trim="\n",
     lead="\n",

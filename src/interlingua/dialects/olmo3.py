@@ -20,7 +20,7 @@ DIALECT = Dialect(
         sections=(Span("<function_calls>", "</function_calls>"),), lines=True, words=("true", "false", "null")
     ),
     thinking=(Span("<think>", "</think>"),),
-    noise=("<|im_end|>", "<|endoftext|>"),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
     special_tokens=False,
     sample='<think>Two cities.</think>Let me look.<function_calls>get_weather(city="Paris", unit="c")\n'
     'get_weather(city="São Paulo", days=3)</function_calls>',

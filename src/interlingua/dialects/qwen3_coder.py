@@ -47,7 +47,7 @@ DIALECT = Dialect(
         param_gap="\n",
     ),
     thinking=(Span("<think>", "</think>", inside="\n", after="\n\n"),),
-    noise=("<|im_end|>", "<|endoftext|>"),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
     special_tokens=False,
     trim="\n",
     lead="\n\n",

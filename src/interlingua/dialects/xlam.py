@@ -24,7 +24,7 @@ DIALECT = Dialect(
         tail="]",
     ),
     thinking=(Span("<think>", "</think>"),),
-    noise=("<|eot_id|>", "<|im_end|>"),
+    noise=("<|eot_id|>", "<|im_end|>", "<|im_start|>", "<|im_start|>assistant"),
     special_tokens=False,
     trim="\n",
     lead="\n",

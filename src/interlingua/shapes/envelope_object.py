@@ -6,7 +6,7 @@ knows yet whether the object is a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from enum import Enum
 
 from interlingua.args import STREAMED
@@ -14,6 +14,7 @@ from interlingua.cursor import JsonCursor
 from interlingua.json_text import read_json
 from interlingua.markers import markers
 from interlingua.shapes.envelope_keys import IGNORED, LISTS, WRAPPERS, Gate, Keys
+from interlingua.shapes.envelope_values import EnvelopeValues
 from interlingua.sink import Header, OpenCall, Sink
 from interlingua.source import Reading, Source
 
@@ -25,7 +26,6 @@ DEPTH = 3
 MEMBER_ENDS = markers(",", "}")
 COLON = markers(":")
 BRACE = markers("{")
-QUOTE = markers('"')
 NO_VALUE = (",", "}", "]", "")
 
 
@@ -40,14 +40,11 @@ class Outcome(Enum):
     """It holds an array of calls, which comes next."""
 
 
-class EnvelopeObject:
+class EnvelopeObject(EnvelopeValues):
     """Reads one object, from behind its opening brace."""
 
     def __init__(self, keys: Keys, gate: Gate, source: Source, sink: Sink) -> None:
-        self._keys = keys
-        self._gate = gate
-        self._source = source
-        self._sink = sink
+        super().__init__(keys, gate, source, sink)
         self._start = source.offset
         self._depth = 1
         self._name: str | None = None
@@ -58,7 +55,8 @@ class EnvelopeObject:
         self._held_ended = False
         self._call: OpenCall | None = None
         self._has_args = False
-        self._dropped: list[str] = []  # keys that are lost if this is a call
+        self._beside: dict[str, str] = {}  # what else stands in it: lost if this is a call, unless they are its params
+        self._commas_missing = 0
         self._no_key = ""  # what stood where a key should, and is none
         self._is_list = False
 
@@ -91,13 +89,16 @@ class EnvelopeObject:
 
     def _end(self, call: OpenCall, closed: bool) -> Outcome:
         if not self._has_args and (closed or not self._source.closed):
-            self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: taken as one")
-            call.end()
+            self._end_without_arguments(call)
         elif not closed and call.cursor.ended and self._gate is not Gate.TRIED:
             self._sink.report(
                 "call-not-closed", f"the call of {self._name!r} lacks its last brace: taken as closed here"
             )
             self._give_back_no_key()
+        for key in self._beside:
+            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
+        if self._commas_missing:
+            self._sink.report("mended-arguments", f"a comma is missing in the call of {self._name!r}: read as meant")
         if self._gate is not Gate.TRIED:
             return Outcome.CALL
         if not closed:
@@ -105,6 +106,19 @@ class EnvelopeObject:
         self._sink.report("no-opener", f"a call of {self._name!r} without the marker before it: taken as a call")
         self._sink.keep()
         return Outcome.CALL
+
+    def _end_without_arguments(self, call: OpenCall) -> None:
+        """Some models write the params right beside the name."""
+        params = [key for key in self._beside if self._sink.offer.declares(self._name or "", key)]
+        if not params:
+            self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: taken as one")
+            call.end()
+            return
+        self._sink.report("mended-arguments", f"the arguments of {self._name!r} stand beside its name: taken as such")
+        members = (f"{json.dumps(key, ensure_ascii=False)}: {self._beside.pop(key)}" for key in params)
+        self._replay(call, f"{{{', '.join(members)}}}")
+        if not call.cursor.ended:  # a value broke off: nobody should run the call as it is
+            call.end(complete=False)
 
     def _give_back_no_key(self) -> None:
         """What is no key is text behind the call, unless it may have become one and the text's end has cut it."""
@@ -125,14 +139,19 @@ class EnvelopeObject:
 
     def _members(self) -> Reading[bool]:
         """Reads members as long as they are some of a call. True if they end with the object."""
+        separated = True
         while True:
             marker = yield from self._source.accept(MEMBER_ENDS)
+            depth = self._depth
             if marker == "}":
                 self._depth -= 1
                 if not self._depth:
                     return True
-            elif marker is None and not (yield from self._member()):
-                return False
+            elif marker is None:
+                if not (yield from self._member()):
+                    return False
+                self._commas_missing += not separated
+            separated = marker == "," or self._depth > depth
 
     def _member(self) -> Reading[bool]:
         """Reads a member. False if there is none, or one that no call has."""
@@ -200,17 +219,12 @@ class EnvelopeObject:
         """A member that says nothing of the call. An object that stands alone has none of those before its name."""
         if self._gate is not Gate.MARKED and self._call is None and key not in IGNORED:
             return False
+        limits, value = self._sink.limits, list[str]()
+        limit = limits.header if self._call is None else limits.args if self._has_args else limits.held
+        ended = yield from self._copy(JsonCursor(), _ignore if self._has_args else value.append, limit)
         if key not in IGNORED:
-            self._dropped.append(key)
-        if self._call is not None:
-            self._report_dropped()
-        limit = self._sink.limits.header if self._call is None else self._sink.limits.args
-        return (yield from self._copy(JsonCursor(), _ignore, limit))
-
-    def _report_dropped(self) -> None:
-        for key in self._dropped:
-            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
-        self._dropped.clear()
+            self._beside[key] = "".join(value).strip()
+        return ended
 
     # ── the call ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -224,7 +238,6 @@ class EnvelopeObject:
         if self._gate is Gate.TRIED:
             self._sink.try_call()
         self._call = self._sink.start(Header("", self._id, self._name))
-        self._report_dropped()
         if self._held is not None:
             self._replay(self._call, "".join(self._held))
         return self._call
@@ -289,43 +302,6 @@ class EnvelopeObject:
 
     def _args_limit(self, first: str) -> int:
         return self._sink.limits.args if first in STREAMED else self._sink.limits.held
-
-    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _string(self) -> Reading[str]:
-        """The key or name that stands next, as JSON, or what there is of it."""
-        text: list[str] = []
-        if (yield from self._source.next_char()) != '"':
-            return ""
-        if self._gate is Gate.TRIED:
-            return (yield from self._plain_string())
-        yield from self._copy(JsonCursor(), text.append, self._sink.limits.header)
-        return "".join(text)
-
-    def _plain_string(self) -> Reading[str]:
-        """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
-        yield from self._source.accept(QUOTE)
-        limit = self._sink.limits.header
-        text, end = yield from self._source.take_until(self._keys.ends_name, limit)
-        if end == '"':
-            return f'"{text}"'
-        if end is not None:
-            self._source.unread(end)
-        return ""
-
-    def _over_limit(self, what: str, limit: int) -> None:
-        """What is only tried is no call if it is too long, and that is all."""
-        if self._gate is not Gate.TRIED:
-            self._sink.over_limit(what, limit)
-
-    def _copy(self, cursor: JsonCursor, write: Callable[[str], None], limit: int) -> Reading[bool]:
-        """Copies the value that stands next. False if it does not end."""
-        marker = yield from self._source.copy_json(cursor, self._keys.cuts, write, limit)
-        if marker == "":
-            self._over_limit("a part of what may be a call", limit)
-        elif marker:
-            self._source.unread(marker)
-        return cursor.ended
 
 
 def _ignore(_: str) -> None:

@@ -29,6 +29,8 @@ __all__ = ["FramedJson"]
 _NAME = re.compile(r"[\w.:\-]{1,128}")
 _DIGITS = re.compile(r"[0-9]*+")
 NOTHING = Span("", "")
+LONE_NAME = "{name}"
+"""The header that is nothing but the name."""
 OBJECT = markers(JSON_OBJECT)
 OBJECT_BEGINS = markers('{"', "{}", "{ ", "{\n")
 
@@ -91,6 +93,8 @@ class FramedJsonGrammar:
         self._around_header = markers(*around_header, *in_call)
         self._header_ends = markers(*self._around_header.literals, JSON_OBJECT)
         self._separators = markers(*_spelled(shape.args), *fence_opens)
+        telling = self._separators.literals if shape.prompt_opens else _spelled(shape.args)
+        self._behind_first_name = telling if LONE_NAME in shape.header else ()
         self._fence_opens = markers(*fence_opens)
         self._own_closers = markers(*close, *fenced)
         self._args = JsonArgs(
@@ -123,8 +127,8 @@ class FramedJsonGrammar:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_openers(self, offer: Offer) -> tuple[str, ...]:
-        names = product(offer.names, self._separators.literals) if self._shape.prompt_opens else ()
-        return (*self._headers.beginnings(offer), *self._text_openers, *map("".join, names))
+        whole = product(offer.names, self._behind_first_name)
+        return (*self._headers.beginnings(offer), *self._text_openers, *map("".join, whole))
 
     def name_in(self, text: str, offer: Offer) -> str:
         return self._headers.read(self._around_header.without(text), offer).name or text
@@ -283,8 +287,12 @@ class FramedJsonGrammar:
     def _rest_of_call(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
         """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
         channel = source.channel
-        number = yield from source.take_while(_DIGITS)
-        separator = (yield from source.accept(self._separators)) if number else None
+        separator = next((mark for mark in self._behind_first_name if opener.endswith(mark)), None)
+        header = opener.removesuffix(separator or "")
+        if separator is None:
+            number = yield from source.take_while(_DIGITS)
+            header += number
+            separator = (yield from source.accept(self._separators)) if number else None
         if separator is None:
             sink.give_back(source.recorded(), channel)
             return
@@ -292,9 +300,9 @@ class FramedJsonGrammar:
         args: list[str] = []
         limit = min(sink.limits.held, sink.limits.args)
         marker = yield from source.copy_json(cursor, self._all, args.append, limit)
-        if cursor.ended and (yield from source.accept(self._closers)):
-            sink.report("no-opener", f"{opener + number!r} without the marker before it: taken as a call")
-            call = sink.start(self._headers.read(opener + number, sink.offer))
+        if cursor.ended and ((yield from source.accept(self._closers)) or "" in self._shape.close):
+            sink.report("no-opener", f"{header!r} without the marker before it: taken as a call")
+            call = sink.start(self._headers.read(header, sink.offer))
             call.cursor.walk("".join(args), 0)
             call.writer(call.cursor.first)("".join(args))
             call.end()
