@@ -19,8 +19,8 @@ from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import read_members
 from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
+from interlingua.shapes.literal_call import Nowhere
 from interlingua.shapes.literal_params import LiteralParams
-from interlingua.shapes.literal_strings import Nowhere
 from interlingua.shapes.literal_text import LiteralWriter, check_read_back
 from interlingua.shapes.notation import BRACKETS, SPACE, Notation, Quoted
 from interlingua.shapes.tags import LONGEST_NAME
@@ -98,6 +98,7 @@ class PythonicGrammar:
             marks=marks,
             escaped=shape.escaped,
             as_written=shape.quoted,
+            between_calls=(",", LIST_END),
             next_call={")": self._to_next_call()},
             after_string=(
                 *(("()", BRACKETS, *literal(close)) for close in self._section_closes),
