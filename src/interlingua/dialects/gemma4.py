@@ -30,7 +30,7 @@ GEMMA4 = Dialect(
     thinking=(Span("<|channel>thought\n", "<channel|>"), Span("<|channel>", "<channel|>")),
     noise=("<|tool_response>", "<tool_response|>", "<turn|>", "<|turn>model\n", "<|turn>", "<eos>"),
     trim="\n",
-    caveats="A string that holds the token for quotes and then `,key:` or a closing bracket is cut there.",
+    caveats="A string that holds the token for quotes and then `,key:` or a closing bracket may be cut there.",
     sample="<|channel>thought\nTwo cities.<channel|>Let me look."
     '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,unit:<|"|>c<|"|>}<tool_call|>'
     '<|tool_call>call:get_weather{city:<|"|>São Paulo<|"|>,days:3}<tool_call|>',

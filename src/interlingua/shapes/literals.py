@@ -73,20 +73,27 @@ class LiteralsGrammar:
             delimiter=shape.quote,
             marks=(shape.open, shape.close, *outside),
             as_written=shape.quoted,
-            next_call=self._next_call(),
+            next_call=self._to_next_call(r"()[^\s{}<]++"),
+            plain_call=self._plain_calls(),
         )
         self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, in_order=shape.in_order)
 
-    def _next_call(self) -> dict[str, tuple[Way, ...]]:
+    def _to_next_call(self, *name: str) -> dict[str, tuple[Way, ...]]:
         """By what may end a call: what stands from there to the params of the next one."""
         opener, closer = literal(self._shape.open), literal(self._shape.close)
-        name = (SPACE, r"([^\s{}<]++)", SPACE, r"\{")
-        after = (BRACKETS, *opener, *name)
+        header = (SPACE, *name, SPACE, r"\{")
+        after = (BRACKETS, *opener, *header)
         return {
-            "}": ((BRACKETS, *closer, SPACE, *opener, *name), after),
+            "}": ((BRACKETS, *closer, SPACE, *opener, *header), after),
             self._shape.close: (after,),
-            self._shape.open: (name,),
+            self._shape.open: (header,),
         }
+
+    def _plain_calls(self) -> dict[str, tuple[Way, ...]]:
+        """The same up to the end of a call that holds no string: only its name tells that it is no text."""
+        calls = self._to_next_call(*literal(self._shape.prefix), r"([^\s{}<]++)")
+        rest = (r"[^(){}<'\"]*+", r"\}", SPACE, *literal(self._shape.close))
+        return {end: tuple((*way, *rest) for way in ways) for end, ways in calls.items()}
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -41,7 +41,9 @@ class Notation:
         delimiter: str = "",
         escaped: bool = True,
         as_written: Quoted = "string",
+        between_calls: tuple[str, ...] = (),
         next_call: Mapping[str, tuple[Way, ...]] | None = None,
+        plain_call: Mapping[str, tuple[Way, ...]] | None = None,
         after_string: tuple[Way, ...] = (),
     ) -> None:
         self.separator = separator
@@ -56,14 +58,17 @@ class Notation:
         self.opens = markers(*self.quotes, *brackets)
         self.all_quotes = markers(*self.quotes)
         self.bare_ends = markers(",", *brackets, *closers, *marks, *((delimiter,) if delimiter else ()))
-        self.after_call = markers(",", "]", *marks)
-        ends_of_call = next_call or {}
+        self.after_call = markers(*between_calls, *marks)
+        ends_of_call, plain_calls = next_call or {}, plain_call or {}
         self.strings = {quote: markers(quote, *ESCAPES, *ends_of_call) for quote in quotes}
         if delimiter:
             self.strings[delimiter] = markers(delimiter, *ends_of_call)
         self.unclosed = {
             quote: {
-                end: Ahead(*(way for call in ways for way in _to_string(end, call, quote, delimiter)))
+                end: Ahead(
+                    *(way for call in ways for way in _to_string(end, call, quote, delimiter)),
+                    *((*literal(end), *call) for call in plain_calls.get(end, ())),
+                )
                 for end, ways in ends_of_call.items()
             }
             for quote in self.quotes
@@ -74,10 +79,13 @@ class Notation:
         word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITE, *marks)
         self.keys = {
             (separator, close): Keys(
-                markers(separator),
+                "=" if separator == ":" else ":",
+                markers(":", "="),
                 markers(separator, *self.ends.literals),
-                markers(separator, *word_ends),
-                markers(*(self.quotes if separator == ":" else ()), close, *marks),
+                markers(":", "=", *self.ends.literals),
+                markers(":", "=", *word_ends),
+                markers(close, *marks),
+                Ahead(*(_quoted_key(quote) for quote in self.quotes if separator == ":")),
                 Ahead(*self._next_member(separator)),
             )
             for separator, close in ((separator, close), (":", "}"))
@@ -96,14 +104,24 @@ def _to_string(end: str, call: Way, *quotes: str) -> list[Way]:
     return [(*way, *literal(quote), SPACE, _IN_STRING) for quote in dict.fromkeys(quotes) if quote]
 
 
+def _quoted_key(quote: str) -> Way:
+    return (SPACE, "()", *literal(quote), r"\w[^<'\"\n]*+", *literal(quote), SPACE, ":")
+
+
 class Keys(NamedTuple):
-    separator: Markers
+    slip: str
+    """What models write in place of the separator."""
+    separators: Markers
+    """The separator, and the slip."""
     ends: Markers
     """What ends a key."""
+    ends_or_slip: Markers
     word_ends: Markers
     """What ends a word that may be a key."""
-    begins: Markers
-    """What tells that a comma was one between members: a quoted key, or the end."""
+    no_more: Markers
+    """What tells that a comma was the last one: the end."""
+    quoted: Ahead
+    """What tells that a comma was one between members: a quoted key."""
     next_member: Ahead
     """What tells that a comma is missing: a key and its value."""
 
@@ -114,7 +132,8 @@ class Place(NamedTuple):
     end: str
     plan: Callable[[str], Plan]
     separator: str = ""
-    keys: tuple[str, ...] = ()
+    keys: set[str] | None = None
+    """Those that may come yet: each is taken out as it comes. None if they are not known."""
     depth: int = 0
 
 
@@ -122,5 +141,5 @@ def inside(opener: str, plan: Plan, depth: int) -> Place:
     """The inside of a nested value's brackets."""
     end = CLOSERS[opener]
     if opener == "{":
-        return Place(end, plan.member, ":", plan.keys, depth)
+        return Place(end, plan.member, ":", set(plan.keys) or None, depth)
     return Place(end, lambda _: plan.item, depth=depth)

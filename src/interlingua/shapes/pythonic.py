@@ -7,10 +7,10 @@ with one of an offered tool it is a call at once, anywhere else only once it has
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from interlingua.ahead import Way, literal
 from interlingua.dialect import Grammar, Span
@@ -19,8 +19,8 @@ from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import read_members
 from interlingua.shapes.json_envelope import ENVELOPE_BEGINS, JsonEnvelope
+from interlingua.shapes.literal_call import Nowhere
 from interlingua.shapes.literal_params import LiteralParams
-from interlingua.shapes.literal_strings import Nowhere
 from interlingua.shapes.literal_text import LiteralWriter, check_read_back
 from interlingua.shapes.notation import BRACKETS, SPACE, Notation, Quoted
 from interlingua.shapes.tags import LONGEST_NAME
@@ -48,6 +48,14 @@ _separators = markers(",", ";")
 
 _Outcome: TypeAlias = Literal["call", "text", "none", "over"]
 """What was read: a call; one that is given back as text, to its end; no call; or one that did not come to its end."""
+_ReadCall: TypeAlias = Callable[[str | None, Source, Sink], Reading[_Outcome]]
+
+
+class _Unnamed(NamedTuple):
+    """The first value of a call stands without its key."""
+
+    key: str | None
+    """The tool's only param; None if nothing tells which one it is."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,7 @@ class PythonicGrammar:
             marks=marks,
             escaped=shape.escaped,
             as_written=shape.quoted,
+            between_calls=(",", LIST_END),
             next_call={")": self._to_next_call()},
             after_string=(
                 *(("()", BRACKETS, *literal(close)) for close in self._section_closes),
@@ -152,7 +161,8 @@ class PythonicGrammar:
             yield from self._section(opener, source, sink)
         else:
             name = opener.removeprefix(LIST).removesuffix(PARAMS) or None
-            if (yield from self._list(name, at_start and self._shape.bare, source, sink)) == "call":
+            certain = at_start and self._shape.bare and sink.offer.known
+            if (yield from self._list(name, self._call if certain else self._try_call, source, sink)) == "call":
                 yield from source.accept(_list_end)
 
     def _is_envelope(self, opener: str, at_start: bool, source: Source) -> Reading[bool]:
@@ -168,7 +178,7 @@ class PythonicGrammar:
         if (yield from source.accept(self._closers)) or (yield from self._is_empty(source)):
             sink.report("stray-marker", f"{opener} with no call in it: dropped")
             return
-        last: _Outcome = yield from self._call(None, False, source, sink)
+        last: _Outcome = yield from self._call((yield from self._name(source, sink.offer)), source, sink)
         if last == "none":
             sink.report("broken-header", f"{opener} and no call after it: given back as text", start)
         while last in ("call", "text") and (yield from source.peek(self._after_calls)) is None:
@@ -176,7 +186,7 @@ class PythonicGrammar:
             source.record(separator or "")
             if (yield from source.peek(self._after_calls)) is not None:
                 break
-            last = yield from self._call(None, False, source, sink)
+            last = yield from self._call((yield from self._name(source, sink.offer)), source, sink)
             if last == "none":
                 sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
         if last in ("call", "text"):
@@ -198,11 +208,11 @@ class PythonicGrammar:
         if closer is None:
             sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
 
-    def _list(self, name: str | None, certain: bool, source: Source, sink: Sink) -> Reading[_Outcome]:
-        """A list of calls without a section. It is certain where the reply begins with it, and the tools are known."""
-        tried = not (certain and sink.offer.known)
+    def _list(self, name: str | None, read_call: _ReadCall, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """A list of calls without a section. The name of the first may have been read."""
         while True:
-            last = yield from self._call(name, tried, source, sink)
+            name = name or (yield from self._name(source, sink.offer))
+            last = yield from read_call(name, source, sink)
             if last in ("none", "over") or (yield from source.peek(self._after_call)) != ",":
                 return last
             yield from source.accept(_separators)
@@ -214,29 +224,36 @@ class PythonicGrammar:
                 source.forget()
                 return last
 
-    def _call(self, name: str | None, tried: bool, source: Source, sink: Sink) -> Reading[_Outcome]:
-        name = name or (yield from self._name(source, sink.offer))
+    def _call(self, name: str | None, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """What is a call at once: in a section, or where the reply begins with it and the tools are known."""
         if name is None:
             self._not_a_call(source, sink)
             return "none"
-        first_key = yield from self._first_key(name, source, sink.offer)
-        if first_key is not None and not sink.refuses(name):
-            params = self._try_params if tried else self._params
-            return (yield from params(name, first_key, source, sink))
-        if not tried:
-            return (yield from self._as_text(name, first_key, source, sink))
+        first = yield from self._first_value(name, source, sink.offer)
+        if first and first.key is None:
+            sink.report("unnamed-value", f"values that nothing names in a call of {name!r}: it is given out as text")
+        elif not sink.refuses(name):
+            return (yield from self._params(name, first, source, sink))
+        return (yield from self._as_text(name, first, source, sink))
+
+    def _try_call(self, name: str | None, source: Source, sink: Sink) -> Reading[_Outcome]:
+        """What is a call only once it has come to its end."""
+        if name is not None:
+            first = yield from self._first_value(name, source, sink.offer)
+            if not (first and first.key is None) and not sink.refuses(name):
+                return (yield from self._try_params(name, first, source, sink))
         self._not_a_call(source, sink)
         return "none"
 
-    def _try_params(self, name: str, first_key: str, source: Source, sink: Sink) -> Reading[_Outcome]:
+    def _try_params(self, name: str, first: _Unnamed | None, source: Source, sink: Sink) -> Reading[_Outcome]:
         """The params of what is a call only if nothing is wrong with it, and something follows that may."""
         sink.try_call()
         if not self._shape.bare:
             sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
         args = Composer(sink.start(Header(name, None, name)))
-        self._note_first(first_key, sink)
+        self._note(first, sink)
         params = LiteralParams(self._notation, name, args, source, sink, sink.limits.args)
-        ended = (yield from params.read(first_key or None)) and not params.odd
+        ended = (yield from params.read(first and first.key)) and not params.odd
         ended = ended and (yield from source.peek(self._after_call)) is not None
         args.end(complete=ended)
         if ended:
@@ -249,13 +266,13 @@ class PythonicGrammar:
             sink.over_limit("a call's arguments", sink.limits.args)
         return "none"
 
-    def _params(self, name: str, first_key: str, source: Source, sink: Sink) -> Reading[_Outcome]:
+    def _params(self, name: str, first: _Unnamed | None, source: Source, sink: Sink) -> Reading[_Outcome]:
         limit = sink.limits.args
         call = sink.start(Header(name, None, name))
         args = Composer(call)
-        self._note_first(first_key, sink)
+        self._note(first, sink)
         params = LiteralParams(self._notation, name, args, source, sink, limit)
-        if (yield from params.read(first_key or None)):
+        if (yield from params.read(first and first.key)):
             args.end()
             yield from self._drop_slips(source, sink)
             return "call"
@@ -280,24 +297,21 @@ class PythonicGrammar:
             return None
         return name if offer.has(name) else offer.meant(name) or name
 
-    def _first_key(self, name: str, source: Source, offer: Offer) -> Reading[str | None]:
-        """The key of a value that stands without it: the tool's only param. "" if a key comes, None if neither."""
-        first = yield from source.next_char()
-        if _KEYED.match(first):
-            return ""
+    def _first_value(self, name: str, source: Source, offer: Offer) -> Reading[_Unnamed | None]:
+        """The first value, if it stands without its key."""
+        if _KEYED.match((yield from source.next_char())):
+            return None
         params = offer.params(name)
-        return params[0] if len(params) == 1 else None
+        return _Unnamed(params[0] if len(params) == 1 else None)
 
-    def _note_first(self, key: str, sink: Sink) -> None:
-        if key:
-            sink.report("unnamed-value", f"a value without its key: taken as {key!r}, the tool's only param")
+    def _note(self, first: _Unnamed | None, sink: Sink) -> None:
+        if first:
+            sink.report("unnamed-value", f"a value without its key: taken as {first.key!r}, the tool's only param")
 
-    def _as_text(self, name: str, first_key: str | None, source: Source, sink: Sink) -> Reading[_Outcome]:
+    def _as_text(self, name: str, first: _Unnamed | None, source: Source, sink: Sink) -> Reading[_Outcome]:
         """A call that is none. It is text to its end, so that what stands in it is not read as another call."""
-        if first_key is None:
-            sink.report("unnamed-value", f"values that nothing names in a call of {name!r}: it is given out as text")
         params = LiteralParams(self._notation, name, Nowhere(), source, sink, sink.limits.held)
-        ended = yield from params.read("" if first_key is None else None)
+        ended = yield from params.read("" if first else None)
         self._not_a_call(source, sink)
         return "text" if ended else "over"
 
