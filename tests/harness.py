@@ -172,14 +172,16 @@ def may_be_slip(case: Case, waits: str, openers: tuple[str, ...]) -> bool:
 
 def check_streams(case: Case) -> None:
     """Nothing waits that need not. After each character what is held is white space, `null` or a fence, can still
-    become a marker, is a special token in a value that it ends if nothing but another follows, or is what follows an
-    opener and is not known to be a call or a param yet. In literals it may also be what would end the call, or begin
-    the next param, if the model has forgotten a quote or a comma."""
+    become a marker, is a special token in a value that it ends if nothing but another follows, is the end of a section
+    in a value that it ends if another section follows, or is what follows an opener and is not known to be a call or a
+    param yet. In literals it may also be what would end the call, or begin the next param, if the model has forgotten a
+    quote or a comma."""
     dialect = dialect_named(case.dialect)
     grammar = dialect.grammar
     literals = isinstance(dialect.shape, Literals | Pythonic)
     openers = (*grammar.openers, *grammar.first_openers(Offer(case.offer))) if grammar else ()
     inner = grammar.inner if grammar else ()
+    sections = grammar.strays if grammar and inner else ()
     marks = markers(*dialect.markers, *openers, *inner)
     parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
     order = Order()
@@ -196,7 +198,7 @@ def check_streams(case: Case) -> None:
             (marker for marker in marks.literals if waits.startswith(marker) and marker.startswith(TOKENS)), ""
         )
         behind_token = waits.removeprefix(token).lstrip()
-        in_head = last in openers or (last in inner and "\n" not in waits[: marks.tail(waits, 0)].strip())
+        in_head = last in (*openers, *sections) or (last in inner and "\n" not in waits[: marks.tail(waits, 0)].strip())
         known = (
             waits in QUOTES
             or marks.may_begin(waits, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import interlingua as il
@@ -85,3 +87,28 @@ def test_a_shape_without_its_markers_is_refused(empty: str) -> None:
     }
     with pytest.raises(UsageError, match=empty):
         TaggedParams(*changed[empty])
+
+
+SECTIONS = '<tool_call>\n{"name": "ls"}\n</tool_call>\n<tool_call>\n<function=NAME>\n</tool_call>\nx\n<tool_call>'
+QUOTED = [
+    (
+        "glm47",
+        "<tool_call>say<arg_key>s</arg_key><arg_value>",
+        "a <tool_call>ls</tool_call> b",
+        "</arg_value></tool_call>",
+    ),
+    (
+        "qwen3_coder",
+        "<tool_call>\n<function=say>\n<parameter=s>\n",
+        SECTIONS,
+        "\n</parameter>\n</function>\n</tool_call>",
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "before", "quoted", "after"), QUOTED)
+def test_a_value_that_quotes_calls_and_goes_on_is_exact(dialect: str, before: str, quoted: str, after: str) -> None:
+    """No rows: cut right behind what is quoted, these are values whose closers are missing."""
+    reply = il.parse(before + quoted + after, dialect, tools=[tool("say", ["s"]), tool("ls", [])])
+    assert [call.arguments for call in reply.calls] == [json.dumps({"s": quoted})]
+    assert reply.findings == []

@@ -8,6 +8,7 @@ KINDS: dict[str, str] = {
     # the model's text
     "noise": "a token that is no part of a reply, such as the end of a turn: dropped",
     "stray-marker": "a marker where it means nothing: dropped",
+    "closer-in-text": "a closer in the text behind a call, which may have been cut where it quotes one: kept as text",
     "no-section": "a call outside a section: taken as a call",
     "no-opener": "a call whose opener was lost on the way: taken as a call, for its tool was offered",
     "section-not-closed": "a section of calls that was never closed: taken as closed",

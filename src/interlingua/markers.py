@@ -17,7 +17,7 @@ TOKENS = ("<|", "<｜")
 class Markers:
     """The markers that count in one state of a reader.
 
-    The pattern is an alternation of literals: no match goes back further than one marker is long.
+    The pattern is a choice of literals: no match goes back further than one marker is long.
     """
 
     def __init__(self, *literals: str) -> None:
@@ -28,7 +28,7 @@ class Markers:
         self.longest = max(map(len, self.literals), default=0)
         self.like_json = any(first in '"{[' or first.isalnum() for first in self._firsts)
         """Whether some begin as a JSON value does, so that a reader of JSON has to look for them."""
-        self._whole = re.compile("|".join(map(re.escape, self.literals)) or r"(?!)")
+        self._whole = _any_of(self.literals)
         self._beginnings = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
     def search(self, text: str, pos: int, end: int = sys.maxsize) -> re.Match[str] | None:
@@ -75,6 +75,16 @@ class Markers:
         if self._first:
             return text.find(self._first, pos) >= 0
         return self._first_two(text, pos) is not None
+
+
+def _any_of(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds any of these, the longest first. Where many begin alike, their first characters are looked at once."""
+    alike: dict[str, list[str]] = {}
+    for literal in literals:
+        alike.setdefault(literal[:2], []).append(re.escape(literal[2:]))
+    shorter_last = sorted(alike, key=len, reverse=True)
+    ways = (rf"{re.escape(begin)}(?:{'|'.join(alike[begin])})" for begin in shorter_last)
+    return re.compile("|".join(ways) or r"(?!)")
 
 
 def _first_two(literals: tuple[str, ...]) -> re.Pattern[str]:

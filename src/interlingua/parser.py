@@ -137,6 +137,9 @@ class Parser:
         if marker in self._tokens.literals or self._source.joined:
             self._sink.report("stray-marker", f"{marker} without a call around it: dropped")
         else:
+            grammar = self._dialect.grammar
+            if self._sink.calls and grammar is not None and grammar.inner:  # JSON is never cut: it ends by itself
+                self._sink.report("closer-in-text", f"{marker} behind a call: kept as text, or a value was cut")
             self._source.record(marker)
             self._sink.not_a_call()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from interlingua.ahead import Ahead
+from interlingua.ahead import BLANK, Ahead
 from interlingua.markers import Markers
 
 __all__ = ["BLANK", "Behind", "Channel", "Pieces", "Reading"]
@@ -19,9 +19,6 @@ __all__ = ["BLANK", "Behind", "Channel", "Pieces", "Reading"]
 T = TypeVar("T")
 Reading: TypeAlias = Generator[None, None, T]
 """Reads from a source: yields when it needs more text, returns what it has read."""
-
-BLANK = 256
-"""How much white space may wait for the marker that it belongs to."""
 
 SHOWN = 64
 """How many pieces that wait are shown."""

@@ -8,8 +8,9 @@ looked at twice: what was read is gone, and what waits is at most some white spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from interlingua.ahead import Turn, in_turn
 from interlingua.json_pieces import JsonPieces
 from interlingua.markers import Markers
 from interlingua.pieces import BLANK, Behind, Channel, Reading
@@ -184,6 +185,18 @@ class Source(JsonPieces):
         if found is None:
             return "" if ended else None
         return found.group()
+
+    def stands_next(self, turns: Sequence[Turn], behind: str) -> Reading[bool]:
+        """Whether one of these stands next, from the marker on that was just read. Nothing is read."""
+        channel = self.channel
+        self._pos -= len(behind)
+        found: list[bool | None] = [None]
+        while None in found and True not in found and self.channel is channel:
+            found = [in_turn(turn, self._text, self._pos, self._closed) for turn in turns]
+            if None in found and True not in found:
+                yield
+        self._pos += len(behind)
+        return True in found
 
     def _next(self, marks: Markers, behind: str = "") -> Reading[re.Match[str] | None]:
         channel = self.channel

@@ -10,8 +10,8 @@
 `｜DSML｜` is one token (the bar is U+FF5C), the names around it are text. V3.2 calls the block `function_calls`, V4.1
 `calls`, with a space after each token, and an invoke may then hold one JSON object. `string="true"` is text as it
 stands, `"false"` JSON. The prompt opens the thinking, or opens and closes it. Seen in the field: no block around the
-invoke, the other version's block name, doubled, ASCII and spaced bars, all arguments inside one `arguments` param,
-the name swallowing prose.
+invoke, the other version's block name, doubled, ASCII and spaced bars, none in the closer of a param, all arguments
+inside one `arguments` param, the name swallowing prose.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def dsml(block: str) -> TaggedParams:
             attribute=("name",),
             end=(">",),
             close=tuple(f"</{bar}parameter>" for bar in BARS),
+            slips=("</parameter>",),
         ),
         sections=tuple(Span(f"<{bar}{name}>", f"</{bar}{name}>") for name in blocks for bar in BARS),
         string_when="string=true",
@@ -64,8 +65,9 @@ def sample(block: str) -> str:
 THINKING = (Span("<think>", "</think>"),)
 NOISE = ("<｜end▁of▁sentence｜>",)
 CAVEATS = (
-    "A value that holds `</｜DSML｜parameter>` and then what may follow a param, or a line that opens another param of "
-    "the tool, is cut there."
+    "A value that holds `</｜DSML｜parameter>` and then what may follow a param, or a line that opens "
+    "another param of the tool, is cut there. So is one that holds the end of its call and then what "
+    "may follow that, or the beginning of a call of an offered tool."
 )
 
 V4 = Dialect(

@@ -21,8 +21,9 @@ PARAM = Tag(open=("<arg_key>",), end=("</arg_key>",), close=("</arg_value>",))
 NOISE = ("<|user|>", "<|observation|>", "<|endoftext|>", "<|assistant|>", "</assistant>")
 JSON = JsonEnvelope(open=CALL.open, close=CALL.close)
 CAVEATS = (
-    "A value that holds `</arg_value>` and then what may follow a param, or `<arg_key>` and another param of the "
-    "tool, is cut there."
+    "A value that holds `</arg_value>` and then what may follow a param, or `<arg_key>` and another "
+    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
+    "follow that, or the beginning of a call of an offered tool."
 )
 
 GLM45 = Dialect(

@@ -44,8 +44,9 @@ DIALECT = Dialect(
         Span("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
     ),
     noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
-    caveats="A value that holds `<|close|>argument<|sep|>` and then what may follow a param, or a line that opens "
-    "another param of the tool, is cut there.",
+    caveats="A value that holds `<|close|>argument<|sep|>` and then what may follow a param, or a line that "
+    "opens another param of the tool, is cut there. So is one that holds the end of its call and then "
+    "what may follow that, or the beginning of a call of an offered tool.",
     sample="<|open|>think<|sep|>Two cities.<|close|>think<|sep|><|open|>response<|sep|>Let me look."
     '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
     '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|><|close|>call<|sep|>'

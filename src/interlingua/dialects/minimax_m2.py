@@ -36,8 +36,9 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another param "
-    "of the tool, is cut there.",
+    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
+    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
+    "follow that, or the beginning of a call of an offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n<minimax:tool_call>\n"
     '<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n'
     '<invoke name="get_weather">\n<parameter name="city">São Paulo</parameter>\n'

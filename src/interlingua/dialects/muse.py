@@ -43,8 +43,9 @@ DIALECT = Dialect(
     ),
     noise=("<|end_of_text|>",),
     special_tokens=False,
-    caveats="A value that holds `</atem:parameter>` and then what may follow a param, or a line that opens another "
-    "param of the tool, is cut there.",
+    caveats="A value that holds `</atem:parameter>` and then what may follow a param, or a line that opens "
+    "another param of the tool, is cut there. So is one that holds the end of its call and then what "
+    "may follow that, or the beginning of a call of an offered tool.",
     sample=" to=self<|message|>Two cities.<|eom|><|start|>assistant to=user<|message|>Let me look.<|eom|>"
     '<|start|>assistant to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n'
     '<atem:parameter name="city">Paris</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>'

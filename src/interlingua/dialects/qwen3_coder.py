@@ -51,8 +51,9 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value that holds `</parameter>` at the beginning or the end of a line and then what may follow a "
-    "param, or a line that opens another param of the tool, is cut there.",
+    caveats="A value that holds `</parameter>` at the beginning or the end of a line and then what may follow "
+    "a param, or a line that opens another param of the tool, is cut there. So is one that holds the "
+    "end of its call and then what may follow that, or the beginning of a call of an offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n</tool_call>",

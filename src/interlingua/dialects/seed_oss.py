@@ -33,8 +33,9 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another param "
-    "of the tool, is cut there.",
+    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
+    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
+    "follow that, or the beginning of a call of an offered tool.",
     sample="<seed:think>Two cities.</seed:think>\nLet me look.\n\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>São Paulo</parameter>\n"

@@ -18,8 +18,9 @@ from interlingua.reply import Call
 from interlingua.shapes.composer import Composer
 from interlingua.shapes.json_args import JSON_OBJECT, JsonArgs, read_members
 from interlingua.shapes.stray_text import StrayText
+from interlingua.shapes.tagged_ends import Frame
 from interlingua.shapes.tagged_tree import Trees
-from interlingua.shapes.tagged_values import Frame, Param, Values
+from interlingua.shapes.tagged_values import Param, Values
 from interlingua.shapes.tags import Head, Tag, as_name, read_head_to, read_lost_key
 from interlingua.sink import Header, Sink
 from interlingua.source import Reading, Source
@@ -99,7 +100,9 @@ class TaggedParamsGrammar:
         self._fragments = {mark for mark in outside if any(whole.startswith(mark) for whole in structure)}
         self._fragments |= set(outside) & set(shape.param.end)
         self._call_close = markers(*shape.call.close)
-        self._first = markers(*shape.call.open, *self._section_closes)
+        self._closers = markers(*self.strays)
+        self._outer_opens = markers(*(self._section_opens or shape.call.open))
+        self._first = markers(*shape.call.open)
         self._after_name = self._in_call if shape.call.end else markers(*shape.param.open, *shape.call.close)
         self._after_head = markers(*self.inner)
         self._values = self._make_values()
@@ -109,8 +112,9 @@ class TaggedParamsGrammar:
         shape = self._shape
         after_call = markers(*self.openers, *self._section_closes, *self._outside)
         after_param = markers(*self.inner, *after_call.literals)
-        tokens = markers(*(marker for marker in self._outside if marker.startswith(TOKENS)))
-        frame = Frame(after_param, self._call_close, after_call, tokens)
+        outside = tuple(sorted(self._outside))
+        tokens = tuple(marker for marker in outside if marker.startswith(TOKENS))
+        frame = Frame(shape.call, self._section_opens, self._section_closes, outside, tokens, after_param, after_call)
         if shape.nested:
             return Trees(shape.param, frame)
         return Values(shape.param, shape.value_open, shape.quote, shape.lines, shape.string_when, frame)
@@ -161,9 +165,6 @@ class TaggedParamsGrammar:
         if marker is None:
             yield from self._odd_section(opener, source, sink)
             return
-        if marker in self._section_closes:
-            sink.report("stray-marker", f"{opener} with nothing in it: dropped")
-            return
         while marker in self._shape.call.open and not sink.failed:
             if not (yield from self._call(source, sink)):
                 return
@@ -174,7 +175,11 @@ class TaggedParamsGrammar:
             source.unread(marker or "")
 
     def _odd_section(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        """What begins with something else: another way to write calls, or no call at all."""
+        """What begins with something else: another way to write calls, the opener again, or no call at all."""
+        if (yield from source.accept(self._closers)) or (yield from source.peek(self._outer_opens)):
+            sink.report("stray-marker", f"{opener} with nothing in it: dropped")
+            source.forget()
+            return
         first = yield from source.next_char()
         if self._inside is not None and first in ("{", "["):
             yield from self._inside.read(opener, source, sink)
@@ -336,7 +341,5 @@ class TaggedParamsGrammar:
         if key in args.keys:
             sink.report("repeated-param", f"the param {key!r} again: passed on as it is, and the last one counts")
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.declares(name, key)
-        param = Param(
-            opener, key, head.attributes, offer.param(name, key), wraps_all, lambda: offer.params(name), args.keys
-        )
+        param = Param(opener, key, head.attributes, offer.param(name, key), wraps_all, name, offer, args.keys)
         return (yield from self._values.read(param, args, source, sink))

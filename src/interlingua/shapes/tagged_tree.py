@@ -13,7 +13,8 @@ from interlingua.json_text import write_json
 from interlingua.markers import markers
 from interlingua.plan import Plan
 from interlingua.shapes.composer import Composer
-from interlingua.shapes.tagged_values import Frame, Param
+from interlingua.shapes.tagged_ends import Frame
+from interlingua.shapes.tagged_values import Param
 from interlingua.shapes.tags import Tag, read_head
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
@@ -32,7 +33,7 @@ class Trees:
     def __init__(self, tag: Tag, frame: Frame) -> None:
         self._tag = tag
         self.opens = markers()
-        self._ends = markers(*tag.open, *tag.close, *frame.call_close.literals, *frame.after_call.literals)
+        self._ends = markers(*tag.open, *tag.close, *frame.call.close, *frame.after_call.literals)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 

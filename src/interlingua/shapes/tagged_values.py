@@ -7,8 +7,8 @@ told from the real one. A value that holds its own closer and then what may foll
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 from interlingua.dialect import Span
@@ -17,30 +17,26 @@ from interlingua.json_text import write_json
 from interlingua.markers import Markers, markers
 from interlingua.plan import Plan, Value
 from interlingua.shapes.composer import Composer
+from interlingua.shapes.tagged_ends import LINE, Ends, Frame, before_name
 from interlingua.shapes.tags import Tag
 from interlingua.sink import Sink
 from interlingua.source import Reading, Source
+from interlingua.tools import Offer
 from interlingua.values import to_json
 
-__all__ = ["Frame", "Param", "Values"]
+__all__ = ["Param", "Values"]
 
-LINE = "\n"
-OVER = "over the limit"
+NO_LIMIT = 1 << 62
 _AROUND_EQUALS = re.compile(r"\s*+=\s*+")
 
 
-class Frame(NamedTuple):
-    """What stands around params: what may follow one, what ends a call, and what may follow that.
+class _Over(Enum):
+    """A value that is held has grown too long for that."""
 
-    `tokens` are special ones such as the end of a turn. Where nothing but another one follows, no value goes on."""
-
-    after_param: Markers
-    call_close: Markers
-    after_call: Markers
-    tokens: Markers
+    LIMIT = "limit"
 
 
-class _Ends(NamedTuple):
+class _Marks(NamedTuple):
     """What may end a value: one in line, one that stands on lines of its own, one that is quoted."""
 
     plain: Markers
@@ -57,8 +53,8 @@ class Param(NamedTuple):
     plan: Plan
     wraps_all: bool
     """Whether it may hold all arguments as an object."""
-    siblings: Callable[[], tuple[str, ...]]
-    """The params that the tool has, if it comes to that."""
+    tool: str
+    offer: Offer
     given: set[str]
     """Those that have come already. What looks like another of these is data."""
 
@@ -77,22 +73,20 @@ class Values:
         self._frame = frame
         self.opens = markers(*value_open)
         self._quotes = markers(*((quote.open,) if quote else ()))
-        self._param_opens = tag.open if value_open else tuple(LINE + opener for opener in tag.open)
-        self._before_key = tuple(f"{name}={quote}" for name in tag.attribute for quote in ('"', "'", "")) or ("",)
+        self._param_opens = (*(LINE + opener for opener in tag.open), *(tag.open if value_open else ()))
+        self._before_key = before_name(tag)
+        self._unclosed = Ends(tag, bool(value_open), frame)
         paired = len(tag.open) == len(tag.close)
-        self._ends = {
-            opener: self._ends_of(tag.close[n : n + 1] if paired else tag.close) for n, opener in enumerate(tag.open)
+        self._marks = {
+            opener: self._marks_of(tag.close[n : n + 1] if paired else tag.close) for n, opener in enumerate(tag.open)
         }
 
-    def _ends_of(self, closes: tuple[str, ...]) -> _Ends:
-        call_closes = self._frame.call_close.literals
-        tokens = self._frame.tokens.literals
-        call_ends = (*(LINE + end for end in (*call_closes, *tokens)), *tokens)
+    def _marks_of(self, closes: tuple[str, ...]) -> _Marks:
         closes_on_lines = tuple(LINE + close for close in closes)
         quote = self._quote.close if self._quote else ""
-        return _Ends(
-            markers(*closes, *call_closes, *call_ends, *self._param_opens),
-            markers(*closes, *closes_on_lines, *call_ends, *self._param_opens),
+        return _Marks(
+            markers(*closes, *self._unclosed.anywhere, *self._param_opens),
+            markers(*closes, *closes_on_lines, *self._unclosed.on_lines, *self._param_opens),
             markers(*(quote + close for close in closes)),
         )
 
@@ -103,24 +97,28 @@ class Values:
         text = value if isinstance(value, str) else write_json(value)
         attribute, _, when_string = self._string_when.partition("=")
         head = self._tag.write(key, attribute, _attribute(value, when_string))
-        ends = self._ends[self._tag.open[0]]
+        marks = self._marks[self._tag.open[0]]
         close = self._tag.close[0]
         if self._quote and set("<&\n") & set(text):
-            self._check(key, text, ends.quoted, self._quote.close + close)
+            self._check(key, text, marks.quoted, self._quote.close + close)
             return head + self._quote.open + text + self._quote.close + close
         gap = LINE if self._lines else ""
-        self._check(key, text + gap, ends.on_lines if gap else ends.plain, close)
+        self._check(key, text + gap, marks.on_lines if gap else marks.plain, close)
         return head + "".join(self._value_open[:1]) + gap + text + gap + close
 
     def _check(self, key: str, text: str, ends: Markers, close: str) -> None:
         """Raises if something in the text would end it."""
+        whole = text + close
         for found in ends.all(text):
-            marker, rest = found.group(), text[found.end() :] + close
-            closes = marker.endswith(self._tag.close)
-            in_line = closes and LINE + marker in ends.literals and not rest.startswith(LINE)
-            after = self._frame.after_param if closes else self._after(marker)
-            opens = marker in self._param_opens and rest.lstrip().startswith(self._tag.attribute or "")
-            if opens or (not in_line and after.match(rest.lstrip(), 0)):
+            marker, rest = found.group(), whole[found.end() :]
+            if marker.endswith(self._tag.close):
+                in_line = LINE + marker in ends.literals and not rest.startswith(LINE)
+                would_end = not in_line and self._frame.after_param.match(rest.lstrip(), 0) is not None
+            elif marker in self._param_opens:
+                would_end = rest.lstrip().startswith(self._tag.attribute or "")
+            else:
+                would_end = self._unclosed.found_in(whole, found.start(), marker)
+            if would_end:
                 raise RenderError(f"the param {key!r} holds {marker.strip()}, which would end it", "take it out")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,17 +127,21 @@ class Values:
         """Reads one value after the head of its param. Returns "" behind its closer, another marker that has ended it,
         None where the text ends."""
         if self._value_open and (yield from source.accept(self.opens)) is None:
-            sink.report("no-separator", f"the value of {param.key!r} without {self._value_open[0]}: taken as such")
+            sink.report(
+                "no-separator", f"the value of {param.key!r} without {self._value_open[0].strip()}: taken as such"
+            )
+            if self._value_open[0].startswith(LINE):
+                yield from source.accept_char(LINE)
         quoted = self._quote is not None and (yield from source.accept(self._quotes)) is not None
         on_lines = self._lines and (yield from source.accept_char(LINE))
-        of = self._ends[param.opener]
-        ends = of.quoted if quoted else of.on_lines if on_lines else of.plain
+        marks = self._marks[param.opener]
+        ends = marks.quoted if quoted else marks.on_lines if on_lines else marks.plain
         first = yield from source.next_char()
         if not param.wraps_all and self._is_string(param, first, quoted):
             marker = yield from self._stream("", param, args, ends, source, sink)
         else:
             marker = yield from self._hold(param, args, ends, source, sink)
-        if marker in self._frame.tokens.literals:
+        if marker in self._frame.tokens:
             args.spoil()  # the model broke off, and nothing says that the value was all there
         return marker
 
@@ -165,9 +167,10 @@ class Values:
         args.raw('"')
         args.text(held)
         channel = source.channel
-        marker = yield from self._copy(args.text, sys.maxsize, param, ends, source, sink)
-        if marker is not None:
-            args.raw('"')
+        marker = yield from self._copy(args.text, NO_LIMIT, param, ends, source, sink)
+        if marker is None or marker is _Over.LIMIT:
+            return None
+        args.raw('"')
         if marker == "" and source.channel is not channel:
             args.spoil()
         return marker
@@ -179,7 +182,7 @@ class Values:
         text = "".join(held)
         if marker is None:
             return None
-        if marker == OVER:
+        if marker is _Over.LIMIT:
             sink.report("bad-value", f"{param.key!r} is longer than {limit:,} characters: taken as a string")
             return (yield from self._stream(text, param, args, ends, source, sink))
         value = self._convert(text, param)
@@ -203,18 +206,23 @@ class Values:
 
     def _copy(
         self, write: Callable[[str], None], limit: int, param: Param, ends: Markers, source: Source, sink: Sink
-    ) -> Reading[str | None]:
+    ) -> Reading[str | _Over | None]:
         channel = source.channel
         while True:
             marker = yield from source.copy_value(ends, write, limit, channel)
             if marker is None:
                 return None
-            if marker == "" and source.channel is channel and limit < sys.maxsize:
-                return OVER
+            if marker == "" and source.channel is channel:
+                return _Over.LIMIT
             if marker.endswith(self._tag.close):
                 if (yield from self._closes(marker, ends, param, source)):
                     return ""
             elif marker == "" or (yield from self._ends_unclosed(marker, param, source)):
+                if marker in self._tag.slips:
+                    sink.report(
+                        "value-not-closed", f"the value of {param.key!r} ends with {marker}: taken as its closer"
+                    )
+                    return ""
                 sink.report("value-not-closed", f"the value of {param.key!r} was never closed: taken as closed here")
                 return marker.removeprefix(LINE)
             elif marker.startswith(LINE) and marker not in self._param_opens:  # a longer one may begin behind the line
@@ -232,20 +240,16 @@ class Values:
         return bool(self._value_open) and (yield from self._stands_next(param, self._tag.end, source))
 
     def _ends_unclosed(self, marker: str, param: Param, source: Source) -> Reading[bool]:
-        """Whether a value without its closer ends here: at the end of the call or the turn, or at another param."""
+        """Whether a value without its closer ends here: where more than it ends, or another param or call begins."""
         if marker not in self._param_opens:
-            return (yield from source.peek(self._after(marker), behind=marker)) is not None
+            return (yield from source.stands_next(self._unclosed.turns(marker, param.offer.names), behind=marker))
         return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source, self._before_key))
-
-    def _after(self, end: str) -> Markers:
-        """What may follow where a value without its closer ends."""
-        return self._frame.tokens if end.endswith(self._frame.tokens.literals) else self._frame.after_call
 
     def _stands_next(
         self, param: Param, ends: tuple[str, ...], source: Source, begins: tuple[str, ...] = ("",)
     ) -> Reading[bool]:
         """Whether the key of another param comes next, between what begins a key and what ends one."""
-        keys = [key for key in param.siblings() if key not in param.given]
+        keys = [key for key in param.offer.params(param.tool) if key not in param.given]
         words = tuple(begin + key + end for begin in begins for key in keys for end in ends)
         word = yield from source.accept_word(words)
         source.unread(word or "")

@@ -12,7 +12,7 @@ from interlingua.sink import Sink
 from interlingua.source import Reading, Source
 from interlingua.tools import Offer
 
-__all__ = ["Head", "Tag", "as_name", "read_head", "read_head_to", "read_lost_key"]
+__all__ = ["Head", "Tag", "as_name", "names_in", "read_head", "read_head_to", "read_lost_key"]
 
 LONGEST_NAME = 128
 _QUOTES = "\"'"
@@ -32,6 +32,8 @@ class Tag:
     """What ends the head. Where nothing does, the name ends at the next marker."""
     close: tuple[str, ...] = ()
     """What ends the element."""
+    slips: tuple[str, ...] = ()
+    """Wrong spellings of a param's closer. They count only where another param or the end of the call follows."""
     attribute: tuple[str, ...] = ()
     """The attribute that holds the name, if one does. Any others may stand before and behind it, in any order."""
     escaped: bool = False
@@ -66,6 +68,11 @@ class Head:
 def as_name(text: str) -> str | None:
     """The text if it may be a name. Prose may not: it has white space in it."""
     return text if 0 < len(text) <= LONGEST_NAME and _NAME.fullmatch(text) else None
+
+
+def names_in(text: str, start: int) -> list[str]:
+    """All that may be names behind this place, where a head may begin."""
+    return [name for name in _NAME.findall(text, start, start + LONGEST_NAME * 4) if name]
 
 
 def read_head(tag: Tag, source: Source, limit: int, after: Markers) -> Reading[Head]:
