@@ -328,6 +328,9 @@ BUDGET = Thinking(on=True, budget=2000)
         ([ASK, model(call("a")), user(result("a"))], BUDGET, True),
         ([ASK, model(call("a")), user(result("a"))], Thinking(on=True), False),  # adaptive thinking begins anywhere
         ([ASK, model(call("a")), user(result("a")), model("so"), ASK], BUDGET, False),
+        ([ASK, model(call("a")), user(result("a"))], Thinking(effort="high"), True),  # which is told in tokens
+        ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
+        ([ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK], BUDGET, False),
     ],
 )
 def test_thinking_does_not_begin_in_a_loop(history: list[Message], thinking: Thinking, stopped: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -120,24 +121,25 @@ def endless_thinking(request: Request, upstream: Upstream) -> Request:
 
 def thinking_in_a_loop(request: Request, upstream: Upstream) -> Request:
     """Between a call and its result thinking cannot begin: it has to be there already, signed."""
-    if not upstream.profile.thinking_first or not request.thinking.budget or not upstream.thinks(request.thinking):
+    if not upstream.profile.thinking_first or not upstream.thinks(request.thinking):
         return request
-    first = _first_of_loop(request.messages)
-    signed = (isinstance(piece, Reasoning) and upstream.signed(piece) for piece in first.pieces) if first else [True]
-    if any(signed):
+    if not upstream.tokens_for_thinking(request) or _signed_loop(request.messages, upstream):
         return request
     upstream.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
     return replace(request, thinking=Thinking(on=False))
 
 
-def _first_of_loop(messages: list[Message]) -> Message | None:
-    """The model's message that began the calls whose results come last; None if no results do."""
-    first = None
-    for n in range(len(messages) - 1, 0, -2):
-        if not any(isinstance(piece, Result) for piece in messages[n].pieces) or messages[n - 1].role != "assistant":
+def _signed_loop(messages: list[Message], upstream: Upstream) -> bool:
+    """Whether the turn that began the calls whose results come last has its thinking; or no results do."""
+    turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda one: one.role == "assistant")]
+    first: list[Message] | None = None
+    for (by_model, turn), (_, answers) in zip(turns[-2::-2], turns[::-2], strict=False):
+        if not by_model or not any(isinstance(piece, Result) for one in answers for piece in one.pieces):
             break
-        first = messages[n - 1]
-    return first
+        first = turn
+    if first is None:
+        return True
+    return any(isinstance(piece, Reasoning) and upstream.signed(piece) for one in first for piece in one.pieces)
 
 
 # ── all else ──────────────────────────────────────────────────────────────────────────────────────────────────────────
