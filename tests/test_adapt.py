@@ -16,7 +16,7 @@ from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Document, Image, Message, Piece, Request, Result, Thinking, ToolChoice
 from interlingua.tools import Tool
-from interlingua.upstreams import profile_named, profiles
+from interlingua.upstreams import for_model, profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
 
 MARK = CacheMark({"type": "ephemeral"})
@@ -331,9 +331,12 @@ BUDGET = Thinking(on=True, budget=2000)
         ([ASK, model(call("a")), user(result("a"))], Thinking(effort="high"), True),  # which is told in tokens
         ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
         ([ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK], BUDGET, False),
+        ([ASK, model("so")], BUDGET, True),
+        ([ASK, model("so")], Thinking(on=True), True),
+        ([ASK, model(SIGNED, "so")], BUDGET, False),  # a turn that the server has paused
     ],
 )
-def test_thinking_does_not_begin_in_a_loop(history: list[Message], thinking: Thinking, stopped: bool) -> None:
+def test_thinking_does_not_begin_amid_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
     adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
@@ -368,7 +371,8 @@ def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
 
 # ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
 
-PROFILES = st.sampled_from([*profiles(), ANY, K3])
+CLAUDE_5 = for_model(profile_named("anthropic"), "claude-fable-5")
+PROFILES = st.sampled_from([*profiles(), ANY, K3, CLAUDE_5])
 WIRES = st.sampled_from(["", "openai-chat", "anthropic-messages", "openai-responses"])
 NAMES = st.lists(st.sampled_from(["ls", "rm", "mv"]), max_size=2, unique=True).map(tuple)
 REQUESTS = st.builds(
@@ -385,7 +389,7 @@ REQUESTS = st.builds(
     thinking=st.builds(
         Thinking,
         on=st.sampled_from([None, True, False]),
-        effort=st.sampled_from([None, "none", "high"]),
+        effort=st.sampled_from([None, "none", "minimal", "high", "ultra"]),
         budget=st.sampled_from([None, 0, 1024, 4000, 32_000]),
     ),
     sampling=st.sampled_from([{}, {"top_k": 5}]),

@@ -20,7 +20,6 @@ __all__ = [
     "CacheMark",
     "Content",
     "Document",
-    "Effort",
     "Extra",
     "Image",
     "JsonFormat",
@@ -38,7 +37,6 @@ __all__ = [
 P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
 Mode: TypeAlias = Literal["auto", "required", "none"]
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
 """About how many tokens of thinking an effort is."""
 NO_CONTENT = "(no content)"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
 from typing import Any
 
 import msgspec
 
+from interlingua.adapt.thinking import budget, edits_of_thinking, endless, in_a_loop, measure, prefilled, switched_off
 from interlingua.adapt.upstream import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
-from interlingua.reply import Reasoning
-from interlingua.request import Message, Request, Result, Thinking, ToolChoice
+from interlingua.request import Request, ToolChoice
 
 __all__ = ["STEPS"]
 
 MAX_TOKENS = 32_000
 """How long a reply may be if the client does not say, on the wire that wants a number."""
-SMALLEST_BUDGET = 1024
-"""The least that upstreams with a budget for thinking take."""
-CHOSEN_THERE = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+CHOSEN_THERE = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 """What some upstreams have one value for, and refuse any other."""
 UNSAID: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
 """Fields that not all have, in the words of a request and of a profile, and their values where nothing is said."""
@@ -39,24 +36,6 @@ def max_tokens(request: Request, upstream: Upstream) -> Request:
         upstream.report("max-tokens", f"{asked} tokens asked for: {largest}, which is the most it takes")
         asked = largest
     return replace(request, max_tokens=asked)
-
-
-def budget(request: Request, upstream: Upstream) -> Request:
-    """Thinking and the answer share the tokens: a budget for thinking leaves a quarter for the answer."""
-    asked, most = upstream.tokens_for_thinking(request), request.max_tokens
-    if not asked or not request.thinking.wanted:
-        return request
-    if most is not None and most <= asked and most <= SMALLEST_BUDGET:
-        upstream.report("budget-lowered", f"{most} tokens leave no room for thinking: none is asked for")
-        return replace(request, thinking=Thinking(on=False) if upstream.profile.can_stop_thinking else Thinking())
-    fitting = asked
-    if most is not None and most <= asked:
-        fitting = max(SMALLEST_BUDGET, most - most // 4)
-        upstream.report("budget-lowered", f"{asked} of {most} tokens for thinking: {fitting} leave some for the answer")
-    elif upstream.wire == MESSAGES and asked < SMALLEST_BUDGET and (most is None or most > SMALLEST_BUDGET):
-        fitting = SMALLEST_BUDGET
-        upstream.report("thinking-wish", f"{asked} tokens for thinking: {fitting}, which is the least it takes")
-    return request if fitting == asked else replace(request, thinking=replace(request.thinking, budget=fitting))
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +58,7 @@ def forced_choice(request: Request, upstream: Upstream) -> Request:
         return request
     if profile.required and profile.can_stop_thinking:
         upstream.report("thinking-stopped", "it cannot be forced to call a tool while it thinks: it does not think now")
-        return replace(request, thinking=Thinking(on=False))
+        return replace(request, thinking=switched_off(request.thinking, upstream))
     why = " while it thinks" if profile.required else ""
     upstream.report("choice-relaxed", f"it cannot be forced to call a tool{why}: left to the model")
     return replace(request, tool_choice=ToolChoice("auto", choice.names))
@@ -107,39 +86,6 @@ def strict_tools(request: Request, upstream: Upstream) -> Request:
     if any(tool.strict for tool in request.tools):
         upstream.report("setting-dropped", "`strict` of tools: not sent, so arguments may not fit their schema")
     return replace(request, tools=[replace(tool, strict=None) for tool in request.tools])
-
-
-# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def endless_thinking(request: Request, upstream: Upstream) -> Request:
-    if upstream.profile.can_stop_thinking or request.thinking.wanted is not False:
-        return request
-    upstream.report("thinking-wish", "it always thinks: as little as it can is asked for")
-    return replace(request, thinking=Thinking(effort="low") if upstream.knows_efforts else Thinking())
-
-
-def thinking_in_a_loop(request: Request, upstream: Upstream) -> Request:
-    """Between a call and its result thinking cannot begin: it has to be there already, signed."""
-    if not upstream.profile.thinking_first or not upstream.thinks(request.thinking):
-        return request
-    if not upstream.tokens_for_thinking(request) or _signed_loop(request.messages, upstream):
-        return request
-    upstream.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
-    return replace(request, thinking=Thinking(on=False))
-
-
-def _signed_loop(messages: list[Message], upstream: Upstream) -> bool:
-    """Whether the turn that began the calls whose results come last has its thinking; or no results do."""
-    turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda one: one.role == "assistant")]
-    first: list[Message] | None = None
-    for (by_model, turn), (_, answers) in zip(turns[-2::-2], turns[::-2], strict=False):
-        if not by_model or not any(isinstance(piece, Result) for one in answers for piece in one.pieces):
-            break
-        first = turn
-    if first is None:
-        return True
-    return any(isinstance(piece, Reasoning) and upstream.signed(piece) for one in first for piece in one.pieces)
 
 
 # ── all else ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,14 +128,17 @@ def fields(request: Request, upstream: Upstream) -> Request:
 
 
 STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
+    measure,
     max_tokens,
-    endless_thinking,
+    endless,
     budget,
     no_tools,
     forced_choice,
     named_tools,
     strict_tools,
-    thinking_in_a_loop,
+    in_a_loop,
+    prefilled,
+    edits_of_thinking,
     stop,
     sampling,
     fields,

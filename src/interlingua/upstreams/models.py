@@ -22,6 +22,9 @@ class Model(msgspec.Struct, frozen=True):
     upstreams: tuple[str, ...] = ()
 
 
+OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
+CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
+
 MODELS = (
     # its tool call guidance; users' reports: after other ids it writes calls as text, on vLLM and SGLang too
     Model(("*kimi-k2*",), {"ids": "functions"}),
@@ -76,7 +79,23 @@ MODELS = (
         upstreams=("openrouter",),
     ),
     # its coding plan's guide: low, high, max beside `thinking`
-    Model(("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort"}, upstreams=("zai",)),
+    Model(
+        ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
+    ),
+    # Mistral's answer, who serves it too
+    Model(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
+    # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
+    # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
+    Model(
+        (*OPUS_4_7, *CLAUDE_5),
+        {"budgets": False, "efforts": ("low", "medium", "high", "xhigh", "max"), "sampling": False},
+    ),
+    # the same in chat completions: not verified
+    Model((*OPUS_4_7, *CLAUDE_5), {"thinking": "adaptive"}, upstreams=("anthropic",)),
+    # its migration guide: thinking is on unless it is switched off
+    Model(CLAUDE_5, {"thinks_unasked": True}),
+    # users' reports: `disabled` is refused
+    Model(("*claude-fable-5*", "*claude-mythos*", "*claude-opus-5[-.]5*"), {"can_stop_thinking": False}),
     # its answer to `enabled`: "allowed: adaptive, disabled"
     Model(("*minimax-m3*",), {"thinking": "adaptive", "can_stop_thinking": True}, upstreams=("minimax",)),
 )

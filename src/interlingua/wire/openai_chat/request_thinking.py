@@ -91,8 +91,6 @@ def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
             return {"enable_thinking": on, **amount}, plain or thinking.budget is not None
         case "template":
             return {"chat_template_kwargs": dict.fromkeys(_SWITCHES, on)}, plain
-        case "think":
-            return {"think": on}, plain
         case "none":
             return {}, False
 
