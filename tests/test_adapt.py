@@ -141,6 +141,13 @@ def test_messages(name: str) -> None:
     assert [finding.kind for finding in findings] == kinds
 
 
+def test_a_system_prompt_alone() -> None:
+    adapted, findings = adapt(request([], system=[Text("a")]), profile_named("anthropic"))
+    assert adapted.messages == [user("(no content)")]
+    assert [finding.kind for finding in findings] == ["empty-content"]
+    assert adapt(request([], system=[Text("a")]), profile_named("openai"), "openai-chat")[1] == []
+
+
 def test_first_system_messages_join_the_system_prompt() -> None:
     asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
     adapted, findings = adapt(asked, profile_named("qwen"))
@@ -248,6 +255,27 @@ SETTINGS: dict[str, SettingsRow] = {
     "a name of no tool": (
         "vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
     ),
+    "a name of no tool, where names are taken": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv",))}, {"tool_choice": ToolChoice("auto")},
+        ["choice-relaxed"],
+    ),
+    "a name of a tool that is yet to be searched for": (
+        "anthropic", {"tools": [Tool("ls"), Tool("rm", deferred=True)], "tool_choice": ToolChoice("required", ("rm",))},
+        {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "names of which one is no tool": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv", "ls"))},
+        {"tool_choice": ToolChoice("required", ("ls",))}, ["choice-relaxed"],
+    ),
+    "tools of one name": (
+        "anthropic", {"tools": [Tool("ls", description="a"), Tool("rm"), Tool("ls", description="b")]},
+        {"tools": [Tool("ls", description="a"), Tool("rm")]}, ["tools-narrowed"],
+    ),
+    "fields that are refused": (
+        "mistral", {"sampling": {"seed": 1, "top_p": 0.5, "min_p": 0.1}, "extra": {"x": 1, "safe_prompt": True}},
+        {"sampling": {"top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
+    ),
+    "fields that are passed over": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
     "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),
     "no tool, where that is taken": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
     "thinking that cannot be stopped": (

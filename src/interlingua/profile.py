@@ -110,6 +110,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     cache_key: bool = False
     """Whether it knows `prompt_cache_key` in chat completions. It is a mere hint, and many refuse what they do not
     know."""
+    known_fields: tuple[str, ...] = ()
+    """Which settings of chat completions it takes, where it refuses all others; nothing: it refuses none."""
     strict_tools: bool = True
     """Whether tools of chat completions may be `strict`."""
 

@@ -10,7 +10,9 @@ import msgspec
 from interlingua.adapt.thinking import budget, edits_of_thinking, endless, in_a_loop, measure, prefilled, switched_off
 from interlingua.adapt.upstream import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
-from interlingua.request import Request, ToolChoice
+from interlingua.reply import Text
+from interlingua.request import NO_CONTENT, Message, Request, ToolChoice
+from interlingua.tools import Tool
 
 __all__ = ["STEPS"]
 
@@ -64,6 +66,35 @@ def forced_choice(request: Request, upstream: Upstream) -> Request:
     return replace(request, tool_choice=ToolChoice("auto", choice.names))
 
 
+def tools_once(request: Request, upstream: Upstream) -> Request:
+    """Of tools with one name, the first."""
+    tools: dict[str, Tool] = {}
+    for tool in request.tools:
+        tools.setdefault(tool.name, tool)
+    if len(tools) == len(request.tools):
+        return request
+    upstream.report("tools-narrowed", "several tools with one name: only the first is offered")
+    return replace(request, tools=[*tools.values()])
+
+
+def chosen_tools(request: Request, upstream: Upstream) -> Request:
+    """A choice names only what is offered: no tool of another wire's servers, none that is yet to be searched for."""
+    choice = request.tool_choice
+    if choice is None or not choice.names:
+        return request
+    same_wire = request.wire == upstream.wire
+    offered = {tool.name for tool in request.tools if same_wire or not tool.deferred}
+    offered |= {str(tool.get("name")) for tool in request.hosted if same_wire}
+    names = tuple(name for name in choice.names if name in offered)
+    if names == choice.names:
+        return request
+    if names:
+        upstream.report("choice-relaxed", "a choice of tools of which some are not offered: only of the others")
+        return replace(request, tool_choice=ToolChoice(choice.mode, names))
+    upstream.report("choice-relaxed", "a choice of tools of which none is offered: left to the model")
+    return replace(request, tool_choice=ToolChoice("auto"))
+
+
 def named_tools(request: Request, upstream: Upstream) -> Request:
     """Tools that are named in a choice that cannot name them: no others are offered."""
     choice, profile = request.tool_choice, upstream.profile
@@ -72,9 +103,6 @@ def named_tools(request: Request, upstream: Upstream) -> Request:
     if profile.named and choice.mode == "required" and len(choice.names) == 1:
         return request
     tools = [tool for tool in request.tools if tool.name in choice.names]
-    if not tools:
-        upstream.report("choice-relaxed", "a choice of tools of which none is offered: any may be called")
-        return replace(request, tool_choice=ToolChoice(choice.mode))
     if len(tools) < len(request.tools):
         upstream.report("tools-narrowed", "tools that the choice does not allow: not offered")
     return replace(request, tools=tools, tool_choice=ToolChoice(choice.mode))
@@ -89,6 +117,14 @@ def strict_tools(request: Request, upstream: Upstream) -> Request:
 
 
 # ── all else ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def no_messages(request: Request, upstream: Upstream) -> Request:
+    """In Messages the system prompt is no message, and there has to be one."""
+    if upstream.wire != MESSAGES or request.messages:
+        return request
+    upstream.report("empty-content", f"no message at all: the user says {NO_CONTENT!r}")
+    return replace(request, messages=[Message("user", [Text(NO_CONTENT)])])
 
 
 def stop(request: Request, upstream: Upstream) -> Request:
@@ -127,19 +163,36 @@ def fields(request: Request, upstream: Upstream) -> Request:
     return replace(request, **{name: {**UNSAID, "parallel": None}[name] for name in lost})
 
 
+def known_fields(request: Request, upstream: Upstream) -> Request:
+    """Fields of chat completions that are refused where they are not known."""
+    known = upstream.profile.known_fields
+    if upstream.wire != CHAT or not known:
+        return request
+    sampling = {key: value for key, value in request.sampling.items() if key in known}
+    extra = {key: value for key, value in request.extra.items() if key in known}
+    lost = [*(request.sampling.keys() - sampling.keys()), *(request.extra.keys() - extra.keys())]
+    if lost:
+        upstream.report("setting-dropped", f"{', '.join(sorted(lost))}: not sent")
+    return replace(request, sampling=sampling, extra=extra)
+
+
 STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
     measure,
     max_tokens,
     endless,
     budget,
+    tools_once,
     no_tools,
+    chosen_tools,
     forced_choice,
     named_tools,
     strict_tools,
     in_a_loop,
     prefilled,
     edits_of_thinking,
+    no_messages,
     stop,
     sampling,
     fields,
+    known_fields,
 )

@@ -143,6 +143,18 @@ MISTRAL = Profile(
     usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
     user=False,  # not verified: not seen in its reference
     metadata=False,  # its answer: 422, extra inputs are not permitted
+    known_fields=(  # its reference; its answer to others: 422, extra inputs are not permitted
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "n",
+        "random_seed",
+        "prediction",
+        "prompt_mode",
+        "safe_prompt",
+        "guardrails",
+    ),
 )
 VLLM = Profile(
     name="vllm",
