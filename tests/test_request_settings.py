@@ -402,6 +402,11 @@ def test_every_claude_is_asked_as_it_takes_it(model: str, source: str, body: Jso
 
 
 EFFORTS: list[tuple[str, str, str]] = [
+    ("openai gpt-5", "minimal", "minimal"),
+    ("openai gpt-5-pro", "low", "high"),
+    ("openai gpt-5.1", "max", "high"),
+    ("openai gpt-5.1-codex-max", "max", "xhigh"),
+    ("openai gpt-5.5", "minimal", "low"),
     ("openai", "max", "max"),
     ("openai", "ultra", "high"),
     ("mistral", "low", "high"),
@@ -414,9 +419,11 @@ EFFORTS: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("upstream", "asked", "told"), EFFORTS)
 def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, asked: str, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    profile = for_model(profile_named(name), model)
     for source, body in (CHAT, {"reasoning_effort": asked}), (RESPONSES, {"reasoning": {"effort": asked}}):
         kinds = "" if asked == told else "thinking-wish"
-        check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile_named(upstream))
+        check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
 
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────

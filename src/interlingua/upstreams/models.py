@@ -72,6 +72,15 @@ MODELS = (
     Model(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
     # its answer: "Only the default (1) value is supported"; some take others when they do not think
     Model(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
+    # users' probes of its API, and its models' pages
+    Model(("o[134]", "o[134]-*"), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    Model(("gpt-5", "gpt-5-*"), {"efforts": ("minimal", "low", "medium", "high")}, upstreams=("openai",)),
+    Model(("gpt-5-pro*",), {"efforts": ("high",)}, upstreams=("openai",)),
+    Model(("gpt-5.1*",), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    Model(
+        ("gpt-5.1-codex-max*", "gpt-5.[2-5]*"), {"efforts": ("low", "medium", "high", "xhigh")}, upstreams=("openai",)
+    ),
+    Model(("gpt-5.[24]-pro*",), {"efforts": ("medium", "high", "xhigh")}, upstreams=("openai",)),
     # users' reports: what their makers' own servers answer comes through
     Model(
         ("*kimi-k2.[5-9]*", "*deepseek-v4*"),
@@ -84,6 +93,9 @@ MODELS = (
     ),
     # Mistral's answer, who serves it too
     Model(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
+    # its documentation of the effort
+    Model(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
+    Model(("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*"), {"efforts": ("low", "medium", "high", "max")}),
     # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
     # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
     Model(
