@@ -426,6 +426,16 @@ def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, aske
         check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
 
 
+@pytest.mark.parametrize(
+    ("upstream", "budget", "told"),
+    [("mistral", 10240, "high"), ("openai gpt-5.1", 1024, "low"), ("openai gpt-5", 1024, "minimal")],
+)
+def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budget: int, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    check(MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", for_model(profile_named(name), model))
+
+
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WISH = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}

@@ -145,10 +145,6 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
         exact = (effort for effort, budget in BUDGETS.items() if budget == self.budget)
         return next(exact, "low" if self.budget <= 6144 else "medium" if self.budget <= 16384 else "high")
 
-    def as_budget(self) -> int | None:
-        """The budget; about as much where only an effort was given."""
-        return self.budget if self.budget is not None else BUDGETS.get(self.effort or "")
-
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """All that a client asks. None is what it did not say."""

@@ -65,8 +65,8 @@ def _in_tokens(asked: Thinking) -> Thinking:
 
 def _in_words(asked: Thinking, upstream: Upstream) -> Thinking:
     told = asked
-    if upstream.wire == MESSAGES and not upstream.profile.budgets and asked.budget is not None:
-        told = replace(asked, on=True, effort=asked.as_effort(), budget=None)
+    if upstream.knows_no_budgets and asked.budget is not None:
+        told = replace(asked, effort=asked.as_effort(), budget=None)
     words = upstream.profile.efforts
     if not words or told.effort in (None, "none", *words):
         return told

@@ -41,6 +41,14 @@ class Upstream(msgspec.Struct, frozen=True):
         return self.wire == RESPONSES or self.profile.thinking in ("effort", "openrouter", "type-effort")
 
     @property
+    def knows_no_budgets(self) -> bool:
+        """Whether it is told in words only, and these are known."""
+        if self.wire == MESSAGES:
+            return not self.profile.budgets
+        in_words = self.wire == RESPONSES or self.profile.thinking in ("effort", "type-effort")
+        return in_words and bool(self.profile.efforts)
+
+    @property
     def takes_blanks(self) -> bool:
         return self.profile.blank_text and self.wire != MESSAGES
 

@@ -69,7 +69,7 @@ def write_thinking(thinking: Thinking, profile: Profile, notes: Notes) -> Json:
 def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
     """The fields, and whether they say all that was asked for."""
     effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
-    budget = thinking.as_budget() if on else None
+    budget = thinking.budget if on else None
     plain = thinking.effort is None and thinking.budget is None
     switch = {"type": "enabled" if on else "disabled"}
     match profile.thinking:
