@@ -375,8 +375,8 @@ CLAUDES: list[tuple[str, str, Json, Json, str]] = [
     (
         "claude-opus-4-6",
         MESSAGES,
-        FORCED | ADAPTIVE | {"context_management": {"edits": [CLEAR, CLEAR_TOOLS]}},
-        OFF | {"output_config": {"effort": "medium"}, "context_management": {"edits": [CLEAR_TOOLS]}},
+        FORCED | ADAPTIVE | {"context_management": {"edits": [CLEAR, CLEAR_TOOLS, "x"]}},
+        OFF | {"output_config": {"effort": "medium"}, "context_management": {"edits": [CLEAR_TOOLS, "x"]}},
         "thinking-stopped setting-dropped",
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -154,9 +155,13 @@ def edits_of_thinking(request: Request, upstream: Upstream) -> Request:
     if upstream.wire != MESSAGES or request.wire != MESSAGES or request.thinking.wanted is not False:
         return request
     edits = edited.get("edits") if isinstance(edited, dict) else None
-    kept = [edit for edit in edits if edit.get("type") != CLEAR_THINKING] if isinstance(edits, list) else edits
+    kept = [edit for edit in edits if not _clears(edit)] if isinstance(edits, list) else edits
     if not isinstance(edited, dict) or kept == edits:
         return request
     upstream.report("setting-dropped", f"{CLEAR_THINKING}: not sent, for it does not think now")
     extra = {key: value for key, value in request.extra.items() if key != "context_management"}
     return replace(request, extra=extra | ({"context_management": {**edited, "edits": kept}} if kept else {}))
+
+
+def _clears(edit: Any) -> bool:
+    return isinstance(edit, dict) and edit.get("type") == CLEAR_THINKING
