@@ -16,7 +16,7 @@ from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Document, Image, Message, Piece, Request, Result, Thinking, ToolChoice
 from interlingua.tools import Tool
-from interlingua.upstreams import profile_named, profiles
+from interlingua.upstreams import for_model, profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
 
 MARK = CacheMark({"type": "ephemeral"})
@@ -141,6 +141,13 @@ def test_messages(name: str) -> None:
     assert [finding.kind for finding in findings] == kinds
 
 
+def test_a_system_prompt_alone() -> None:
+    adapted, findings = adapt(request([], system=[Text("a")]), profile_named("anthropic"))
+    assert adapted.messages == [user("(no content)")]
+    assert [finding.kind for finding in findings] == ["empty-content"]
+    assert adapt(request([], system=[Text("a")]), profile_named("openai"), "openai-chat")[1] == []
+
+
 def test_first_system_messages_join_the_system_prompt() -> None:
     asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
     adapted, findings = adapt(asked, profile_named("qwen"))
@@ -248,6 +255,27 @@ SETTINGS: dict[str, SettingsRow] = {
     "a name of no tool": (
         "vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
     ),
+    "a name of no tool, where names are taken": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv",))}, {"tool_choice": ToolChoice("auto")},
+        ["choice-relaxed"],
+    ),
+    "a name of a tool that is yet to be searched for": (
+        "anthropic", {"tools": [Tool("ls"), Tool("rm", deferred=True)], "tool_choice": ToolChoice("required", ("rm",))},
+        {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "names of which one is no tool": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv", "ls"))},
+        {"tool_choice": ToolChoice("required", ("ls",))}, ["choice-relaxed"],
+    ),
+    "tools of one name": (
+        "anthropic", {"tools": [Tool("ls", description="a"), Tool("rm"), Tool("ls", description="b")]},
+        {"tools": [Tool("ls", description="a"), Tool("rm")]}, ["tools-narrowed"],
+    ),
+    "fields that are refused": (
+        "mistral", {"sampling": {"seed": 1, "top_p": 0.5, "min_p": 0.1}, "extra": {"x": 1, "safe_prompt": True}},
+        {"sampling": {"top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
+    ),
+    "fields that are passed over": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
     "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),
     "no tool, where that is taken": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
     "thinking that cannot be stopped": (
@@ -328,9 +356,15 @@ BUDGET = Thinking(on=True, budget=2000)
         ([ASK, model(call("a")), user(result("a"))], BUDGET, True),
         ([ASK, model(call("a")), user(result("a"))], Thinking(on=True), False),  # adaptive thinking begins anywhere
         ([ASK, model(call("a")), user(result("a")), model("so"), ASK], BUDGET, False),
+        ([ASK, model(call("a")), user(result("a"))], Thinking(effort="high"), True),  # which is told in tokens
+        ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
+        ([ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK], BUDGET, False),
+        ([ASK, model("so")], BUDGET, True),
+        ([ASK, model("so")], Thinking(on=True), True),
+        ([ASK, model(SIGNED, "so")], BUDGET, False),  # a turn that the server has paused
     ],
 )
-def test_thinking_does_not_begin_in_a_loop(history: list[Message], thinking: Thinking, stopped: bool) -> None:
+def test_thinking_does_not_begin_amid_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
     adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
@@ -365,7 +399,8 @@ def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
 
 # ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
 
-PROFILES = st.sampled_from([*profiles(), ANY, K3])
+CLAUDE_5 = for_model(profile_named("anthropic"), "claude-fable-5")
+PROFILES = st.sampled_from([*profiles(), ANY, K3, CLAUDE_5])
 WIRES = st.sampled_from(["", "openai-chat", "anthropic-messages", "openai-responses"])
 NAMES = st.lists(st.sampled_from(["ls", "rm", "mv"]), max_size=2, unique=True).map(tuple)
 REQUESTS = st.builds(
@@ -382,7 +417,7 @@ REQUESTS = st.builds(
     thinking=st.builds(
         Thinking,
         on=st.sampled_from([None, True, False]),
-        effort=st.sampled_from([None, "none", "high"]),
+        effort=st.sampled_from([None, "none", "minimal", "high", "ultra"]),
         budget=st.sampled_from([None, 0, 1024, 4000, 32_000]),
     ),
     sampling=st.sampled_from([{}, {"top_k": 5}]),

@@ -10,6 +10,7 @@ import pytest
 from interlingua.options import Options
 from interlingua.profile import ANY, Profile
 from interlingua.request_translation import prepare_request
+from interlingua.upstreams import for_model, profile_named
 from tests.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 from tests.request_tables import (
     ANSWERED,
@@ -110,7 +111,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
         {"reasoning_effort": "high", "max_tokens": 1000},
         MESSAGES,
         {"thinking": {"type": "disabled"}},
-        "budget-lowered",
+        "thinking-wish budget-lowered",
     ),
     (
         CHAT,
@@ -344,10 +345,100 @@ def test_a_tool_that_was_found_is_shown() -> None:
     assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
 
 
+# ── Claude ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OFF = {"thinking": {"type": "disabled"}}
+CLEAR = {"type": "clear_thinking_20251015", "keep": "all"}
+CLEAR_TOOLS = {"type": "clear_tool_uses_20250919"}
+BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 10240}, "max_tokens": 20000}
+ADAPTIVE = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}
+FORCED = ASK[MESSAGES] | {"tool_choice": {"type": "any"}}
+CLAUDES: list[tuple[str, str, Json, Json, str]] = [
+    ("claude-opus-4-6", MESSAGES, BUDGET, BUDGET, ""),
+    ("claude-opus-4-7", MESSAGES, BUDGET, ADAPTIVE, "thinking-wish"),
+    ("claude-opus-4-8", CHAT, {"reasoning_effort": "medium"}, ADAPTIVE, ""),
+    ("claude-sonnet-5", RESPONSES, {"reasoning": {"effort": "medium"}}, ADAPTIVE, ""),
+    ("claude-sonnet-5", MESSAGES, {"output_config": {"effort": "low"}}, {"thinking": None}, ""),
+    ("claude-opus-5", CHAT, {"reasoning_effort": "none"}, {"thinking": OFF["thinking"], "output_config": None}, ""),
+    ("claude-opus-5", CHAT, {"reasoning_effort": "minimal"}, {"output_config": {"effort": "low"}}, "thinking-wish"),
+    ("claude-opus-5", CHAT, {"temperature": 0.5, "top_k": 3}, {"temperature": None, "top_k": None}, "setting-dropped"),
+    ("claude-fable-5", MESSAGES, OFF, {"thinking": None, "output_config": {"effort": "low"}}, "thinking-wish"),
+    ("claude-fable-5", MESSAGES, FORCED, {"thinking": None, "tool_choice": {"type": "auto"}}, "choice-relaxed"),
+    (
+        "claude-haiku-4-5",
+        CHAT,
+        {"reasoning_effort": "ultra"},
+        {"thinking": {"type": "enabled", "budget_tokens": 24576}},
+        "thinking-wish",
+    ),
+    ("claude-haiku-4-5", MESSAGES, {"thinking": {"type": "enabled", "budget_tokens": 0}}, OFF, "thinking-wish"),
+    (
+        "claude-opus-4-6",
+        MESSAGES,
+        FORCED | ADAPTIVE | {"context_management": {"edits": [CLEAR, CLEAR_TOOLS, "x"]}},
+        OFF | {"output_config": {"effort": "medium"}, "context_management": {"edits": [CLEAR_TOOLS, "x"]}},
+        "thinking-stopped setting-dropped",
+    ),
+    (
+        "claude-opus-5",
+        MESSAGES,
+        FORCED | {"output_config": {"effort": "max"}, "context_management": {"edits": [CLEAR]}},
+        OFF | {"output_config": {"effort": "high"}, "context_management": None},
+        "thinking-stopped thinking-wish setting-dropped",
+    ),
+    (
+        "claude-opus-4-6",
+        MESSAGES,
+        ADAPTIVE | {"context_management": {"edits": [CLEAR]}},
+        ADAPTIVE | {"context_management": {"edits": [CLEAR]}},
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "source", "body", "expected", "kinds"), CLAUDES)
+def test_every_claude_is_asked_as_it_takes_it(model: str, source: str, body: Json, expected: Json, kinds: str) -> None:
+    check(source, {**body, "model": model}, MESSAGES, expected, kinds, for_model(profile_named("anthropic"), model))
+
+
+EFFORTS: list[tuple[str, str, str]] = [
+    ("openai gpt-5", "minimal", "minimal"),
+    ("openai gpt-5-pro", "low", "high"),
+    ("openai gpt-5.1", "max", "high"),
+    ("openai gpt-5.1-codex-max", "max", "xhigh"),
+    ("openai gpt-5.5", "minimal", "low"),
+    ("openai", "max", "max"),
+    ("openai", "ultra", "high"),
+    ("mistral", "low", "high"),
+    ("ollama", "xhigh", "max"),
+    ("ollama", "minimal", "low"),
+    ("ollama", "none", "none"),
+    ("any", "ultra", "ultra"),
+]
+
+
+@pytest.mark.parametrize(("upstream", "asked", "told"), EFFORTS)
+def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, asked: str, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    profile = for_model(profile_named(name), model)
+    for source, body in (CHAT, {"reasoning_effort": asked}), (RESPONSES, {"reasoning": {"effort": asked}}):
+        kinds = "" if asked == told else "thinking-wish"
+        check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "budget", "told"),
+    [("mistral", 10240, "high"), ("openai gpt-5.1", 1024, "low"), ("openai gpt-5", 1024, "minimal")],
+)
+def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budget: int, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    check(MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", for_model(profile_named(name), model))
+
+
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WISH = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
-OFF = {"thinking": {"type": "disabled"}}
 STYLES: list[tuple[Any, Json, Json, str]] = [
     ("effort", WISH, {"reasoning_effort": "medium"}, "thinking-wish"),
     ("effort", OFF, {"reasoning_effort": "none"}, ""),
@@ -383,7 +474,6 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ("enable", OFF, {"enable_thinking": False, "thinking_budget": None}, ""),
     ("template", WISH, {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}}, "thinking-wish"),
     ("template", OFF, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}, ""),
-    ("think", OFF, {"think": False}, ""),
     ("none", WISH, {"reasoning_effort": None, "thinking": None}, "thinking-wish"),
 ]
 

@@ -20,7 +20,6 @@ ThinkingStyle: TypeAlias = Literal[
     "budget",  # thinking: {type: enabled, budget_tokens}
     "enable",  # enable_thinking, thinking_budget
     "template",  # chat_template_kwargs: {enable_thinking, thinking}
-    "think",  # think: true | false
     "none",  # it cannot be told
 ]
 ReplayField: TypeAlias = Literal["reasoning_content", "reasoning", "reasoning_details", "none"]
@@ -58,6 +57,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Claude Code's billing line, which changes with every request, is meant for it."""
     thinking: ThinkingStyle = "effort"
     """How thinking is asked for in chat completions."""
+    budgets: bool = True
+    """Whether thinking has a budget in Messages. If not, only an effort is told."""
+    efforts: tuple[str, ...] = ()
+    """The words that it knows for an effort, but `none`; nothing: not known, and every word is told."""
     replay: ReplayField = "reasoning_content"
     """Where past thinking is sent back in chat completions."""
     own_seals: bool = False
@@ -107,6 +110,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     cache_key: bool = False
     """Whether it knows `prompt_cache_key` in chat completions. It is a mere hint, and many refuse what they do not
     know."""
+    known_fields: tuple[str, ...] = ()
+    """Which settings of chat completions it takes, where it refuses all others; nothing: it refuses none."""
     strict_tools: bool = True
     """Whether tools of chat completions may be `strict`."""
 

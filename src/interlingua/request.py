@@ -20,7 +20,6 @@ __all__ = [
     "CacheMark",
     "Content",
     "Document",
-    "Effort",
     "Extra",
     "Image",
     "JsonFormat",
@@ -38,7 +37,6 @@ __all__ = [
 P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
 Mode: TypeAlias = Literal["auto", "required", "none"]
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
 """About how many tokens of thinking an effort is."""
 NO_CONTENT = "(no content)"
@@ -146,10 +144,6 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.effort
         exact = (effort for effort, budget in BUDGETS.items() if budget == self.budget)
         return next(exact, "low" if self.budget <= 6144 else "medium" if self.budget <= 16384 else "high")
-
-    def as_budget(self) -> int | None:
-        """The budget; about as much where only an effort was given."""
-        return self.budget if self.budget is not None else BUDGETS.get(self.effort or "")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
+from interlingua.adapt.thinking import budget, edits_of_thinking, endless, in_a_loop, measure, prefilled, switched_off
 from interlingua.adapt.upstream import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
-from interlingua.reply import Reasoning
-from interlingua.request import Message, Request, Result, Thinking, ToolChoice
+from interlingua.reply import Text
+from interlingua.request import NO_CONTENT, Message, Request, ToolChoice
+from interlingua.tools import Tool
 
 __all__ = ["STEPS"]
 
 MAX_TOKENS = 32_000
 """How long a reply may be if the client does not say, on the wire that wants a number."""
-SMALLEST_BUDGET = 1024
-"""The least that upstreams with a budget for thinking take."""
-CHOSEN_THERE = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+CHOSEN_THERE = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 """What some upstreams have one value for, and refuse any other."""
 UNSAID: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
 """Fields that not all have, in the words of a request and of a profile, and their values where nothing is said."""
@@ -38,24 +38,6 @@ def max_tokens(request: Request, upstream: Upstream) -> Request:
         upstream.report("max-tokens", f"{asked} tokens asked for: {largest}, which is the most it takes")
         asked = largest
     return replace(request, max_tokens=asked)
-
-
-def budget(request: Request, upstream: Upstream) -> Request:
-    """Thinking and the answer share the tokens: a budget for thinking leaves a quarter for the answer."""
-    asked, most = upstream.tokens_for_thinking(request), request.max_tokens
-    if not asked or not request.thinking.wanted:
-        return request
-    if most is not None and most <= asked and most <= SMALLEST_BUDGET:
-        upstream.report("budget-lowered", f"{most} tokens leave no room for thinking: none is asked for")
-        return replace(request, thinking=Thinking(on=False) if upstream.profile.can_stop_thinking else Thinking())
-    fitting = asked
-    if most is not None and most <= asked:
-        fitting = max(SMALLEST_BUDGET, most - most // 4)
-        upstream.report("budget-lowered", f"{asked} of {most} tokens for thinking: {fitting} leave some for the answer")
-    elif upstream.wire == MESSAGES and asked < SMALLEST_BUDGET and (most is None or most > SMALLEST_BUDGET):
-        fitting = SMALLEST_BUDGET
-        upstream.report("thinking-wish", f"{asked} tokens for thinking: {fitting}, which is the least it takes")
-    return request if fitting == asked else replace(request, thinking=replace(request.thinking, budget=fitting))
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -78,10 +60,39 @@ def forced_choice(request: Request, upstream: Upstream) -> Request:
         return request
     if profile.required and profile.can_stop_thinking:
         upstream.report("thinking-stopped", "it cannot be forced to call a tool while it thinks: it does not think now")
-        return replace(request, thinking=Thinking(on=False))
+        return replace(request, thinking=switched_off(request.thinking, upstream))
     why = " while it thinks" if profile.required else ""
     upstream.report("choice-relaxed", f"it cannot be forced to call a tool{why}: left to the model")
     return replace(request, tool_choice=ToolChoice("auto", choice.names))
+
+
+def tools_once(request: Request, upstream: Upstream) -> Request:
+    """Of tools with one name, the first."""
+    tools: dict[str, Tool] = {}
+    for tool in request.tools:
+        tools.setdefault(tool.name, tool)
+    if len(tools) == len(request.tools):
+        return request
+    upstream.report("tools-narrowed", "several tools with one name: only the first is offered")
+    return replace(request, tools=[*tools.values()])
+
+
+def chosen_tools(request: Request, upstream: Upstream) -> Request:
+    """A choice names only what is offered: no tool of another wire's servers, none that is yet to be searched for."""
+    choice = request.tool_choice
+    if choice is None or not choice.names:
+        return request
+    same_wire = request.wire == upstream.wire
+    offered = {tool.name for tool in request.tools if same_wire or not tool.deferred}
+    offered |= {str(tool.get("name")) for tool in request.hosted if same_wire}
+    names = tuple(name for name in choice.names if name in offered)
+    if names == choice.names:
+        return request
+    if names:
+        upstream.report("choice-relaxed", "a choice of tools of which some are not offered: only of the others")
+        return replace(request, tool_choice=ToolChoice(choice.mode, names))
+    upstream.report("choice-relaxed", "a choice of tools of which none is offered: left to the model")
+    return replace(request, tool_choice=ToolChoice("auto"))
 
 
 def named_tools(request: Request, upstream: Upstream) -> Request:
@@ -92,9 +103,6 @@ def named_tools(request: Request, upstream: Upstream) -> Request:
     if profile.named and choice.mode == "required" and len(choice.names) == 1:
         return request
     tools = [tool for tool in request.tools if tool.name in choice.names]
-    if not tools:
-        upstream.report("choice-relaxed", "a choice of tools of which none is offered: any may be called")
-        return replace(request, tool_choice=ToolChoice(choice.mode))
     if len(tools) < len(request.tools):
         upstream.report("tools-narrowed", "tools that the choice does not allow: not offered")
     return replace(request, tools=tools, tool_choice=ToolChoice(choice.mode))
@@ -108,39 +116,15 @@ def strict_tools(request: Request, upstream: Upstream) -> Request:
     return replace(request, tools=[replace(tool, strict=None) for tool in request.tools])
 
 
-# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def endless_thinking(request: Request, upstream: Upstream) -> Request:
-    if upstream.profile.can_stop_thinking or request.thinking.wanted is not False:
-        return request
-    upstream.report("thinking-wish", "it always thinks: as little as it can is asked for")
-    return replace(request, thinking=Thinking(effort="low") if upstream.knows_efforts else Thinking())
-
-
-def thinking_in_a_loop(request: Request, upstream: Upstream) -> Request:
-    """Between a call and its result thinking cannot begin: it has to be there already, signed."""
-    if not upstream.profile.thinking_first or not request.thinking.budget or not upstream.thinks(request.thinking):
-        return request
-    first = _first_of_loop(request.messages)
-    signed = (isinstance(piece, Reasoning) and upstream.signed(piece) for piece in first.pieces) if first else [True]
-    if any(signed):
-        return request
-    upstream.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
-    return replace(request, thinking=Thinking(on=False))
-
-
-def _first_of_loop(messages: list[Message]) -> Message | None:
-    """The model's message that began the calls whose results come last; None if no results do."""
-    first = None
-    for n in range(len(messages) - 1, 0, -2):
-        if not any(isinstance(piece, Result) for piece in messages[n].pieces) or messages[n - 1].role != "assistant":
-            break
-        first = messages[n - 1]
-    return first
-
-
 # ── all else ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def no_messages(request: Request, upstream: Upstream) -> Request:
+    """In Messages the system prompt is no message, and there has to be one."""
+    if upstream.wire != MESSAGES or request.messages:
+        return request
+    upstream.report("empty-content", f"no message at all: the user says {NO_CONTENT!r}")
+    return replace(request, messages=[Message("user", [Text(NO_CONTENT)])])
 
 
 def stop(request: Request, upstream: Upstream) -> Request:
@@ -179,16 +163,36 @@ def fields(request: Request, upstream: Upstream) -> Request:
     return replace(request, **{name: {**UNSAID, "parallel": None}[name] for name in lost})
 
 
+def known_fields(request: Request, upstream: Upstream) -> Request:
+    """Fields of chat completions that are refused where they are not known."""
+    known = upstream.profile.known_fields
+    if upstream.wire != CHAT or not known:
+        return request
+    sampling = {key: value for key, value in request.sampling.items() if key in known}
+    extra = {key: value for key, value in request.extra.items() if key in known}
+    lost = [*(request.sampling.keys() - sampling.keys()), *(request.extra.keys() - extra.keys())]
+    if lost:
+        upstream.report("setting-dropped", f"{', '.join(sorted(lost))}: not sent")
+    return replace(request, sampling=sampling, extra=extra)
+
+
 STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
+    measure,
     max_tokens,
-    endless_thinking,
+    endless,
     budget,
+    tools_once,
     no_tools,
+    chosen_tools,
     forced_choice,
     named_tools,
     strict_tools,
-    thinking_in_a_loop,
+    in_a_loop,
+    prefilled,
+    edits_of_thinking,
+    no_messages,
     stop,
     sampling,
     fields,
+    known_fields,
 )

@@ -26,20 +26,27 @@ class Upstream(msgspec.Struct, frozen=True):
         """Whether the model thinks when it is asked so."""
         return self.profile.thinks_unasked if thinking.wanted is None else thinking.wanted
 
-    def tokens_for_thinking(self, request: Request) -> int | None:
-        """How many tokens it will be told to think at most; None if it is told nothing in tokens."""
-        told_efforts = request.wire == MESSAGES if self.wire == MESSAGES else not self._in_tokens
-        return request.thinking.budget if told_efforts else request.thinking.as_budget()
-
-    @property
-    def _in_tokens(self) -> bool:
+    def counts_tokens(self, request: Request) -> bool:
+        """Whether it is told in tokens how much to think. In Messages a client of the same wire may tell an effort: it
+        knows that its model takes it."""
+        if self.wire == MESSAGES:
+            return self.profile.budgets and request.wire != MESSAGES
         return self.wire == CHAT and self.profile.thinking in ("budget", "enable")
 
     @property
     def knows_efforts(self) -> bool:
         """Whether it can be told to think a little."""
-        styles = ("effort", "openrouter", "type-effort")
-        return self.wire == RESPONSES or (self.wire == CHAT and self.profile.thinking in styles)
+        if self.wire == MESSAGES:
+            return not self.profile.budgets
+        return self.wire == RESPONSES or self.profile.thinking in ("effort", "openrouter", "type-effort")
+
+    @property
+    def knows_no_budgets(self) -> bool:
+        """Whether it is told in words only, and these are known."""
+        if self.wire == MESSAGES:
+            return not self.profile.budgets
+        in_words = self.wire == RESPONSES or self.profile.thinking in ("effort", "type-effort")
+        return in_words and bool(self.profile.efforts)
 
     @property
     def takes_blanks(self) -> bool:

@@ -22,6 +22,9 @@ class Model(msgspec.Struct, frozen=True):
     upstreams: tuple[str, ...] = ()
 
 
+OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
+CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
+
 MODELS = (
     # its tool call guidance; users' reports: after other ids it writes calls as text, on vLLM and SGLang too
     Model(("*kimi-k2*",), {"ids": "functions"}),
@@ -69,6 +72,15 @@ MODELS = (
     Model(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
     # its answer: "Only the default (1) value is supported"; some take others when they do not think
     Model(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
+    # users' probes of its API, and its models' pages
+    Model(("o[134]", "o[134]-*"), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    Model(("gpt-5", "gpt-5-*"), {"efforts": ("minimal", "low", "medium", "high")}, upstreams=("openai",)),
+    Model(("gpt-5-pro*",), {"efforts": ("high",)}, upstreams=("openai",)),
+    Model(("gpt-5.1*",), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    Model(
+        ("gpt-5.1-codex-max*", "gpt-5.[2-5]*"), {"efforts": ("low", "medium", "high", "xhigh")}, upstreams=("openai",)
+    ),
+    Model(("gpt-5.[24]-pro*",), {"efforts": ("medium", "high", "xhigh")}, upstreams=("openai",)),
     # users' reports: what their makers' own servers answer comes through
     Model(
         ("*kimi-k2.[5-9]*", "*deepseek-v4*"),
@@ -76,7 +88,26 @@ MODELS = (
         upstreams=("openrouter",),
     ),
     # its coding plan's guide: low, high, max beside `thinking`
-    Model(("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort"}, upstreams=("zai",)),
+    Model(
+        ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
+    ),
+    # Mistral's answer, who serves it too
+    Model(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
+    # its documentation of the effort
+    Model(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
+    Model(("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*"), {"efforts": ("low", "medium", "high", "max")}),
+    # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
+    # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
+    Model(
+        (*OPUS_4_7, *CLAUDE_5),
+        {"budgets": False, "efforts": ("low", "medium", "high", "xhigh", "max"), "sampling": False},
+    ),
+    # the same in chat completions: not verified
+    Model((*OPUS_4_7, *CLAUDE_5), {"thinking": "adaptive"}, upstreams=("anthropic",)),
+    # its migration guide: thinking is on unless it is switched off
+    Model(CLAUDE_5, {"thinks_unasked": True}),
+    # users' reports: `disabled` is refused
+    Model(("*claude-fable-5*", "*claude-mythos*", "*claude-opus-5[-.]5*"), {"can_stop_thinking": False}),
     # its answer to `enabled`: "allowed: adaptive, disabled"
     Model(("*minimax-m3*",), {"thinking": "adaptive", "can_stop_thinking": True}, upstreams=("minimax",)),
 )

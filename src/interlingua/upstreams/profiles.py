@@ -19,6 +19,7 @@ OPENAI = Profile(
     max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated, and reasoning models refuse it
     system_role="developer",  # its reference
     thinking="effort",
+    efforts=("low", "medium", "high", "xhigh", "max"),  # users' probes: GPT-5.6; older models know fewer
     replay="none",  # chat completions give no thinking and take none back
     own_seals=True,
     seal_wire="openai-responses",  # its reference: encrypted_content of reasoning items
@@ -36,6 +37,7 @@ ANTHROPIC = Profile(
     names=False,  # its SDK: messages have none
     billing_line=True,
     thinking="budget",
+    efforts=("low", "medium", "high", "xhigh", "max"),  # its SDK; older models know fewer
     own_seals=True,
     seal_wire="anthropic-messages",  # users' reports: "Invalid signature in thinking block" after switching models
     thinking_first=True,  # users' reports: a turn must start with a thinking block, also in a tool loop
@@ -135,11 +137,24 @@ MISTRAL = Profile(
     prefill=False,  # its answer: "Expected last role User or Tool"
     names=False,  # its answer: 422, extra inputs are not permitted
     thinking="effort",  # its reference
+    efforts=("high",),  # its answer, and its guide: `none` or `high`
     replay="none",  # its answer to reasoning_content: 422, extra inputs are not permitted
     ids="nine",  # its answer: "must be a-z, A-Z, 0-9, with a length of 9"
     usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
     user=False,  # not verified: not seen in its reference
     metadata=False,  # its answer: 422, extra inputs are not permitted
+    known_fields=(  # its reference; its answer to others: 422, extra inputs are not permitted
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "n",
+        "random_seed",
+        "prediction",
+        "prompt_mode",
+        "safe_prompt",
+        "guardrails",
+    ),
 )
 VLLM = Profile(
     name="vllm",
@@ -176,6 +191,7 @@ OLLAMA = Profile(
     summary="Ollama",
     hosts=("*:11434", "ollama.com"),
     thinking="effort",  # its documentation: reasoning_effort; `think` is for its own API
+    efforts=("low", "medium", "high", "max"),  # its answer: "must be high, medium, low, max, or none"
     replay="reasoning",  # users' reports: reasoning_content is silently ignored
     thinks_unasked=True,  # users' reports
     required=False,  # users' reports: tool_choice is silently ignored, up to 0.32.15 and in Messages too

@@ -74,9 +74,8 @@ def _tools(request: Request, notes: Notes) -> Json:
 
 
 def _output(request: Request, notes: Notes) -> Json:
-    """The effort is told as such to clients of this wire only, who know that their model takes it."""
     output: Json = {}
-    if request.wire == NAME and request.thinking.effort:
+    if request.thinking.effort not in (None, "none"):
         output["effort"] = request.thinking.effort
     if request.format is not None and request.format.schema is not None:
         output["format"] = {"type": "json_schema", "schema": request.format.schema}
@@ -86,20 +85,16 @@ def _output(request: Request, notes: Notes) -> Json:
 
 
 def _thinking(request: Request, notes: Notes) -> Json:
-    """An effort is a budget, but for a client of this wire."""
+    """A client of this wire may tell an effort, and nothing of thinking."""
     thinking, own = request.thinking, request.wire == NAME
     show = {"display": thinking.show} if own and thinking.show else {}
     if not own:
         no_show(thinking, notes)
     if thinking.wanted is False:
         return {"thinking": {"type": "disabled"}}
-    budget = thinking.budget if own else thinking.as_budget()
-    if budget is None:
-        return {"thinking": {"type": "adaptive", **show}} if thinking.on else {}
-    if thinking.effort is not None and not own:
-        wish = f"how much to think ({thinking.effort}) is asked for as {budget} tokens"
-        notes.report("thinking-wish", wish, "thinking")
-    return {"thinking": {"type": "enabled", "budget_tokens": budget, **show}}
+    if thinking.budget is not None:
+        return {"thinking": {"type": "enabled", "budget_tokens": thinking.budget, **show}}
+    return {"thinking": {"type": "adaptive", **show}} if (thinking.on if own else thinking.wanted) else {}
 
 
 def _sampling(request: Request, thinks: bool, notes: Notes) -> Json:

@@ -69,7 +69,7 @@ def write_thinking(thinking: Thinking, profile: Profile, notes: Notes) -> Json:
 def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
     """The fields, and whether they say all that was asked for."""
     effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
-    budget = thinking.as_budget() if on else None
+    budget = thinking.budget if on else None
     plain = thinking.effort is None and thinking.budget is None
     switch = {"type": "enabled" if on else "disabled"}
     match profile.thinking:
@@ -91,8 +91,6 @@ def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
             return {"enable_thinking": on, **amount}, plain or thinking.budget is not None
         case "template":
             return {"chat_template_kwargs": dict.fromkeys(_SWITCHES, on)}, plain
-        case "think":
-            return {"think": on}, plain
         case "none":
             return {}, False
 
