@@ -140,13 +140,17 @@ def _like(
         merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
         lost = [finding for finding in lost if finding not in lost_before]
     merged["model"] = request.model
-    # Places in what came and in what is wanted may not be the same: then it would say something else.
-    same = _read(merged, wire) == _read(wanted, wire)
-    return (merged if same else wanted), lost
+    # Places in what came and in what is wanted may not be the same: then it would say something else, or nothing.
+    meant = _read(wanted, wire)
+    return (merged if meant is not None and _read(merged, wire) == meant else wanted), lost
 
 
-def _read(body: Json, wire: Requests) -> Request:
-    return msgspec.structs.replace(wire.read_request(body, Options()), unread=())
+def _read(body: Json, wire: Requests) -> Request | None:
+    """What the body says; None if nobody can tell."""
+    try:
+        return msgspec.structs.replace(wire.read_request(body, Options()), unread=())
+    except BadRequest:
+        return None
 
 
 def _contrary(profile: Profile) -> Profile:
