@@ -95,6 +95,20 @@ def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
     assert messages[-1]["content"][1] == IMAGE[CHAT]
 
 
+@pytest.mark.parametrize(("upstream", "model"), [("moonshot", "m"), ("mistral", "m"), ("vllm", "kimi-k2")])
+def test_on_one_wire_what_cannot_be_merged_is_written_anew(upstream: str, model: str) -> None:
+    body = {
+        "model": model,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "ok"},
+        ],
+    }
+    call, result = il.translate_request(body, CHAT, CHAT, upstream=upstream)["messages"][1:3]
+    assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "ok"}
+
+
 def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -> None:
     body = {
         "model": "m",
@@ -282,6 +296,11 @@ BAD: list[tuple[str, Json, str]] = [
         MESSAGES,
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}]},
         "messages[0].content[0].source.media_type:",
+    ),
+    (
+        MESSAGES,
+        users({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": []}]}),
+        "messages[0].content[0].content[0].tool_name: should be a string, not a list",
     ),
     (MESSAGES, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'auto', 'any', 'tool' or 'none', not 'x'"),
     (

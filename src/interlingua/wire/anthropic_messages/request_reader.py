@@ -164,6 +164,8 @@ def _read_piece(block: Fields) -> Content:
             piece = _read_image(block.inner("source"))
         case "document":
             piece = _read_document(block.inner("source"), block.text("title", ""))
+        case "tool_reference":
+            block.text("tool_name")
     return piece or Extra(NAME, {key: value for key, value in block.whole().items() if key != "cache_control"})
 
 
