@@ -337,6 +337,119 @@ def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> N
     assert message.startswith(refused.value.path)
 
 
+def _chat(*messages: Json) -> Json:
+    return {"messages": [{"role": "user", "content": "hi"}, *messages]}
+
+
+def _answer(id: str) -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": "ok"}
+
+
+_PING: Json = {"type": "function_call", "call_id": "a", "name": "ping", "arguments": "{}"}
+_PONG: Json = {"type": "function_call_output", "call_id": "a", "output": "ok"}
+GAPS: list[tuple[str, Json, str, str]] = [
+    (
+        CHAT,
+        {
+            "messages": [
+                {"role": "system", "content": "s"},
+                *_chat()["messages"],
+                {"role": "assistant", "content": None, "tool_calls": [chat_call("a"), chat_call("b")]},
+                *map(_answer, "abz"),
+            ]
+        },
+        "messages[5].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat(
+            {"role": "assistant", "tool_calls": [chat_call("a")]},
+            _answer("a"),
+            *users({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
+            _answer("z"),
+        ),
+        "messages[4].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "content": "x", "tool_calls": [chat_call("a"), chat_call("b", "[")]}, _answer("a")),
+        "messages[1].tool_calls[1].function.arguments",
+        "not a JSON object",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "function_call": {"name": "f", "arguments": "["}}),
+        "messages[1].function_call.arguments",
+        "not a JSON object",
+    ),
+    (CHAT, _chat({"role": "function", "name": "f", "content": ""}), "messages[1].name", "no call has this id"),
+    (
+        CHAT,
+        _chat({"role": "user", "content": [TEXT[CHAT], {"type": "text", "text": ""}]}),
+        "messages[1].content[1]",
+        "",
+    ),
+    (CHAT, {"messages": [{"role": "system", "content": [{"type": "text", "text": ""}]}]}, "messages[0].content[0]", ""),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "user", "content": [TEXT[MESSAGES], ANSWERED]}]},
+        "messages[1].content[1].tool_use_id",
+        "no call has this id",
+    ),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "assistant", "content": [TEXT[MESSAGES], CALLED]}]},
+        "messages[1].content[1]",
+        "no result follows this call",
+    ),
+    (
+        MESSAGES,
+        {"system": [{**TEXT[MESSAGES], "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": ""}]},
+        "system[1]",
+        "nothing is in it",
+    ),
+    (RESPONSES, items(_PONG), "input[1].call_id", "no call has this id"),
+    (RESPONSES, items(_PING), "input[1]", "no result follows this call"),
+    (
+        RESPONSES,
+        items({"type": "message", "role": "assistant", "content": "x"}, _PING, _PONG, {**_PONG, "call_id": "z"}),
+        "input[4].call_id",
+        "no call has this id",
+    ),
+    (
+        RESPONSES,
+        items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
+        "input[1].name",
+        "'a b' is no name of a tool",
+    ),
+    (RESPONSES, items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "place", "seen"), GAPS)
+def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: Json, place: str, seen: str) -> None:
+    body = {"model": "m", **SAID[source], **body}
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT, strict=True)
+    assert refused.value.path == place
+    assert str(refused.value).startswith(f"{place}: {seen}")
+    assert place in [finding.place for finding in prepare_request(body, source, CHAT).findings]
+
+
+def test_what_is_lost_is_told_where_the_client_has_it() -> None:
+    failed = {"role": "user", "content": [{**ANSWERED, "is_error": True}]}
+    called = {"role": "assistant", "content": [CALLED]}
+    asked = SAID[MESSAGES]["messages"]
+    for body, place in (
+        ({"messages": [*asked, called, failed]}, "messages[2]"),
+        ({"messages": [*asked, called, called, failed]}, "messages"),
+    ):
+        found = prepare_request({"model": "m", **SAID[MESSAGES], **body}, MESSAGES, CHAT).findings
+        assert [finding.place for finding in found if finding.kind == "error-as-text"] == [place]
+
+
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
 def test_several_choices_for_a_wire_with_one(target: str) -> None:
     with pytest.raises(BadRequest, match=r"^n: the upstream's wire gives one choice, not 2"):

@@ -187,3 +187,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
     them."""
+    places: dict[str, str] = {}
+    """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
+
+    def place(self, path: str) -> str:
+        """The place in the client's body: of what has none there, that of what it is part of."""
+        known = path
+        while known and known not in self.places:
+            known = known[: max(known.rfind("."), known.rfind("["), 0)]
+        return self.places.get(known, path)

@@ -92,8 +92,20 @@ def prepare_request(
         written, lost = writes.write_request(request, profile if known or source != target else ABLE)
     else:
         written, lost = _like(body, given, request, profile if known else None, writes)
-    found = [*found, *lost, *_unread(given, written, writes)]
+    found = [*found, *_placed(lost, given, request), *_unread(given, written, writes)]
     return Translation(written, found, _offered(request, target), _ids(request))
+
+
+def _placed(found: list[Finding], given: Request, request: Request) -> list[Finding]:
+    """What was found while writing, with its places in the client's body. Where messages were added or joined, those
+    of the others are not known any more: then it is somewhere among them."""
+    same = [message.role for message in request.messages] == [message.role for message in given.messages]
+    known = given if same else msgspec.structs.replace(given, places=_roots(given))
+    return [msgspec.structs.replace(finding, place=known.place(finding.place)) for finding in found]
+
+
+def _roots(request: Request) -> dict[str, str]:
+    return {path: place for path, place in request.places.items() if "[" not in path}
 
 
 def _unread(given: Request, written: Json, wire: Requests) -> list[Finding]:
@@ -148,7 +160,7 @@ def _like(
 def _read(body: Json, wire: Requests) -> Request | None:
     """What the body says; None if nobody can tell."""
     try:
-        return msgspec.structs.replace(wire.read_request(body, Options()), unread=())
+        return msgspec.structs.replace(wire.read_request(body, Options()), unread=(), places={})
     except BadRequest:
         return None
 
