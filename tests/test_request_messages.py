@@ -556,6 +556,27 @@ def test_a_seal_of_another_key_is_no_signature() -> None:
     assert translate(MESSAGES, body, CHAT).body["messages"][0]["reasoning_content"] == "hm"
 
 
+@pytest.mark.parametrize("client", [CHAT, MESSAGES])
+@pytest.mark.parametrize("upstream", ["moonshot", "deepseek", "vllm"])
+def test_details_go_only_where_they_may_be_from(client: str, upstream: str) -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
+    sealed = seal(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
+    said: Json = {
+        CHAT: {"role": "assistant", "content": "a", "reasoning_details": details},
+        MESSAGES: assistant({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
+    }[client]
+    body = {"model": "m", **SAID[client], "messages": [*SAID[client]["messages"], said, *SAID[client]["messages"]]}
+    told, openrouter = (
+        prepare_request(body, client, CHAT, upstream=name, options=Options(seal_key=KEY))
+        for name in (upstream, "openrouter")
+    )
+    past = told.body["messages"][1]
+    assert "reasoning_details" not in past
+    assert past.get("reasoning_content") or past.get("reasoning") == "hm"
+    assert "seal-dropped" in {finding.kind for finding in told.findings}
+    assert openrouter.body["messages"][1]["reasoning_details"] == details
+
+
 def test_native_details_of_chat_are_read_piece_by_piece() -> None:
     details = [
         {"type": "reasoning.text", "text": "one", "signature": "1"},

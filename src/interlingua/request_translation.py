@@ -134,7 +134,7 @@ def _ids(request: Request) -> tuple[str, ...]:
 # ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
 
 
-ABLE = Profile(name="able", allowed_tools=True)
+ABLE = Profile(allowed_tools=True)
 """Names all fields as most do: what is written so says all that was read."""
 
 
@@ -170,7 +170,7 @@ def _contrary(profile: Profile) -> Profile:
     change, whatever the client has written."""
     return msgspec.structs.replace(
         ABLE,
-        name="contrary",
+        cache_marks=profile.cache_marks,
         system_role="developer" if profile.system_role == "system" else "system",
         replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
     )
