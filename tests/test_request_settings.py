@@ -268,6 +268,7 @@ PATCH = {
     "description": "Change files.",
     "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"},
 }
+NESTED = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: x"}}
 PATCH_TOLD = "Change files.\n\n`input` is text of this lark grammar:\nstart: x"
 SPACE = {
     "type": "namespace",
@@ -296,10 +297,17 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
     ),
     (
         CHAT,
-        [{"type": "custom", "custom": {key: PATCH[key] for key in ("name", "description", "format")}}],
+        [{"type": "custom", "custom": {**{key: PATCH[key] for key in ("name", "description")}, "format": NESTED}}],
         RESPONSES,
         [PATCH],
         "",
+    ),
+    (
+        RESPONSES,
+        [PATCH],
+        CHAT,
+        [{"type": "function", "function": {"name": "patch", "description": PATCH_TOLD, "parameters": ONE_STRING}}],
+        "custom-tool",
     ),
     (
         RESPONSES,

@@ -76,7 +76,7 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
             description if isinstance(description, str) else "",
             kind,
             strict if isinstance(strict, bool) else None,
-            grammar=as_mapping(body["format"]) if kind == "custom" and body.get("format") else None,
+            grammar=_flat(as_mapping(body["format"])) if kind == "custom" and body.get("format") else None,
             extra={key: value for key, value in {**tool, **body}.items() if key not in known},
         )
 
@@ -223,6 +223,12 @@ def is_hosted(tool: object) -> bool:
     if kind in ("function", "custom", "namespace"):
         return False
     return "name" not in tool or ("input_schema" not in tool and "parameters" not in tool)
+
+
+def _flat(format: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a custom tool takes, as Responses say it; chat completions put the grammar in an object of its own."""
+    inner = as_mapping(format.get("grammar"))
+    return {**{key: value for key, value in format.items() if key != "grammar"}, **inner} if inner else format
 
 
 def flat_name(namespace: str, name: str) -> str:

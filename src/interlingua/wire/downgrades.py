@@ -14,7 +14,6 @@ import msgspec
 from interlingua.errors import BadRequest
 from interlingua.reply import Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.schema import as_mapping
 from interlingua.tools import Tool
 from interlingua.wire.notes import Notes
 
@@ -175,10 +174,9 @@ def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _grammar(tool: Tool) -> str:
     """What a custom tool's text may be, told to the model in words."""
     grammar = tool.grammar or {}
-    inner = as_mapping(grammar.get("grammar")) or grammar  # chat completions nest it
-    if not (definition := inner.get("definition")):
+    if not (definition := grammar.get("definition")):
         return ""
-    return f"`input` is text of this {inner.get('syntax') or ''} grammar:\n{definition}"
+    return f"`input` is text of this {grammar.get('syntax') or ''} grammar:\n{definition}"
 
 
 def hosted_tools(request: Request, wire: str, notes: Notes) -> list[dict[str, Any]]:
