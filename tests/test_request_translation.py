@@ -10,6 +10,7 @@ import interlingua as il
 from interlingua.errors import BadRequest, UnknownWire, UsageError
 from interlingua.profile import Profile
 from interlingua.request_translation import prepare_request
+from interlingua.upstreams import profiles
 from tests.request_forms import CHAT, MESSAGES, RESPONSES
 from tests.request_tables import (
     ANSWERED,
@@ -260,6 +261,45 @@ def test_several_tools_are_named_where_they_can_be() -> None:
     stranger = prepare_request(body, RESPONSES, CHAT)
     assert (len(stranger.body["tools"]), stranger.body["tool_choice"]) == (2, "auto")
     assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
+
+
+def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
+    answered = {**ANSWERED, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
+    turn = [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [answered]}]
+    body = {"model": "m", **SAID[MESSAGES], "messages": [*SAID[MESSAGES]["messages"], *turn, *turn]}
+    told = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
+    ids = [call["id"] for message in told for call in message.get("tool_calls", ())]
+    assert ids == ["functions.ping:0", "functions.ping:1"]
+    lines = [one["content"][0]["text"] for one in told if one["role"] == "user" and isinstance(one["content"], list)]
+    assert lines == [f"[image from tool call {id}]" for id in ids]
+
+
+@pytest.mark.parametrize("upstream", [profile.name for profile in profiles()])
+def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
+    """Only then do prompt caches hold: clients mark what is last, and that is not last in the next turn."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    two = [{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]
+    turns: list[list[Json]] = [
+        [{"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [{**ANSWERED, "content": two}]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "system", "content": two}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+    ]
+
+    def sent(n: int) -> list[Json]:
+        said = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
+        last = said[-1]["content"][-1]
+        (last["content"][-1] if last["type"] == "tool_result" else last).update(mark)
+        body = {"model": "m", **SAID[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
+        written = json.dumps(il.translate_request(body, MESSAGES, CHAT, upstream=upstream)["messages"])
+        messages: list[Json] = json.loads(written.replace(f", {json.dumps(mark)[1:-1]}", ""))
+        return messages
+
+    assert upstream not in ("openrouter", "qwen") or isinstance(sent(2)[-1]["content"], list)
+    for n in range(1, len(turns)):
+        before, after = sent(n), sent(n + 1)
+        assert after[: len(before)] == before
 
 
 # ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────
