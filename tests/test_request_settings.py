@@ -22,6 +22,7 @@ from tests.request_tables import (
     Json,
     assistant,
     check,
+    items,
     translate,
     users,
 )
@@ -350,6 +351,30 @@ def test_a_tool_that_was_found_is_shown() -> None:
         "ping"
     ]
     assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
+
+
+@pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
+def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) -> None:
+    found = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
+    body = {"model": "m", "tools": offered, **items(found)}
+    done = prepare_request(body, RESPONSES, CHAT)
+    assert (done.body["tools"], [tool.name for tool in done.tools]) == ([TOOL[CHAT]], ["ping"])
+    assert done.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
+    same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
+    assert (same.body.get("tools", []), same.body["input"]) == (offered, body["input"])
+    assert [tool.name for tool in same.tools] == ["ping"]
+
+
+@pytest.mark.parametrize(
+    ("source", "tool"),
+    [
+        (MESSAGES, {"type": "bash_20250124", "name": "bash"}),
+        (RESPONSES, {"type": "tool_search", "execution": "client"}),
+    ],
+)
+def test_a_tool_of_one_wire_need_not_be_run_by_its_servers(source: str, tool: Json) -> None:
+    found = translate(source, {"tools": [tool]}, CHAT).findings
+    assert [finding.message for finding in found] == [f"{tool['type']} is known on {source} only: not offered"]
 
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────

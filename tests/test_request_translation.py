@@ -307,6 +307,11 @@ def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
 BAD: list[tuple[str, Json, str]] = [
     (CHAT, {"model": 5}, "model: should be a string, not an integer (5)"),
     (CHAT, {"messages": {}}, "messages: should be a list, not an object"),
+    (CHAT, {"n": "two"}, "n: should be an integer, not a string ('two')"),
+    (CHAT, {"messages": [{"role": "user", "content": {}}]}, "messages[0].content: should be a string or a list"),
+    (MESSAGES, {"system": {}}, "system: should be a string or a list, not an object"),
+    (RESPONSES, {"input": {}}, "input: should be a string or a list, not an object"),
+    (RESPONSES, {"input": None}, "input: should be a string or a list, not nothing"),
     (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
     (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
     (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
@@ -506,7 +511,7 @@ def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
     [
         (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
         (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
-        (RESPONSES, {"model": "m"}, "input: should be a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a string or a list, not nothing"),
         (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
     ],
 )

@@ -162,7 +162,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Message] = []
     tools: list[Tool] = []
     hosted: list[dict[str, Any]] = []
-    """Tools that the server runs itself, as the wire writes them."""
+    """Tools that only this wire knows, as it writes them: the server runs most of them itself."""
     tool_choice: ToolChoice | None = None
     parallel: bool | None = None
     """Whether the model may make several calls in one reply."""

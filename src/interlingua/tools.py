@@ -52,6 +52,8 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     about: str = ""
     """What is said of its namespace."""
     deferred: bool = False
+    found: bool = False
+    """Whether only the conversation offers it, in what a search has found."""
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
@@ -217,7 +219,8 @@ def _only(names: list[str]) -> list[str]:
 
 
 def is_hosted(tool: object) -> bool:
-    """Whether the server runs this tool itself, such as web_search: no model writes calls to it."""
+    """Whether only its wire knows this tool, such as web_search, which the server runs itself, or bash, which the
+    client does: no schema of it is told."""
     tool = as_mapping(tool)
     kind = tool.get("type", "function")
     if kind in ("function", "custom", "namespace"):

@@ -193,6 +193,7 @@ def _read_document(source: Fields, name: str) -> Document | None:
         case "file":
             return Document(file_id=source.text("file_id"), name=name)
         case "text":
+            source.pass_over("media_type")  # it is plain text
             return Document(text=source.text("data"), name=name)
     return None
 

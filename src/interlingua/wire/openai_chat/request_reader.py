@@ -24,7 +24,7 @@ from interlingua.wire.wire import Json
 __all__ = ["NUMBERS", "SETTINGS", "read_request"]
 
 NUMBERS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
-SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "n", "verbosity")
+SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "verbosity")
 _MODES = {"auto": Choice(), "required": Choice("required"), "any": Choice("required"), "none": Choice("none")}
 """`any` is how Mistral says it."""
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -44,6 +44,7 @@ def read_request(body: Json, options: Options) -> Request:
     stream = bool(fields.flag("stream"))
     completion_tokens, tokens = fields.integer("max_completion_tokens"), fields.integer("max_tokens")
     sampling = {key: fields.number(key) for key in NUMBERS} | {key: fields.get(key) for key in SETTINGS}
+    sampling["n"] = fields.integer("n")
     return Request(
         wire=NAME,
         model=fields.text("model"),

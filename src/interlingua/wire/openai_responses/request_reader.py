@@ -44,8 +44,8 @@ _FUNCTION = {"id": "call_id", "name": "name", "arguments": "arguments"}
 _CUSTOM = {**_FUNCTION, "arguments": "input"}
 """What the wire calls what is in a call."""
 _KEPT = ("previous_response_id", "conversation", "prompt")
-_OF_THE_USER = ("mcp_approval_response", "item_reference")
-"""Items that are no output of a call, and stand on the user's side all the same."""
+_OF_THE_USER = ("mcp_approval_response", "item_reference", "agent_message")
+"""Items that are no output of a call, and stand on the user's side all the same. Agents tell each other messages."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -64,7 +64,7 @@ def read_request(body: Json, options: Options) -> Request:
         model=fields.text("model"),
         system=items.system,
         messages=messages,
-        tools=[_deferred(tool) for tool in tools + items.tools],
+        tools=_all_tools(tools + items.tools, items.found),
         hosted=hosted,
         tool_choice=_read_choice(fields),
         parallel=fields.flag("parallel_tool_calls"),
@@ -82,8 +82,13 @@ def read_request(body: Json, options: Options) -> Request:
     return msgspec.structs.replace(request, extra=fields.rest(), unread=tuple(fields.unread()))
 
 
-def _deferred(tool: Tool) -> Tool:
-    return msgspec.structs.replace(tool, deferred=tool.extra.get("defer_loading") is True)
+def _all_tools(offered: list[Tool], found: list[Tool]) -> list[Tool]:
+    """A tool that is not to be loaded yet is deferred, until a search has found it. Some are known by that alone."""
+    names = {tool.name for tool in offered}
+    by_name = {tool.name: msgspec.structs.replace(tool, found=True) for tool in found}
+    deferred = (tool.extra.get("defer_loading") is True and tool.name not in by_name for tool in offered)
+    tools = [msgspec.structs.replace(tool, deferred=later) for tool, later in zip(offered, deferred, strict=True)]
+    return tools + [tool for name, tool in by_name.items() if name not in names]
 
 
 class _Items:
@@ -93,6 +98,7 @@ class _Items:
         self.system: list[Content] = []
         self.messages: list[tuple[Role, list[Piece]]] = []
         self.tools: list[Tool] = []
+        self.found: list[Tool] = []
         self.continues = ""
         self.places = Places()
         self._seal_key = seal_key
@@ -102,7 +108,9 @@ class _Items:
             self.messages.append(("user", [Text(given)]))
             return
         kept = any(fields.object.get(key) for key in _KEPT)
-        for item in fields.objects("input") if kept else fields.listed("input"):
+        if given is None and not kept:
+            fields.refuse("input", "should be a string or a list, not nothing")
+        for item in fields.objects("input", "a string or a list"):
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
     def _read(self, item: Fields, kind: str) -> None:
@@ -119,8 +127,11 @@ class _Items:
             case "reasoning":
                 self._add("assistant", self._read_reasoning(item), item.path)
             case "additional_tools":
+                item.pass_over("role")
                 self.tools += read_tools(item)[0]
             case _:
+                if kind == "tool_search_output":
+                    self.found += read_tools(item)[0]
                 if kind == "item_reference":
                     self.continues = self.continues or item.path
                 theirs = kind.endswith("_output") or kind in _OF_THE_USER
