@@ -91,6 +91,23 @@ PARTS: list[tuple[str, Json, str, Json, str]] = [
     ),
     (CHAT, {"type": "file", "file": {"file_id": "f"}}, RESPONSES, {"type": "input_file", "file_id": "f"}, ""),
     (MESSAGES, {"type": "text", "text": "see", "citations": [{}]}, CHAT, TEXT[CHAT], "content-as-text"),
+    (
+        MESSAGES,
+        {"type": "search_result", "source": "s", "title": "T", "content": [TEXT[MESSAGES], TEXT[MESSAGES]]},
+        CHAT,
+        {"type": "text", "text": "T\n\nsee\nsee"},
+        "content-as-text",
+    ),
+    *[
+        (
+            MESSAGES,
+            {"type": "document", "source": {"type": "content", "content": it}},
+            CHAT,
+            TEXT[CHAT],
+            "content-as-text",
+        )
+        for it in ("see", [TEXT[MESSAGES]])
+    ],
 ]
 
 
@@ -327,6 +344,19 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
 ]
 
 
+ITEMS_TOLD: list[Json] = [
+    {"type": "agent_message", "author": "a", "content": [{"type": "input_text", "text": "see"}]},
+    {"type": "local_shell_call_output", "id": "l", "output": "see"},
+    {"type": "shell_call_output", "call_id": "l", "output": [{"stdout": "see", "stderr": ""}]},
+]
+
+
+@pytest.mark.parametrize("item", ITEMS_TOLD)
+def test_items_that_have_text_are_told_as_text(item: Json) -> None:
+    expected = [*SAID[CHAT]["messages"], {"role": "user", "content": "see"}]
+    check(RESPONSES, items(item), CHAT, {"messages": expected}, "content-as-text")
+
+
 @pytest.mark.parametrize(("name", "body", "target", "expected", "kinds"), ITEM_ROWS)
 def test_items_of_responses(name: str, body: Json, target: str, expected: list[Json], kinds: str) -> None:
     done = translate(RESPONSES, body, target)
@@ -415,6 +445,8 @@ UNREAD: list[tuple[str, Json, list[str]]] = [
         ["response_format.json_schema.description"],
     ),
     (CHAT, users({"type": "video", "odd": 1}) | {"odd": 1}, []),
+    (MESSAGES, users({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}}), []),
+    (RESPONSES, items({"type": "additional_tools", "role": "developer", "tools": []}), []),
     (
         MESSAGES,
         users({**FILE[MESSAGES], "citations": {"enabled": True}, "context": "c"}),
@@ -554,6 +586,27 @@ def test_a_seal_of_another_key_is_no_signature() -> None:
     done = translate(MESSAGES, body, MESSAGES)
     assert done.body["messages"][0]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}]
     assert translate(MESSAGES, body, CHAT).body["messages"][0]["reasoning_content"] == "hm"
+
+
+@pytest.mark.parametrize("client", [CHAT, MESSAGES])
+@pytest.mark.parametrize("upstream", ["moonshot", "deepseek", "vllm"])
+def test_details_go_only_where_they_may_be_from(client: str, upstream: str) -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
+    sealed = seal(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
+    said: Json = {
+        CHAT: {"role": "assistant", "content": "a", "reasoning_details": details},
+        MESSAGES: assistant({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
+    }[client]
+    body = {"model": "m", **SAID[client], "messages": [*SAID[client]["messages"], said, *SAID[client]["messages"]]}
+    told, openrouter = (
+        prepare_request(body, client, CHAT, upstream=name, options=Options(seal_key=KEY))
+        for name in (upstream, "openrouter")
+    )
+    past = told.body["messages"][1]
+    assert "reasoning_details" not in past
+    assert (past.get("reasoning_content") or past.get("reasoning")) == "hm"
+    assert "seal-dropped" in {finding.kind for finding in told.findings}
+    assert openrouter.body["messages"][1]["reasoning_details"] == details
 
 
 def test_native_details_of_chat_are_read_piece_by_piece() -> None:

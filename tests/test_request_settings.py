@@ -23,6 +23,7 @@ from tests.request_tables import (
     Json,
     assistant,
     check,
+    items,
     translate,
     users,
 )
@@ -269,6 +270,7 @@ PATCH = {
     "description": "Change files.",
     "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"},
 }
+NESTED = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: x"}}
 PATCH_TOLD = "Change files.\n\n`input` is text of this lark grammar:\nstart: x"
 SPACE = {
     "type": "namespace",
@@ -297,10 +299,17 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
     ),
     (
         CHAT,
-        [{"type": "custom", "custom": {key: PATCH[key] for key in ("name", "description", "format")}}],
+        [{"type": "custom", "custom": {**{key: PATCH[key] for key in ("name", "description")}, "format": NESTED}}],
         RESPONSES,
         [PATCH],
         "",
+    ),
+    (
+        RESPONSES,
+        [PATCH],
+        CHAT,
+        [{"type": "function", "function": {"name": "patch", "description": PATCH_TOLD, "parameters": ONE_STRING}}],
+        "custom-tool",
     ),
     (
         RESPONSES,
@@ -434,6 +443,30 @@ def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budge
     name, _, model = upstream.partition(" ")
     asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
     check(MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", for_model(profile_named(name), model))
+
+
+@pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
+def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) -> None:
+    found = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
+    body = {"model": "m", "tools": offered, **items(found)}
+    done = prepare_request(body, RESPONSES, CHAT)
+    assert (done.body["tools"], [tool.name for tool in done.tools]) == ([TOOL[CHAT]], ["ping"])
+    assert done.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
+    same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
+    assert (same.body.get("tools", []), same.body["input"]) == (offered, body["input"])
+    assert [tool.name for tool in same.tools] == ["ping"]
+
+
+@pytest.mark.parametrize(
+    ("source", "tool"),
+    [
+        (MESSAGES, {"type": "bash_20250124", "name": "bash"}),
+        (RESPONSES, {"type": "tool_search", "execution": "client"}),
+    ],
+)
+def test_a_tool_of_one_wire_need_not_be_run_by_its_servers(source: str, tool: Json) -> None:
+    found = translate(source, {"tools": [tool]}, CHAT).findings
+    assert [finding.message for finding in found] == [f"{tool['type']} is known on {source} only: not offered"]
 
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────

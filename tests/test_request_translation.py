@@ -10,6 +10,7 @@ import interlingua as il
 from interlingua.errors import BadRequest, UnknownWire, UsageError
 from interlingua.profile import Profile
 from interlingua.request_translation import prepare_request
+from interlingua.upstreams import profiles
 from tests.request_forms import CHAT, MESSAGES, RESPONSES
 from tests.request_tables import (
     ANSWERED,
@@ -93,6 +94,20 @@ def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
     assert messages[0]["content"] == "A\n\nB"
     assert messages[-1]["content"][1] == IMAGE[CHAT]
+
+
+@pytest.mark.parametrize(("upstream", "model"), [("moonshot", "m"), ("mistral", "m"), ("vllm", "kimi-k2")])
+def test_on_one_wire_what_cannot_be_merged_is_written_anew(upstream: str, model: str) -> None:
+    body = {
+        "model": model,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "ok"},
+        ],
+    }
+    call, result = il.translate_request(body, CHAT, CHAT, upstream=upstream)["messages"][1:3]
+    assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "ok"}
 
 
 def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -> None:
@@ -248,11 +263,55 @@ def test_several_tools_are_named_where_they_can_be() -> None:
     assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
 
 
+def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
+    answered = {**ANSWERED, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
+    turn = [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [answered]}]
+    body = {"model": "m", **SAID[MESSAGES], "messages": [*SAID[MESSAGES]["messages"], *turn, *turn]}
+    told = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
+    ids = [call["id"] for message in told for call in message.get("tool_calls", ())]
+    assert ids == ["functions.ping:0", "functions.ping:1"]
+    lines = [one["content"][0]["text"] for one in told if one["role"] == "user" and isinstance(one["content"], list)]
+    assert lines == [f"[image from tool call {id}]" for id in ids]
+
+
+@pytest.mark.parametrize("upstream", [profile.name for profile in profiles()])
+def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
+    """Only then do prompt caches hold: clients mark what is last, and that is not last in the next turn."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    two = [{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]
+    turns: list[list[Json]] = [
+        [{"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [{**ANSWERED, "content": two}]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "system", "content": two}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+    ]
+
+    def sent(n: int) -> list[Json]:
+        said = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
+        last = said[-1]["content"][-1]
+        (last["content"][-1] if last["type"] == "tool_result" else last).update(mark)
+        body = {"model": "m", **SAID[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
+        written = json.dumps(il.translate_request(body, MESSAGES, CHAT, upstream=upstream)["messages"])
+        messages: list[Json] = json.loads(written.replace(f", {json.dumps(mark)[1:-1]}", ""))
+        return messages
+
+    assert upstream not in ("openrouter", "qwen") or isinstance(sent(2)[-1]["content"], list)
+    for n in range(1, len(turns)):
+        before, after = sent(n), sent(n + 1)
+        assert after[: len(before)] == before
+
+
 # ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────
 
 BAD: list[tuple[str, Json, str]] = [
     (CHAT, {"model": 5}, "model: should be a string, not an integer (5)"),
     (CHAT, {"messages": {}}, "messages: should be a list, not an object"),
+    (CHAT, {"n": "two"}, "n: should be an integer, not a string ('two')"),
+    (CHAT, {"messages": [{"role": "user", "content": {}}]}, "messages[0].content: should be a string or a list"),
+    (MESSAGES, {"system": {}}, "system: should be a string or a list, not an object"),
+    (RESPONSES, {"input": {}}, "input: should be a string or a list, not an object"),
+    (RESPONSES, {"input": None}, "input: should be a string or a list, not nothing"),
     (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
     (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
     (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
@@ -282,6 +341,11 @@ BAD: list[tuple[str, Json, str]] = [
         MESSAGES,
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}]},
         "messages[0].content[0].source.media_type:",
+    ),
+    (
+        MESSAGES,
+        users({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": []}]}),
+        "messages[0].content[0].content[0].tool_name: should be a string, not a list",
     ),
     (MESSAGES, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'auto', 'any', 'tool' or 'none', not 'x'"),
     (
@@ -318,6 +382,119 @@ def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> N
     assert message.startswith(refused.value.path)
 
 
+def _chat(*messages: Json) -> Json:
+    return {"messages": [{"role": "user", "content": "hi"}, *messages]}
+
+
+def _answer(id: str) -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": "ok"}
+
+
+_PING: Json = {"type": "function_call", "call_id": "a", "name": "ping", "arguments": "{}"}
+_PONG: Json = {"type": "function_call_output", "call_id": "a", "output": "ok"}
+GAPS: list[tuple[str, Json, str, str]] = [
+    (
+        CHAT,
+        {
+            "messages": [
+                {"role": "system", "content": "s"},
+                *_chat()["messages"],
+                {"role": "assistant", "content": None, "tool_calls": [chat_call("a"), chat_call("b")]},
+                *map(_answer, "abz"),
+            ]
+        },
+        "messages[5].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat(
+            {"role": "assistant", "tool_calls": [chat_call("a")]},
+            _answer("a"),
+            *users({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
+            _answer("z"),
+        ),
+        "messages[4].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "content": "x", "tool_calls": [chat_call("a"), chat_call("b", "[")]}, _answer("a")),
+        "messages[1].tool_calls[1].function.arguments",
+        "not a JSON object",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "function_call": {"name": "f", "arguments": "["}}),
+        "messages[1].function_call.arguments",
+        "not a JSON object",
+    ),
+    (CHAT, _chat({"role": "function", "name": "f", "content": ""}), "messages[1].name", "no call has this id"),
+    (
+        CHAT,
+        _chat({"role": "user", "content": [TEXT[CHAT], {"type": "text", "text": ""}]}),
+        "messages[1].content[1]",
+        "",
+    ),
+    (CHAT, {"messages": [{"role": "system", "content": [{"type": "text", "text": ""}]}]}, "messages[0].content[0]", ""),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "user", "content": [TEXT[MESSAGES], ANSWERED]}]},
+        "messages[1].content[1].tool_use_id",
+        "no call has this id",
+    ),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "assistant", "content": [TEXT[MESSAGES], CALLED]}]},
+        "messages[1].content[1]",
+        "no result follows this call",
+    ),
+    (
+        MESSAGES,
+        {"system": [{**TEXT[MESSAGES], "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": ""}]},
+        "system[1]",
+        "nothing is in it",
+    ),
+    (RESPONSES, items(_PONG), "input[1].call_id", "no call has this id"),
+    (RESPONSES, items(_PING), "input[1]", "no result follows this call"),
+    (
+        RESPONSES,
+        items({"type": "message", "role": "assistant", "content": "x"}, _PING, _PONG, {**_PONG, "call_id": "z"}),
+        "input[4].call_id",
+        "no call has this id",
+    ),
+    (
+        RESPONSES,
+        items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
+        "input[1].name",
+        "'a b' is no name of a tool",
+    ),
+    (RESPONSES, items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "place", "seen"), GAPS)
+def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: Json, place: str, seen: str) -> None:
+    body = {"model": "m", **SAID[source], **body}
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT, strict=True)
+    assert refused.value.path == place
+    assert str(refused.value).startswith(f"{place}: {seen}")
+    assert place in [finding.place for finding in prepare_request(body, source, CHAT).findings]
+
+
+def test_what_is_lost_is_told_where_the_client_has_it() -> None:
+    failed = {"role": "user", "content": [{**ANSWERED, "is_error": True}]}
+    called = {"role": "assistant", "content": [CALLED]}
+    asked = SAID[MESSAGES]["messages"]
+    for body, place in (
+        ({"messages": [*asked, called, failed]}, "messages[2]"),
+        ({"messages": [*asked, called, called, failed]}, "messages"),
+    ):
+        found = prepare_request({"model": "m", **SAID[MESSAGES], **body}, MESSAGES, CHAT).findings
+        assert [finding.place for finding in found if finding.kind == "error-as-text"] == [place]
+
+
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
 def test_several_choices_for_a_wire_with_one(target: str) -> None:
     with pytest.raises(BadRequest, match=r"^n: the upstream's wire gives one choice, not 2"):
@@ -334,7 +511,7 @@ def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
     [
         (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
         (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
-        (RESPONSES, {"model": "m"}, "input: should be a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a string or a list, not nothing"),
         (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
     ],
 )

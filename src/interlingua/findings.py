@@ -89,7 +89,7 @@ KINDS: dict[str, str] = {
     "custom-tool": "a tool that takes text: offered as a function with one string",
     "namespace": "tools of a namespace: offered under names with it in front",
     "deferred-tool": "a tool that the model has yet to search for: not shown",
-    "hosted-tool": "a tool that servers of another wire run: not offered",
+    "hosted-tool": "a tool that only another wire knows, and mostly its servers run: not offered",
     "tools-narrowed": "tools that the choice does not allow, or with a name that another has: not shown",
     "name-shortened": "a tool's name that is longer than the wire takes: told in short, and the client's in the reply",
     "no-max-tokens": "no limit of the reply, where the wire wants one: a usual one is sent",

@@ -40,7 +40,7 @@ ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 def mend(request: Request, strict: bool = False) -> tuple[Request, list[ev.Finding]]:
     """The request with a history that upstreams take, and what was mended. Strict: BadRequest at the first place."""
-    mender = _Mender(strict, {tool.name for tool in request.tools})
+    mender = _Mender(request, strict)
     system = mender.content(request.system, "system")
     messages = [message for turn in _turns(request.messages) for message in mender.turn(turn)]
     return msgspec.structs.replace(request, system=system, messages=messages), mender.findings
@@ -114,15 +114,17 @@ def _told(result: Result, item: _Item) -> list[_Item]:
 class _Mender:
     """Mends one conversation, turn by turn."""
 
-    def __init__(self, strict: bool, offered: set[str]) -> None:
+    def __init__(self, request: Request, strict: bool) -> None:
         self.findings: list[ev.Finding] = []
+        self._place = request.place
         self._strict = strict
-        self._offered = offered
+        self._offered = {tool.name for tool in request.tools}
         self._ids = Ids((), "history")
         self._calls = 0
         self._earlier: set[str] = set()  # the ids of calls in turns that are over, as the client wrote them
 
     def _report(self, kind: str, path: str, seen: str, done: str) -> None:
+        path = self._place(path)
         if self._strict:
             raise BadRequest(path, seen, f"with histories mended, it is {done}")
         self.findings.append(ev.Finding(kind, f"{seen}: {done}", path))

@@ -11,6 +11,9 @@ __all__ = ["ANY", "CHAT", "MESSAGES", "RESPONSES", "Profile", "ReplayField", "Th
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 """The wires, by the names that they have for users."""
 
+STRANGER = "any"
+"""The name of an upstream that nobody knows."""
+
 ThinkingStyle: TypeAlias = Literal[
     "effort",  # reasoning_effort: low | medium | high
     "openrouter",  # reasoning: {effort | max_tokens | enabled}
@@ -31,7 +34,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     A field that names chat completions is about them alone: on the other wires it is as their documentation says.
     """
 
-    name: str = "any"
+    name: str = STRANGER
     summary: str = "any upstream that follows its wire"
     hosts: tuple[str, ...] = ()
     """Where it is served: patterns of host names, such as `*.moonshot.ai`, or with the port, such as `*:11434`."""
@@ -114,6 +117,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Which settings of chat completions it takes, where it refuses all others; nothing: it refuses none."""
     strict_tools: bool = True
     """Whether tools of chat completions may be `strict`."""
+
+    @property
+    def takes_details(self) -> bool:
+        """Whether `reasoning_details` may go back to it in chat completions. A stranger may be who had sent them."""
+        return self.replay == "reasoning_details" or self.name == STRANGER
 
 
 ANY = Profile()

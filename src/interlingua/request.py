@@ -156,7 +156,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Message] = []
     tools: list[Tool] = []
     hosted: list[dict[str, Any]] = []
-    """Tools that the server runs itself, as the wire writes them."""
+    """Tools that only this wire knows, as it writes them: the server runs most of them itself."""
     tool_choice: ToolChoice | None = None
     parallel: bool | None = None
     """Whether the model may make several calls in one reply."""
@@ -181,3 +181,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
     them."""
+    places: dict[str, str] = {}
+    """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
+
+    def place(self, path: str) -> str:
+        """The place in the client's body: of what has none there, that of what it is part of."""
+        known = path
+        while known and known not in self.places:
+            known = known[: max(known.rfind("."), known.rfind("["), 0)]
+        return self.places.get(known, path)

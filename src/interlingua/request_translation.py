@@ -92,8 +92,20 @@ def prepare_request(
         written, lost = writes.write_request(request, profile if known or source != target else ABLE)
     else:
         written, lost = _like(body, given, request, profile if known else None, writes)
-    found = [*found, *lost, *_unread(given, written, writes)]
+    found = [*found, *_placed(lost, given, request), *_unread(given, written, writes)]
     return Translation(written, found, _offered(request, target), _ids(request))
+
+
+def _placed(found: list[Finding], given: Request, request: Request) -> list[Finding]:
+    """What was found while writing, with its places in the client's body. Where messages were added or joined, those
+    of the others are not known any more: then it is somewhere among them."""
+    same = [message.role for message in request.messages] == [message.role for message in given.messages]
+    known = given if same else msgspec.structs.replace(given, places=_roots(given))
+    return [msgspec.structs.replace(finding, place=known.place(finding.place)) for finding in found]
+
+
+def _roots(request: Request) -> dict[str, str]:
+    return {path: place for path, place in request.places.items() if "[" not in path}
 
 
 def _unread(given: Request, written: Json, wire: Requests) -> list[Finding]:
@@ -122,7 +134,7 @@ def _ids(request: Request) -> tuple[str, ...]:
 # ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
 
 
-ABLE = Profile(name="able", allowed_tools=True)
+ABLE = Profile(allowed_tools=True)
 """Names all fields as most do: what is written so says all that was read."""
 
 
@@ -140,13 +152,17 @@ def _like(
         merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
         lost = [finding for finding in lost if finding not in lost_before]
     merged["model"] = request.model
-    # Places in what came and in what is wanted may not be the same: then it would say something else.
-    same = _read(merged, wire) == _read(wanted, wire)
-    return (merged if same else wanted), lost
+    # Places in what came and in what is wanted may not be the same: then it would say something else, or nothing.
+    meant = _read(wanted, wire)
+    return (merged if meant is not None and _read(merged, wire) == meant else wanted), lost
 
 
-def _read(body: Json, wire: Requests) -> Request:
-    return msgspec.structs.replace(wire.read_request(body, Options()), unread=())
+def _read(body: Json, wire: Requests) -> Request | None:
+    """What the body says; None if nobody can tell."""
+    try:
+        return msgspec.structs.replace(wire.read_request(body, Options()), unread=(), places={})
+    except BadRequest:
+        return None
 
 
 def _contrary(profile: Profile) -> Profile:
@@ -154,7 +170,7 @@ def _contrary(profile: Profile) -> Profile:
     change, whatever the client has written."""
     return msgspec.structs.replace(
         ABLE,
-        name="contrary",
+        cache_marks=profile.cache_marks,
         system_role="developer" if profile.system_role == "system" else "system",
         replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
     )

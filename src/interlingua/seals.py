@@ -4,6 +4,9 @@ Upstreams want their thinking back in the next turn, just as they sent it. A cli
 field for: a signature, or encrypted content. So what the upstream sent is written into that field, with a sum over it
 that only the key can make. It is not encrypted: the client has been shown the thinking anyway.
 
+A seal tells the wire that it is from, and not the upstream: of two upstreams that speak one wire, each gets what the
+other has sealed. Where they check signatures, such as Anthropic and a cloud that also has Claude, that may be refused.
+
     il1.<what was sealed: JSON, deflated, base64url>.<HMAC-SHA256 of that, base64url>
 """
 

@@ -52,6 +52,8 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     about: str = ""
     """What is said of its namespace."""
     deferred: bool = False
+    found: bool = False
+    """Whether only the conversation offers it, in what a search has found."""
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
@@ -76,7 +78,7 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
             description if isinstance(description, str) else "",
             kind,
             strict if isinstance(strict, bool) else None,
-            grammar=as_mapping(body["format"]) if kind == "custom" and body.get("format") else None,
+            grammar=_flat(as_mapping(body["format"])) if kind == "custom" and body.get("format") else None,
             extra={key: value for key, value in {**tool, **body}.items() if key not in known},
         )
 
@@ -217,12 +219,19 @@ def _only(names: list[str]) -> list[str]:
 
 
 def is_hosted(tool: object) -> bool:
-    """Whether the server runs this tool itself, such as web_search: no model writes calls to it."""
+    """Whether only its wire knows this tool, such as web_search, which the server runs itself, or bash, which the
+    client does: no schema of it is told."""
     tool = as_mapping(tool)
     kind = tool.get("type", "function")
     if kind in ("function", "custom", "namespace"):
         return False
     return "name" not in tool or ("input_schema" not in tool and "parameters" not in tool)
+
+
+def _flat(format: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a custom tool takes, as Responses say it; chat completions put the grammar in an object of its own."""
+    inner = as_mapping(format.get("grammar"))
+    return {**{key: value for key, value in format.items() if key != "grammar"}, **inner} if inner else format
 
 
 def flat_name(namespace: str, name: str) -> str:

@@ -15,7 +15,8 @@ from interlingua.request import Request
 
 __all__ = ["adapt"]
 
-STEPS = (*messages.PIECES, results.move_files, *messages.SPEAKERS, call_ids.rebuild, *settings.STEPS)
+STEPS = (*messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
+"""Ids come before files, which are told with the ids of their calls."""
 
 
 def adapt(request: Request, profile: Profile, wire: str = "") -> tuple[Request, list[ev.Finding]]:

@@ -14,8 +14,7 @@ import msgspec
 from interlingua.errors import BadRequest
 from interlingua.reply import Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
-from interlingua.schema import as_mapping
-from interlingua.tools import Tool
+from interlingua.tools import Tool, is_hosted
 from interlingua.wire.notes import Notes
 
 __all__ = [
@@ -38,6 +37,7 @@ __all__ = [
 ]
 
 ERROR = "[tool error]"
+_FOUND = "[the tool {} can be called from now on]"
 
 
 # ── text and content ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,15 +96,44 @@ def in_words(piece: Content, notes: Notes, place: str) -> str | None:
             return "[an image that cannot be shown here]"
         case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
             notes.report("content-as-text", "a reference to a tool: told in words", place)
-            return f"[the tool {name} can be called from now on]"
+            return _FOUND.format(name)
         case Extra(data={"text": str(text)}):
             notes.report("content-as-text", f"{_kind(piece)} of {piece.wire}: sent as its text", place)
             return text
         case Extra():
-            notes.report("content-dropped", f"{_kind(piece)} of {piece.wire}: dropped", place)
-            return None
+            text = _text_inside(piece.data)
+            lost = "sent as its text" if text else "dropped"
+            notes.report(
+                "content-as-text" if text else "content-dropped", f"{_kind(piece)} of {piece.wire}: {lost}", place
+            )
+            return text or None
         case CacheMark():
             return None
+
+
+def _text_inside(data: Mapping[str, Any]) -> str:
+    """What there is to tell of what others say, of what they have found, and of what the client has run for it."""
+    match data:
+        case {"type": "tool_search_output", "tools": [*tools]}:
+            found = (tool for given in tools if not is_hosted(given) for tool in Tool.read_all(given))
+            return "\n".join(_FOUND.format(tool.name) for tool in found)
+        case (
+            {"type": "agent_message" | "search_result", "content": content}
+            | {"type": "local_shell_call_output" | "shell_call_output", "output": content}
+            | {"type": "document", "source": {"content": content}}
+        ):
+            title = data.get("title")
+            return "\n\n".join(text for text in (title, _texts(content)) if isinstance(text, str) and text)
+    return ""
+
+
+def _texts(content: object) -> str:
+    """A text, or those of all parts."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = (part.get(key) for part in parts for key in ("text", "stdout", "stderr"))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def joined(pieces: Iterable[Content], gap: str, notes: Notes, place: str) -> str:
@@ -175,19 +204,18 @@ def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _grammar(tool: Tool) -> str:
     """What a custom tool's text may be, told to the model in words."""
     grammar = tool.grammar or {}
-    inner = as_mapping(grammar.get("grammar")) or grammar  # chat completions nest it
-    if not (definition := inner.get("definition")):
+    if not (definition := grammar.get("definition")):
         return ""
-    return f"`input` is text of this {inner.get('syntax') or ''} grammar:\n{definition}"
+    return f"`input` is text of this {grammar.get('syntax') or ''} grammar:\n{definition}"
 
 
 def hosted_tools(request: Request, wire: str, notes: Notes) -> list[dict[str, Any]]:
-    """The tools that the server runs, if this is their wire."""
+    """The tools that only one wire knows, if this is it."""
     if request.wire == wire:
         return request.hosted
     for tool in request.hosted:
         kind = tool.get("type")
-        notes.report("hosted-tool", f"{kind} is run by servers of {request.wire}: not offered", "tools")
+        notes.report("hosted-tool", f"{kind} is known on {request.wire} only: not offered", "tools")
     return []
 
 

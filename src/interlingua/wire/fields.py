@@ -85,11 +85,11 @@ class Fields:
             self._inner[key] = [Fields(self.mapping(key), self.at(key))]
         return self._inner[key][0]
 
-    def items(self, key: str) -> list[Any]:
+    def items(self, key: str, expected: str = "a list") -> list[Any]:
         """A list as it is; an empty one where there is none."""
         value = self.get(key)
         if value is not None and not isinstance(value, list):
-            self._refuse(key, "a list", value)
+            self._refuse(key, expected, value)
         return value or []
 
     def listed(self, key: str) -> list[Fields]:
@@ -105,10 +105,11 @@ class Fields:
                 self._refuse(f"{key}[{n}]", "a string", value)
         return values
 
-    def objects(self, key: str) -> list[Fields]:
-        """A list of objects, each to be read field by field."""
+    def objects(self, key: str, expected: str = "a list") -> list[Fields]:
+        """A list of objects, each to be read field by field. `expected` is what else would be right."""
         if key not in self._inner:
-            self._inner[key] = [Fields(value, f"{self.at(key)}[{n}]") for n, value in enumerate(self.items(key))]
+            values = self.items(key, expected)
+            self._inner[key] = [Fields(value, f"{self.at(key)}[{n}]") for n, value in enumerate(values)]
         return self._inner[key]
 
     def said(self, key: str) -> str | list[Fields]:
@@ -116,7 +117,7 @@ class Fields:
         given = self.get(key)
         if isinstance(given, str):
             return given or []
-        return self.objects(key)
+        return self.objects(key, "a string or a list")
 
     def rest(self) -> dict[str, Any]:
         """The fields that nobody has asked for. Whoever asks for the rest has asked for all."""

@@ -33,6 +33,7 @@ from interlingua.wire.fields import Fields
 from interlingua.wire.legal_ids import decode
 from interlingua.wire.media import data_url
 from interlingua.wire.offered import read_tools
+from interlingua.wire.places import Places
 from interlingua.wire.wire import Json
 
 __all__ = ["read_request"]
@@ -40,6 +41,8 @@ __all__ = ["read_request"]
 _SAMPLING = ("temperature", "top_p", "top_k")
 _MODES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_FIELDS = {Call: {"id": "id", "name": "name", "arguments": "input"}, Result: {"id": "tool_use_id"}}
+"""What the wire calls what is in a piece."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -51,7 +54,9 @@ def read_request(body: Json, options: Options) -> Request:
             "send all messages, the system prompt and the tools with each request (thread=False)",
             code="thread_unsupported_request",
         )
-    messages = [_read_message(message, options.seal_key) for message in fields.listed("messages")]
+    places = Places()
+    system = _read_content(fields, "system", places)
+    messages = [_read_message(message, options.seal_key, places) for message in fields.listed("messages")]
     tools, hosted = read_tools(fields)
     about = fields.inner("metadata")
     user = about.text("user_id", "")
@@ -61,7 +66,7 @@ def read_request(body: Json, options: Options) -> Request:
     request = Request(
         wire=NAME,
         model=fields.text("model"),
-        system=_read_content(fields, "system"),
+        system=system,
         messages=messages,
         tools=_found(tools, messages),
         hosted=hosted,
@@ -76,6 +81,7 @@ def read_request(body: Json, options: Options) -> Request:
         user=user,
         metadata=about.rest(),
         cache_key=_session(user),
+        places=places.table(system, messages),
     )
     beside = {"output_config": rest} if (rest := output.rest()) else {}
     return msgspec.structs.replace(request, extra=fields.rest() | beside, unread=tuple(fields.unread()))
@@ -91,17 +97,18 @@ def _session(user: str) -> str:
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_message(message: Fields, key: bytes) -> Message:
+def _read_message(message: Fields, key: bytes, places: Places) -> Message:
     role = message.text("role")
     if role not in _ROLES:
         message.refuse("role", f"should be 'user', 'assistant' or 'system', not {role!r}")
     if not isinstance(message.get("content"), list):
-        return Message(_ROLES[role], list(_read_content(message, "content")))
+        said: list[Piece] = [*_read_content(message, "content", places)]
+        return Message(_ROLES[role], places.put(said, message.path))
     pieces: list[Piece] = []
     for block in message.objects("content"):
-        pieces.append(_read_block(block, key))
-        pieces += _mark(block)
-    return Message(_ROLES[role], _results_first(pieces))
+        piece = _read_block(block, key)
+        pieces += [places.put(piece, block.path, _FIELDS.get(type(piece))), *_mark(block)]
+    return Message(_ROLES[role], places.put(_results_first(pieces), message.path))
 
 
 def _results_first(pieces: list[Piece]) -> list[Piece]:
@@ -122,7 +129,7 @@ def _read_block(block: Fields, key: bytes) -> Piece:
             return Call(decode(block.text("id")), block.text("name"), _read_input(block))
         case "tool_result":
             id = decode(block.text("tool_use_id"))
-            return Result(id, _read_content(block, "content"), bool(block.flag("is_error")))
+            return Result(id, _read_content(block, "content", Places()), bool(block.flag("is_error")))
         case "thinking":
             signature = block.text("signature", "")
             native = Seal(NAME, {"signature": signature}) if signature else None
@@ -139,15 +146,14 @@ def _read_input(block: Fields) -> str:
     return "{}" if given is None else unwrapped(write_json(given))
 
 
-def _read_content(fields: Fields, key: str) -> list[Content]:
+def _read_content(fields: Fields, key: str, places: Places) -> list[Content]:
     """A string or blocks."""
     given = fields.said(key)
     if isinstance(given, str):
-        return [Text(given)]
+        return [places.put(Text(given), fields.at(key))]
     content: list[Content] = []
     for block in given:
-        content.append(_read_piece(block))
-        content += _mark(block)
+        content += [places.put(_read_piece(block), block.path), *_mark(block)]
     return content
 
 
@@ -164,6 +170,8 @@ def _read_piece(block: Fields) -> Content:
             piece = _read_image(block.inner("source"))
         case "document":
             piece = _read_document(block.inner("source"), block.text("title", ""))
+        case "tool_reference":
+            block.text("tool_name")
     return piece or Extra(NAME, {key: value for key, value in block.whole().items() if key != "cache_control"})
 
 
@@ -185,6 +193,7 @@ def _read_document(source: Fields, name: str) -> Document | None:
         case "file":
             return Document(file_id=source.text("file_id"), name=name)
         case "text":
+            source.pass_over("media_type")  # it is plain text
             return Document(text=source.text("data"), name=name)
     return None
 

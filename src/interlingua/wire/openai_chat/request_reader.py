@@ -9,7 +9,7 @@ from interlingua.events import Seal
 from interlingua.json_text import unwrapped, write_json
 from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result
+from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, Role
 from interlingua.request import ToolChoice as Choice
 from interlingua.seals import is_ours, past_thinking
 from interlingua.wire.downgrades import error_read
@@ -18,15 +18,20 @@ from interlingua.wire.offered import read_tools
 from interlingua.wire.openai_chat.reader import DETAILS, NAME, detail_text, reasoning_text, without_text
 from interlingua.wire.openai_chat.request_thinking import read_thinking
 from interlingua.wire.openai_fields import read_format
+from interlingua.wire.places import Places
 from interlingua.wire.wire import Json
 
 __all__ = ["NUMBERS", "SETTINGS", "read_request"]
 
 NUMBERS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
-SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "n", "verbosity")
+SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "verbosity")
 _MODES = {"auto": Choice(), "required": Choice("required"), "any": Choice("required"), "none": Choice("none")}
 """`any` is how Mistral says it."""
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_FUNCTION = {"id": "id", "name": "function.name", "arguments": "function.arguments"}
+_CUSTOM = {"id": "id", "name": "custom.name", "arguments": "custom.input"}
+_LEGACY = {"name": "name", "arguments": "arguments"}
+"""What a call's fields are called, in each of its forms."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -39,6 +44,7 @@ def read_request(body: Json, options: Options) -> Request:
     stream = bool(fields.flag("stream"))
     completion_tokens, tokens = fields.integer("max_completion_tokens"), fields.integer("max_tokens")
     sampling = {key: fields.number(key) for key in NUMBERS} | {key: fields.get(key) for key in SETTINGS}
+    sampling["n"] = fields.integer("n")
     return Request(
         wire=NAME,
         model=fields.text("model"),
@@ -60,6 +66,7 @@ def read_request(body: Json, options: Options) -> Request:
         cache_key=fields.text("prompt_cache_key", ""),
         extra=fields.rest(),
         unread=tuple(fields.unread()),
+        places=messages.places.table(messages.system, messages.messages, system="messages[0]"),
     )
 
 
@@ -70,6 +77,7 @@ class _Messages:
     def __init__(self, seal_key: bytes) -> None:
         self.system: list[Content] = []
         self.messages: list[Message] = []
+        self.places = Places()
         self._seal_key = seal_key
         self._functions: dict[str, str] = {}  # the id of the last call of each legacy function
 
@@ -77,31 +85,37 @@ class _Messages:
         role = message.text("role")
         match role:
             case "system" | "developer":
-                content = _read_content(message)
+                content = self._read_content(message)
                 if self.messages:
-                    self.messages.append(Message("system", list(content)))
+                    self._add("system", message, [*content])
                 else:
                     self.system += content
             case "user":
                 self._read_user(message)
             case "assistant":
-                self.messages.append(Message("assistant", self._read_assistant(message), message.text("name", "")))
+                self._add("assistant", message, self._read_assistant(message), message.text("name", ""))
             case "tool":
-                self._answer(message.text("tool_call_id"), message)
+                self._answer(message.text("tool_call_id"), message, "tool_call_id")
             case "function":
                 name = message.text("name")
-                self._answer(self._functions.get(name, name), message)
+                self._answer(self._functions.get(name, name), message, "name")
             case _:
                 message.refuse("role", f"should be one of {', '.join(_ROLES)}, not {role!r}")
 
+    def _add(self, role: Role, message: Fields, pieces: list[Piece], name: str = "") -> None:
+        self.messages.append(Message(role, self.places.put(pieces, message.path), name))
+
     def _read_user(self, message: Fields) -> None:
-        content = _read_content(message)
+        content = self._read_content(message)
         results = self._results()
+        before = [*results]
         left = take_back(results, content) if results else content
         if len(left) < len(content):
+            for was, now in zip(before, results, strict=True):
+                self.places.move(was, now)
             results += left  # the message is only there because of what has moved
         else:
-            self.messages.append(Message("user", list(content), message.text("name", "")))
+            self._add("user", message, [*content], message.text("name", ""))
 
     def _results(self) -> list[Piece]:
         """The results that the last message is made of."""
@@ -110,27 +124,48 @@ class _Messages:
             return []
         return last.pieces
 
-    def _answer(self, id: str, message: Fields) -> None:
+    def _answer(self, id: str, message: Fields, id_field: str) -> None:
         message.pass_over("name")
-        content, error = error_read(_read_content(message))
+        content, error = error_read(self._read_content(message))
         marks = [piece for piece in content if isinstance(piece, CacheMark)]
         content = [piece for piece in content if not isinstance(piece, CacheMark)]
         results = self._results()
         if not results:
-            self.messages.append(Message("user", results := []))
-        results += [Result(id, content, error), *marks[-1:]]
+            self._add("user", message, results := [])
+        results += [self.places.put(Result(id, content, error), message.path, {"id": id_field}), *marks[-1:]]
 
     def _read_assistant(self, message: Fields) -> list[Piece]:
-        pieces = [*self._read_reasoning(message), *_read_content(message)]
+        pieces = [*self._read_reasoning(message), *self._read_content(message)]
         if refusal := message.text("refusal", ""):
             pieces.append(Text(refusal))
-        pieces += [_read_call(call) for call in message.objects("tool_calls")]
+        pieces += [self._read_call(call) for call in message.objects("tool_calls")]
         if message.get("function_call"):
             call = message.inner("function_call")
             name = call.text("name")
             self._functions[name] = id = f"{name}_{len(self.messages)}"
-            pieces.append(Call(id, name, _arguments(call)))
+            pieces.append(self.places.put(Call(id, name, _arguments(call)), call.path, _LEGACY))
         return pieces
+
+    def _read_call(self, given: Fields) -> Call:
+        given.pass_over("type", "index")
+        if given.object.get("custom"):
+            custom = given.inner("custom")
+            call = Call(given.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
+            return self.places.put(call, given.path, _CUSTOM)
+        function = given.inner("function")
+        call = Call(given.text("id"), function.text("name"), _arguments(function))
+        return self.places.put(call, given.path, _FUNCTION)
+
+    def _read_content(self, message: Fields) -> list[Content]:
+        given = message.said("content")
+        if isinstance(given, str):
+            return [self.places.put(Text(given), message.at("content"))]
+        content: list[Content] = []
+        for part in given:
+            content.append(self.places.put(_read_part(part), part.path))
+            if mark := part.mapping("cache_control"):
+                content.append(CacheMark(mark))
+        return content
 
     def _read_reasoning(self, message: Fields) -> list[Piece]:
         """Thinking that we have sealed stands for what was shown of it. All else is as it is shown, vouched for by what
@@ -155,15 +190,6 @@ class _Messages:
         return list(parts)
 
 
-def _read_call(call: Fields) -> Call:
-    call.pass_over("type", "index")
-    if call.object.get("custom"):
-        custom = call.inner("custom")
-        return Call(call.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
-    function = call.inner("function")
-    return Call(call.text("id"), function.text("name"), _arguments(function))
-
-
 def _arguments(function: Fields) -> str:
     """JSON text. Some clients send the object itself."""
     given = function.get("arguments")
@@ -173,30 +199,18 @@ def _arguments(function: Fields) -> str:
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_content(message: Fields) -> list[Content]:
-    given = message.said("content")
-    if isinstance(given, str):
-        return [Text(given)]
-    content: list[Content] = []
-    for part in given:
-        content += _read_part(part)
-        if mark := part.mapping("cache_control"):
-            content.append(CacheMark(mark))
-    return content
-
-
-def _read_part(part: Fields) -> list[Content]:
+def _read_part(part: Fields) -> Content:
     match part.text("type", "text"):
         case "text":
-            return [Text(part.text("text"))]
+            return Text(part.text("text"))
         case "refusal":
-            return [Text(part.text("refusal"))]
+            return Text(part.text("refusal"))
         case "image_url":
-            return [_read_image(part)]
+            return _read_image(part)
         case "file":
             file = part.inner("file")
-            return [Document(file.text("file_data", ""), file.text("file_id", ""), name=file.text("filename", ""))]
-    return [Extra(NAME, {key: value for key, value in part.whole().items() if key != "cache_control"})]
+            return Document(file.text("file_data", ""), file.text("file_id", ""), name=file.text("filename", ""))
+    return Extra(NAME, {key: value for key, value in part.whole().items() if key != "cache_control"})
 
 
 def _read_image(part: Fields) -> Image:

@@ -139,9 +139,9 @@ class _Messages:
         return messages
 
     def _system(self, content: list[Content], place: str) -> Json:
-        """One text, unless parts of it are marked."""
+        """One text, unless parts of it may be marked: marks move from turn to turn, and all else stays."""
         role = self._profile.system_role
-        if any(isinstance(piece, CacheMark) for piece in content):
+        if self._profile.cache_marks or any(isinstance(piece, CacheMark) for piece in content):
             return {"role": role, "content": self._parts(content, place)}
         return {"role": role, "content": joined(content, "\n\n", self._notes, place)}
 
@@ -159,16 +159,18 @@ class _Messages:
         parts = self._parts(said, place)
         name = {"name": message.name} if message.name else {}
         if parts or not results:
-            results.append({"role": "user", "content": _collapsed(parts), **name})
+            content = parts if parts and self._profile.cache_marks else _collapsed(parts)
+            results.append({"role": "user", "content": content, **name})
         return results
 
     def _result(self, result: Result, mark: CacheMark | None, place: str) -> Json:
-        """One text, unless there are files in it, or marks."""
+        """One text, unless there are files in it, or may be marks."""
         if result.error:
             self._notes.report("error-as-text", "a tool has failed, which is told in its text", place)
         content = [*error_marked(result), *([mark] if mark else [])]
         message: Json = {"role": "tool", "tool_call_id": result.id}
-        if any(isinstance(piece, CacheMark) or is_file(piece) for piece in content):
+        marked = self._profile.cache_marks or any(isinstance(piece, CacheMark) for piece in content)
+        if marked or any(map(is_file, content)):
             return {**message, "content": self._parts(content, place) or ""}
         return {**message, "content": joined(content, "\n", self._notes, place)}
 
@@ -196,14 +198,16 @@ class _Messages:
         return written | ({"tool_calls": calls} if calls else {}) | ({"name": message.name} if message.name else {})
 
     def _thinking(self, thoughts: list[Reasoning], place: str) -> Json:
-        """Past thinking, in the field that the upstream takes it from; with what it had sent beside it, if it had."""
-        replay = self._profile.replay
+        """Past thinking, in the field that the upstream takes it from; with what was sent beside it, where that may be
+        the upstream's own. Which of those that send `reasoning_details` had sent them, no seal tells."""
+        replay, takes_details = self._profile.replay, self._profile.takes_details
         if replay == "none":
             return {}
         for thought in thoughts:
-            if thought.seal is None or thought.seal.wire != NAME:
+            if thought.seal is None or thought.seal.wire != NAME or not takes_details:
                 foreign_seal(thought, self._notes, place)
-        details = [detail for thought in thoughts for detail in _details(thought, replay == DETAILS)]
+        given = thoughts if takes_details else []
+        details = [detail for thought in given for detail in _details(thought, replay == DETAILS)]
         text = "".join(thought.text for thought in thoughts)
         written = {replay: text} if text and replay != DETAILS else {}
         return written | ({DETAILS: details} if details else {})

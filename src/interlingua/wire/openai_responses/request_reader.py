@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
 from interlingua.wire.openai_fields import read_format
 from interlingua.wire.openai_responses.words import NAME
+from interlingua.wire.places import Places
 from interlingua.wire.wire import Json
 
 __all__ = ["read_request"]
@@ -38,9 +40,12 @@ __all__ = ["read_request"]
 _SAMPLING = ("temperature", "top_p")
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _MODES: dict[str, Mode] = {"auto": "auto", "required": "required", "none": "none"}
+_FUNCTION = {"id": "call_id", "name": "name", "arguments": "arguments"}
+_CUSTOM = {**_FUNCTION, "arguments": "input"}
+"""What the wire calls what is in a call."""
 _KEPT = ("previous_response_id", "conversation", "prompt")
-_OF_THE_USER = ("mcp_approval_response", "item_reference")
-"""Items that are no output of a call, and stand on the user's side all the same."""
+_OF_THE_USER = ("mcp_approval_response", "item_reference", "agent_message")
+"""Items that are no output of a call, and stand on the user's side all the same. Agents tell each other messages."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -53,12 +58,13 @@ def read_request(body: Json, options: Options) -> Request:
     text = fields.inner("text")
     sampling: dict[str, Any] = {key: fields.number(key) for key in _SAMPLING}
     sampling |= {"verbosity": text.get("verbosity"), "top_logprobs": fields.integer("top_logprobs")}
+    messages = [Message(role, pieces) for role, pieces in items.messages]
     request = Request(
         wire=NAME,
         model=fields.text("model"),
         system=items.system,
-        messages=[Message(role, pieces) for role, pieces in items.messages],
-        tools=[_deferred(tool) for tool in tools + items.tools],
+        messages=messages,
+        tools=_all_tools(tools + items.tools, items.found),
         hosted=hosted,
         tool_choice=_read_choice(fields),
         parallel=fields.flag("parallel_tool_calls"),
@@ -71,12 +77,18 @@ def read_request(body: Json, options: Options) -> Request:
         metadata=fields.mapping("metadata"),
         cache_key=fields.text("prompt_cache_key", ""),
         continues=next((key for key in _KEPT if fields.object.get(key)), items.continues),
+        places=items.places.table(items.system, messages, messages="input", system="instructions"),
     )
     return msgspec.structs.replace(request, extra=fields.rest(), unread=tuple(fields.unread()))
 
 
-def _deferred(tool: Tool) -> Tool:
-    return msgspec.structs.replace(tool, deferred=tool.extra.get("defer_loading") is True)
+def _all_tools(offered: list[Tool], found: list[Tool]) -> list[Tool]:
+    """A tool that is not to be loaded yet is deferred, until a search has found it. Some are known by that alone."""
+    names = {tool.name for tool in offered}
+    by_name = {tool.name: msgspec.structs.replace(tool, found=True) for tool in found}
+    deferred = (tool.extra.get("defer_loading") is True and tool.name not in by_name for tool in offered)
+    tools = [msgspec.structs.replace(tool, deferred=later) for tool, later in zip(offered, deferred, strict=True)]
+    return tools + [tool for name, tool in by_name.items() if name not in names]
 
 
 class _Items:
@@ -86,7 +98,9 @@ class _Items:
         self.system: list[Content] = []
         self.messages: list[tuple[Role, list[Piece]]] = []
         self.tools: list[Tool] = []
+        self.found: list[Tool] = []
         self.continues = ""
+        self.places = Places()
         self._seal_key = seal_key
 
     def read_all(self, fields: Fields) -> None:
@@ -94,7 +108,9 @@ class _Items:
             self.messages.append(("user", [Text(given)]))
             return
         kept = any(fields.object.get(key) for key in _KEPT)
-        for item in fields.objects("input") if kept else fields.listed("input"):
+        if given is None and not kept:
+            fields.refuse("input", "should be a string or a list, not nothing")
+        for item in fields.objects("input", "a string or a list"):
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
     def _read(self, item: Fields, kind: str) -> None:
@@ -103,44 +119,59 @@ class _Items:
             case "message":
                 self._read_message(item)
             case "function_call" | "custom_tool_call":
-                self._add("assistant", _read_call(item, custom=kind == "custom_tool_call"))
+                custom = kind == "custom_tool_call"
+                self._add("assistant", _read_call(item, custom), item.path, _CUSTOM if custom else _FUNCTION)
             case "function_call_output" | "custom_tool_call_output":
-                content, error = error_read(_read_content(item, "output"))
-                self._add_result(Result(item.text("call_id"), content, error))
+                content, error = error_read(self._read_content(item, "output"))
+                self._add_result(Result(item.text("call_id"), content, error), item.path)
             case "reasoning":
-                self._add("assistant", self._read_reasoning(item))
+                self._add("assistant", self._read_reasoning(item), item.path)
             case "additional_tools":
+                item.pass_over("role")
                 self.tools += read_tools(item)[0]
             case _:
+                if kind == "tool_search_output":
+                    self.found += read_tools(item)[0]
                 if kind == "item_reference":
                     self.continues = self.continues or item.path
                 theirs = kind.endswith("_output") or kind in _OF_THE_USER
-                self._add("user" if theirs else "assistant", Extra(NAME, item.whole()))
+                self._add("user" if theirs else "assistant", Extra(NAME, item.whole()), item.path)
 
     def _read_message(self, item: Fields) -> None:
         role = item.text("role")
         if role not in _ROLES:
             item.refuse("role", f"should be 'user', 'assistant', 'system' or 'developer', not {role!r}")
-        content = _read_content(item, "content")
+        content = self._read_content(item, "content")
         if _ROLES[role] == "system" and not self.messages:
             self.system += content
         elif role == "assistant":
             for piece in content:
-                self._add("assistant", piece)
+                self._add("assistant", piece, item.path)
         else:
-            self.messages.append((_ROLES[role], list(content)))
+            self._begin(_ROLES[role], item.path).extend(content)
 
-    def _add(self, role: Role, piece: Piece) -> None:
+    def _begin(self, role: Role, path: str) -> list[Piece]:
+        pieces: list[Piece] = []
+        self.messages.append((role, self.places.put(pieces, path)))
+        return pieces
+
+    def _add(self, role: Role, piece: Piece, path: str, fields: Mapping[str, str] | None = None) -> None:
         """What the model says is one message until somebody else speaks."""
-        if not self.messages or self.messages[-1][0] != role or role != "assistant":
-            self.messages.append((role, []))
-        self.messages[-1][1].append(piece)
+        goes_on = self.messages and self.messages[-1][0] == role == "assistant"
+        pieces = self.messages[-1][1] if goes_on else self._begin(role, path)
+        pieces.append(self.places.put(piece, path, fields))
 
-    def _add_result(self, result: Result) -> None:
+    def _add_result(self, result: Result, path: str) -> None:
         last = self.messages[-1] if self.messages else None
-        if last is None or last[0] != "user" or not all(isinstance(piece, Result) for piece in last[1]):
-            self.messages.append(("user", []))
-        self.messages[-1][1].append(result)
+        goes_on = last is not None and last[0] == "user" and all(isinstance(piece, Result) for piece in last[1])
+        pieces = self.messages[-1][1] if goes_on else self._begin("user", path)
+        pieces.append(self.places.put(result, path, {"id": "call_id"}))
+
+    def _read_content(self, item: Fields, key: str) -> list[Content]:
+        given = item.said(key)
+        if isinstance(given, str):
+            return [self.places.put(Text(given), item.at(key))]
+        return [self.places.put(_read_part(part), part.path) for part in given]
 
     def _read_reasoning(self, item: Fields) -> Reasoning:
         """The thinking itself, if it is there, else its summary."""
@@ -163,11 +194,6 @@ def _read_call(item: Fields, custom: bool) -> Call:
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _read_content(item: Fields, key: str) -> list[Content]:
-    given = item.said(key)
-    return [Text(given)] if isinstance(given, str) else [_read_part(part) for part in given]
 
 
 def _read_part(part: Fields) -> Content:

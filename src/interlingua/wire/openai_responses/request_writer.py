@@ -58,6 +58,8 @@ def _tools(request: Request, notes: Notes) -> Json:
     tools: list[Json] = []
     spaces: dict[str, Json] = {}
     for tool in offered(request, NAME, notes):
+        if tool.found and request.wire == NAME:
+            continue  # the conversation has it
         written = _tool(tool, request.wire == NAME, notes)
         if not tool.namespace:
             tools.append(written)
