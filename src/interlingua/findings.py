@@ -56,7 +56,9 @@ KINDS: dict[str, str] = {
     "repeated-name": "the name sent again: dropped",
     "no-such-call": "arguments for a call that is not open: dropped",
     "guessed-input": "the text of a custom tool that did not come as its one param: taken from where it stood",
-    # content blocks
+    # items and content blocks
+    "changed-text": "a text or arguments, sent whole, that do not begin with their deltas: the deltas count",
+    "repeated-item": "an item of a response that is added or done twice: taken once",
     "no-message-start": "a message without its start: it gets one",
     "stray-delta": "a delta where no block of its kind is open: read all the same",
     "block-not-closed": "a block that was never closed: taken as closed",

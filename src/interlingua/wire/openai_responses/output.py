@@ -13,7 +13,6 @@ from interlingua.wire.openai_responses.items import Frame, Item
 from interlingua.wire.openai_responses.words import (
     ADDED,
     ARGUMENTS,
-    BY_ITEM,
     BY_STEM,
     CREATED,
     DONE,
@@ -25,6 +24,7 @@ from interlingua.wire.openai_responses.words import (
     WORDS,
     Word,
     as_dict,
+    word_of,
 )
 from interlingua.wire.wire import Json
 
@@ -115,7 +115,7 @@ class Output:
             given = as_dict(like.get("item"))
             if not any(item.word in _CALLS for item in self._open):
                 yield from self.close("completed")
-            self._template = given if given.get("type") in BY_ITEM else {}
+            self._template = given if word_of(given) else {}
 
     def place(self, like: Json, item: Item) -> None:
         """What the upstream says of this item of its own is about ours."""
@@ -125,7 +125,7 @@ class Output:
     def forward(self, like: Json) -> Iterator[Frame]:
         """What the upstream says that no event tells: it goes on under our numbers."""
         kind, index, given = str(like.get("type")), like.get("output_index"), as_dict(like.get("item"))
-        if kind in _OURS or kind.rpartition(".")[0] in BY_STEM or given.get("type") in BY_ITEM:
+        if kind in _OURS or kind.rpartition(".")[0] in BY_STEM or word_of(given):
             return
         fields = {key: value for key, value in like.items() if key != "type"}
         if isinstance(index, int):

@@ -29,6 +29,7 @@ __all__ = [
     "Word",
     "as_dict",
     "as_list",
+    "word_of",
 ]
 
 NAME = "openai-responses"
@@ -100,3 +101,9 @@ def as_dict(value: Any) -> dict[str, Any]:
 
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def word_of(item: dict[str, Any]) -> Word | None:
+    """The usual text of an item; None if other wires have no word for such items."""
+    kind = item.get("type")
+    return BY_ITEM.get(kind) if isinstance(kind, str) else None
