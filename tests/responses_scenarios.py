@@ -419,6 +419,17 @@ SCENARIOS = [
         ),
         HEARD,
     ),
+    Scenario(
+        "a call that is added without its name",
+        told([item("added", 0, without(call(""), "name")), *CALL_F[1:]]),
+        calls(F),
+    ),
+    Scenario(
+        "a call that has no name until [DONE]",
+        sse(response("created"), item("added", 0, without(call(""), "name")), "[DONE]"),
+        calls(finish="stop"),
+        ["call-without-name", "no-finish-reason"],
+    ),
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
     Scenario("broken off", sse(response("created"), response("in_progress"), *HELLO[:3]), {}, error=BUG),
     Scenario("broken off after a call", sse(response("created"), response("in_progress"), *CALL_F), {}, error=BUG),

@@ -48,7 +48,7 @@ from tests.responses_scenarios import (
 from tests.sdk import Json, Said
 from tests.test_translate_reply import whole
 
-CHAT, RESPONSES = "openai-chat", "openai-responses"
+CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
 KEY = b"key"
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -583,10 +583,28 @@ def test_stream_is_whole(scenario: Scenario) -> None:
         ({"error": {"message": "boom", "code": "x"}}, "boom"),
         (body(status="failed", error={"message": "boom"}), "boom"),
         ({"object": "list"}, "no reply in this body"),
+        *(
+            (body(message("Hel"), status=status), f"the response has no reply: its status is {status}")
+            for status in ("failed", "cancelled", "queued", "in_progress")
+        ),
     ],
 )
 def test_a_body_without_a_reply(given: Json, message: str) -> None:
     assert il.translate_reply(given, RESPONSES, CHAT)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, MESSAGES)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}, CHAT),
+        ({"type": "message", "content": [{"type": "text", "text": "a\ud83d"}], "stop_reason": "end_turn"}, MESSAGES),
+    ],
+)
+def test_half_a_character_in_a_body(given: Json, source: str) -> None:
+    told = il.translate_reply(given, source, RESPONSES)
+    assert told["output"][0]["content"][0]["text"] == "a\ud83d"
 
 
 def test_an_error_for_a_client_of_this_wire() -> None:

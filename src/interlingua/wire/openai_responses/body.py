@@ -16,14 +16,19 @@ from interlingua.wire.wire import Chunk, Json, Said
 __all__ = ["is_body", "read_body", "write_body"]
 
 
+_UNFINISHED = ("failed", "cancelled", "queued", "in_progress")
+
+
 def is_body(body: Json) -> bool:
-    return isinstance(body.get("output"), list) and not body.get("error")
+    return isinstance(body.get("output"), list) and not body.get("error") and body.get("status") not in _UNFINISHED
 
 
 def read_body(body: Json, reader: Reader) -> Chunk:
     """A body says what its stream would have said, all at once."""
     if failure := failure_in({"error": body.get("error")}):
         return Chunk([], [failure], exact=False)
+    if isinstance(body.get("output"), list) and body.get("status") in _UNFINISHED:
+        return Chunk([], [ev.Failure(f"the response has no reply: its status is {body['status']}")], exact=False)
     if not is_body(body):
         return Chunk([], [ev.Failure("no reply in this body")], exact=False)
     return reader.read_response(body)
