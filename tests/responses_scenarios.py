@@ -244,7 +244,7 @@ SCENARIOS = [
         "an item of another kind",
         told(SEARCH, told_message(["Hello"], 1)),
         calls(text="Hello", finish="stop"),
-        findings=["unknown-item"],
+        findings=["not-translated"],
         untouched=True,
     ),
     # ── half right ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -368,7 +368,7 @@ SCENARIOS = [
         ),
         calls(PARIS, text="<b>y"),
         model=KIMI,
-        findings=["unknown-item", "stop-reason"],
+        findings=["not-translated", "stop-reason"],
     ),
     # ── an item that is told in pieces that do not agree ──────────────────────────────────────────────────────────────
     Scenario("arguments only in the last event", told([CALL_F[0]], end=completed(call('{"a": 1}'))), calls(F)),
@@ -418,6 +418,19 @@ SCENARIOS = [
             completed(without(message("Hello"), "id")),
         ),
         HEARD,
+    ),
+    Scenario(
+        "no start",
+        sse(response("in_progress"), *HELLO, completed(message("Hello"))),
+        HEARD,
+        ["no-message-start"],
+    ),
+    Scenario("no start, and no id", sse(*HELLO, completed(message("Hello"))), HEARD, ["no-message-start"]),
+    Scenario(
+        "a gap between indexes",
+        told(HELLO, told_call(['{"a": 1}'], 4)),
+        calls(F, text="Hello"),
+        ["renumbered"],
     ),
     Scenario(
         "a call that is added without its name",

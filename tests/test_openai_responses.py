@@ -123,7 +123,7 @@ def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
     assert (end["response"]["error"] or {}).get("message", "") == scenario.error
     numbers = [frame["sequence_number"] for frame in clients.frames(out)]
     assert numbers == list(range(len(numbers)))
-    if "unknown-item" not in findings:
+    if "not-translated" not in findings:
         heard = clients.listen(out)
         assert heard.choices == ({} if scenario.error else scenario.said)
     if not scenario.error:
@@ -403,6 +403,8 @@ def chunk_events(reader: Reader, chunk: Json) -> list[ev.Event]:
 
 START = ev.CallStart(0, "call_1", "f")
 TOLD = ev.Usage(11, 5, 3, 2, USAGE)
+CITED = {**message("Hello"), "content": [{**message("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}]}
+ANNOTATED = event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation={"type": "url_citation"})
 EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
     "in progress": ([response("in_progress")], [], True),
     "created again": ([response("created")], [], False),
@@ -439,8 +441,20 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
         True,
     ),
     "content as text": ([item("done", 0, {**message(""), "content": "a"})], [ev.TextDelta("a")], False),
-    "an unknown item": (SEARCH, ["unknown-item"], True),
-    "an unknown event": ([{"type": "response.rate_limits", "x": 1}], [], True),
+    "an unknown item": (SEARCH, ["not-translated"], True),
+    "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
+    "an event without a type": ([{"x": 1}], ["not-translated"], True),
+    "a sign of life": ([{"type": "keepalive"}], [], True),
+    "annotations": (
+        [*HELLO[:-1], ANNOTATED, item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
+    "annotations, in the item": (
+        [*HELLO[:-1], item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
     "completed": ([completed()], [ev.Stop("stop"), TOLD], True),
     "completed, of another response": ([completed(id="resp_2")], [ev.Stop("stop"), TOLD], False),
     "completed, without usage": ([completed(usage=None)], [ev.Stop("stop")], True),

@@ -43,6 +43,9 @@ _EVENTS: dict[Word, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = 
 }
 WHOLE = ("", 0)
 """Where the arguments of a call stand: it has no parts."""
+ANNOTATIONS, ANNOTATED = "annotations of a text", "response.output_text.annotation.added"
+SILENT = ("ping", "keepalive")
+"""Events that say nothing."""
 NOTHING = ("", "{}")
 """Arguments that need not be told."""
 
@@ -53,6 +56,7 @@ class Items:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known = Register()
+        self._noted: set[str] = set()
         self.calls = 0
 
     def read(self, chunk: Json, choice: Choice) -> None:
@@ -77,12 +81,27 @@ class Items:
                 continue
             item = self._known.in_output(n, given)
             if item is None:
-                item = self._known.add(given, None)
-                _note_unknown(given, choice)
-            self._begin(item, given, choice)
-            self._rest(item, given, choice)
+                item = self._new(given, None, choice)
+                self._begin(item, given, choice)
+                self._rest(item, given, choice)
+            else:
+                self._add_rest(item, given, choice)
             if not item.over and given.get("status") != "in_progress":
                 self._end(item, given, choice)
+
+    def note_event(self, chunk: Json) -> list[ev.Event]:
+        """An event that other wires have no word for, unless it is about an item of which that has been said."""
+        kind, item = chunk.get("type"), self._known.find(chunk, "", (chunk.get("item_id"),))
+        if kind in SILENT or (item is not None and item.type not in BY_ITEM):
+            return []
+        return self._note(ANNOTATIONS if kind == ANNOTATED else f"an event of type {kind!r:.60}")
+
+    def _note(self, what: str) -> list[ev.Event]:
+        """What only clients of this wire can be told of: a finding, the first time."""
+        if what in self._noted:
+            return []
+        self._noted.add(what)
+        return [ev.Finding("not-translated", f"{what}: told only to clients of this wire")]
 
     @property
     def all_over(self) -> bool:
@@ -104,9 +123,20 @@ class Items:
         item = self._known.find(chunk, word.item, (chunk.get("item_id"),))
         if item is None or item.type != word.item:
             choice.exact = False
-            return self._known.add({"type": word.item, "id": chunk.get("item_id")}, chunk.get("output_index"))
+            return self._new({"type": word.item, "id": chunk.get("item_id")}, chunk.get("output_index"), choice)
         choice.exact &= chunk.get("item_id") == item.id and isinstance(chunk.get("output_index"), int)
         return item
+
+    def _new(self, given: Json, index: Any, choice: Choice) -> Heard:
+        """An item that nothing has been heard of, at the index that comes next."""
+        following = len(self)
+        if isinstance(index, int) and self._known.holds(index):
+            choice.report("shared-index", f"another item on index {index}: taken as an item of its own")
+        elif isinstance(index, int) and index != following:
+            choice.report("renumbered", f"an item on index {index} where {following} comes next: renumbered")
+        if word_of(given) is None:
+            choice.events += self._note(f"an item of type {given.get('type')!r:.60}")
+        return self._known.add(given, index)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,8 +147,7 @@ class Items:
             choice.report("repeated-item", f"an item that is added again (id {given.get('id')!r}): taken once")
             return
         choice.exact &= isinstance(index, int) and not self._known.holds(index) and isinstance(given.get("id"), str)
-        _note_unknown(given, choice)
-        item = self._known.add(given, index)
+        item = self._new(given, index, choice)
         self._begin(item, given, choice)
         word = word_of(given)
         choice.exact &= word is None or not given.get(word.parts or word.field)  # its text is told by deltas
@@ -131,14 +160,10 @@ class Items:
             choice.report("repeated-item", f"an item that is done twice (id {given.get('id')!r}): taken once")
             return
         if item is None or item.over:
-            item = self._known.add(given, chunk.get("output_index"))
-            _note_unknown(given, choice)
+            item = self._new(given, chunk.get("output_index"), choice)
             choice.exact = False
         choice.exact &= given.get("id") == item.id and isinstance(chunk.get("output_index"), int)
-        before = len(choice.events)
-        self._begin(item, given, choice)
-        self._rest(item, given, choice)
-        choice.exact &= len(choice.events) == before
+        self._add_rest(item, given, choice)
         self._end(item, given, choice)
 
     def _speak(self, word: Word, verb: str, chunk: Json, choice: Choice) -> None:
@@ -200,6 +225,13 @@ class Items:
                 spoken = BY_PART.get(str(part.get("type")))
                 if spoken is not None and isinstance(part.get(spoken.field), str):
                     self._say_rest(item, spoken, (field, n), part[spoken.field], choice)
+
+    def _add_rest(self, item: Heard, given: Json, choice: Choice) -> None:
+        """The same for an item that has been heard of: only where nothing is left to say may the event pass."""
+        before = len(choice.events)
+        self._begin(item, given, choice)
+        self._rest(item, given, choice)
+        choice.exact &= len(choice.events) == before
 
     def _say_rest(self, item: Heard, word: Word, key: tuple[str, int], whole: str, choice: Choice) -> None:
         """A text that is whole: what was said is the beginning of it, or the upstream contradicts itself."""
@@ -267,16 +299,12 @@ class Items:
             if text := item.take_waiting():
                 choice.events.append(ev.TextDelta(text))
         item.over = True
+        if any(as_dict(part).get("annotations") for part in as_list(given.get("content"))):
+            choice.events += self._note(ANNOTATIONS)
         sealed = given.get("encrypted_content")
         if item.type == "reasoning" and isinstance(sealed, str) and sealed:
             id = {"id": item.id} if isinstance(item.id, str) else {}
             choice.events.append(ev.Seal(NAME, {"encrypted_content": sealed, **id}))
-
-
-def _note_unknown(given: Json, choice: Choice) -> None:
-    if word_of(given) is None:
-        message = f"an item of type {given.get('type')!r}: told only to clients of this wire"
-        choice.events.append(ev.Finding("unknown-item", message))
 
 
 def _as_text(item: Heard, value: Any, choice: Choice) -> str:

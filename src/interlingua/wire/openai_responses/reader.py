@@ -7,7 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.openai_responses.incoming import Items
-from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, as_dict, as_list
+from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD, as_dict, as_list
 from interlingua.wire.wire import Choice, Chunk, Json
 
 __all__ = ["REASONS", "Reader"]
@@ -29,8 +29,8 @@ class Reader:
         if failure := failure_in(chunk):
             return Chunk([], [failure], exact=False)
         kind = chunk.get("type")
-        if not isinstance(kind, str) or not kind.startswith("response."):
-            return Chunk([], [], exact=True)
+        if not isinstance(kind, str) or kind not in UNDERSTOOD:
+            return Chunk([], self._items.note_event(chunk), exact=True)
         response = as_dict(chunk.get("response"))
         choice = Choice(0, [], exact=self._is_next(chunk))
         self._open(kind, response, choice)
@@ -81,7 +81,9 @@ class Reader:
             int(created) if isinstance(created, int | float) else None,
         )
         choice.events.append(self._begin)
-        choice.exact &= kind == CREATED and bool(self._begin.id)
+        choice.exact &= bool(self._begin.id)
+        if kind != CREATED:
+            choice.report("no-message-start", f"the stream begins with {kind}: the response is told to begin before it")
 
     def _end(self, completed: bool, response: Json, choice: Choice) -> list[ev.Event]:
         """The last event, with what only it tells. Returns what it says of the whole reply."""

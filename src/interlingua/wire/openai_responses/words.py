@@ -25,6 +25,7 @@ __all__ = [
     "SUMMARY",
     "TEXT",
     "THOUGHT",
+    "UNDERSTOOD",
     "WORDS",
     "Word",
     "as_dict",
@@ -93,6 +94,10 @@ BY_STEM = {word.stem: word for word in WORDS}
 BY_PART = {word.part: word for word in WORDS if word.part}
 BY_ITEM = {"message": TEXT, "reasoning": SUMMARY, "function_call": ARGUMENTS, "custom_tool_call": INPUT}
 """The items that other wires have a word for, each with its usual text."""
+UNDERSTOOD = {CREATED, IN_PROGRESS, "response.queued", *ENDS, ADDED, DONE}
+UNDERSTOOD |= {f"{word.around}.{verb}" for word in WORDS if word.around for verb in ("added", "done")}
+UNDERSTOOD |= {f"{word.stem}.{verb}" for word in WORDS for verb in ("delta", "done")}
+"""The events that say something in other wires too."""
 
 
 def as_dict(value: Any) -> dict[str, Any]:
