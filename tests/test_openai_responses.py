@@ -123,6 +123,7 @@ def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
     assert (end["response"]["error"] or {}).get("message", "") == scenario.error
     numbers = [frame["sequence_number"] for frame in clients.frames(out)]
     assert numbers == list(range(len(numbers)))
+    assert len({frame["response"]["id"] for frame in clients.frames(out) if "response" in frame}) == 1
     if "not-translated" not in findings:
         heard = clients.listen(out)
         assert heard.choices == ({} if scenario.error else scenario.said)

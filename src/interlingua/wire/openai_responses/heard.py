@@ -10,15 +10,19 @@ from zlib import crc32
 
 from interlingua import events as ev
 from interlingua.args import Args
+from interlingua.json_text import write_json
 from interlingua.limits import Limits
-from interlingua.wire.openai_responses.words import ARGUMENTS, Word
+from interlingua.wire.openai_responses.words import ARGUMENTS, Word, as_dict, as_list
 from interlingua.wire.wire import Choice, Json
 
-__all__ = ["OPENER", "Call", "Heard", "Register", "Told"]
+__all__ = ["OPENER", "Call", "Heard", "Register", "Told", "Untold"]
 
 
 OPENER, CLOSER = '{"input":"', '"}'
 """What stands around the text of a custom tool, so that it is the arguments of a function."""
+_ANNOTATIONS, _ANNOTATED = "annotations of a text", "response.output_text.annotation.added"
+_SILENT = ("ping", "keepalive")
+"""Events that say nothing."""
 
 
 class Told:
@@ -90,6 +94,11 @@ class Heard:
             self._reported.add(kind)
             choice.report(kind, message)
 
+    def as_text(self, arguments: Any, choice: Choice) -> str:
+        message = "the arguments were sent as a value, not as text: written as text"
+        self.report("arguments-as-value", message, choice)
+        return write_json(arguments)
+
     def take_waiting(self) -> str:
         """All of it; what counts as told begins anew."""
         text = "".join(self.waiting)
@@ -158,6 +167,28 @@ class Register:
 
     def _by_ids(self, ids: tuple[Any, ...]) -> Heard | None:
         return next((self._by_id[id] for id in ids if isinstance(id, str) and id in self._by_id), None)
+
+
+class Untold:
+    """What other wires have no word for: a finding, the first time."""
+
+    def __init__(self) -> None:
+        self._noted: set[str] = set()
+
+    def note(self, what: str) -> list[ev.Event]:
+        if what in self._noted:
+            return []
+        self._noted.add(what)
+        return [ev.Finding("not-translated", f"{what}: told only to clients of this wire")]
+
+    def note_event(self, kind: Any) -> list[ev.Event]:
+        if kind in _SILENT:
+            return []
+        return self.note(_ANNOTATIONS if kind == _ANNOTATED else f"an event of type {kind!r:.60}")
+
+    def note_annotations(self, item: Json) -> list[ev.Event]:
+        parts = map(as_dict, as_list(item.get("content")))
+        return self.note(_ANNOTATIONS) if any(part.get("annotations") for part in parts) else []
 
 
 def _sum(text: str, before: int = 0) -> int:

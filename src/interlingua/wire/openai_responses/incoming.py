@@ -12,7 +12,7 @@ from interlingua import events as ev
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.tools import flat_name
-from interlingua.wire.openai_responses.heard import OPENER, Call, Heard, Register
+from interlingua.wire.openai_responses.heard import OPENER, Call, Heard, Register, Untold
 from interlingua.wire.openai_responses.words import (
     ADDED,
     ARGUMENTS,
@@ -43,9 +43,6 @@ _EVENTS: dict[Word, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = 
 }
 WHOLE = ("", 0)
 """Where the arguments of a call stand: it has no parts."""
-ANNOTATIONS, ANNOTATED = "annotations of a text", "response.output_text.annotation.added"
-SILENT = ("ping", "keepalive")
-"""Events that say nothing."""
 NOTHING = ("", "{}")
 """Arguments that need not be told."""
 
@@ -56,7 +53,7 @@ class Items:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known = Register()
-        self._noted: set[str] = set()
+        self._untold = Untold()
         self.calls = 0
 
     def read(self, chunk: Json, choice: Choice) -> None:
@@ -91,17 +88,8 @@ class Items:
 
     def note_event(self, chunk: Json) -> list[ev.Event]:
         """An event that other wires have no word for, unless it is about an item of which that has been said."""
-        kind, item = chunk.get("type"), self._known.find(chunk, "", (chunk.get("item_id"),))
-        if kind in SILENT or (item is not None and item.type not in BY_ITEM):
-            return []
-        return self._note(ANNOTATIONS if kind == ANNOTATED else f"an event of type {kind!r:.60}")
-
-    def _note(self, what: str) -> list[ev.Event]:
-        """What only clients of this wire can be told of: a finding, the first time."""
-        if what in self._noted:
-            return []
-        self._noted.add(what)
-        return [ev.Finding("not-translated", f"{what}: told only to clients of this wire")]
+        item = self._known.find(chunk, "", (chunk.get("item_id"),))
+        return self._untold.note_event(chunk.get("type")) if item is None or item.type in BY_ITEM else []
 
     @property
     def all_over(self) -> bool:
@@ -135,7 +123,7 @@ class Items:
         elif isinstance(index, int) and index != following:
             choice.report("renumbered", f"an item on index {index} where {following} comes next: renumbered")
         if word_of(given) is None:
-            choice.events += self._note(f"an item of type {given.get('type')!r:.60}")
+            choice.events += self._untold.note(f"an item of type {given.get('type')!r:.60}")
         return self._known.add(given, index)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +158,7 @@ class Items:
         item = self._owner(chunk, word, choice)
         text = chunk.get("delta" if verb == "delta" else word.field)
         if isinstance(text, dict) and word is ARGUMENTS:
-            text = _as_text(item, text, choice)
+            text = item.as_text(text, choice)
         if not isinstance(text, str):
             choice.report("bad-chunk", f"{chunk['type']} without its text: dropped")
             return
@@ -215,7 +203,7 @@ class Items:
         if word in (ARGUMENTS, INPUT):
             whole = given.get(word.field)
             if whole is not None and not isinstance(whole, str):
-                whole = _as_text(item, whole, choice)
+                whole = item.as_text(whole, choice)
             self._say_rest(item, word, WHOLE, whole or "", choice)
             return
         for field in ("summary", "content") if word is SUMMARY else ("content",) if word else ():
@@ -299,18 +287,11 @@ class Items:
             if text := item.take_waiting():
                 choice.events.append(ev.TextDelta(text))
         item.over = True
-        if any(as_dict(part).get("annotations") for part in as_list(given.get("content"))):
-            choice.events += self._note(ANNOTATIONS)
+        choice.events += self._untold.note_annotations(given)
         sealed = given.get("encrypted_content")
         if item.type == "reasoning" and isinstance(sealed, str) and sealed:
             id = {"id": item.id} if isinstance(item.id, str) else {}
             choice.events.append(ev.Seal(NAME, {"encrypted_content": sealed, **id}))
-
-
-def _as_text(item: Heard, value: Any, choice: Choice) -> str:
-    message = "the arguments were sent as a value, not as text: written as text"
-    item.report("arguments-as-value", message, choice)
-    return write_json(value)
 
 
 def _position(chunk: Json, word: Word) -> int:
