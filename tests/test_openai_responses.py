@@ -443,6 +443,7 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
     ),
     "content as text": ([item("done", 0, {**message(""), "content": "a"})], [ev.TextDelta("a")], False),
     "an unknown item": (SEARCH, ["not-translated"], True),
+    "an item whose type is no word": ([item("added", 0, {"type": ["x"], "id": "x_1"})], ["not-translated"], True),
     "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
     "an event without a type": ([{"x": 1}], ["not-translated"], True),
     "a sign of life": ([{"type": "keepalive"}], [], True),
