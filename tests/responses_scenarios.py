@@ -158,9 +158,9 @@ def told_thought(texts: list[list[str]], index: int = 0, id: str = "rs_1", seale
 
 def told(*items: list[Json], end: Json | None = None) -> bytes:
     """A whole stream, just as OpenAI sends it."""
-    output = [events[-1]["item"] for events in items]
     events = [event for events in items for event in events]
-    return sse(response("created"), response("in_progress"), *events, end or completed(*output))
+    end = end or completed(*(events[-1]["item"] for events in items))
+    return sse(response("created"), response("in_progress"), *events, end)
 
 
 def without(event: Json, *keys: str) -> Json:
@@ -168,6 +168,7 @@ def without(event: Json, *keys: str) -> Json:
 
 
 HELLO = told_message(["Hel", "lo"])
+HEARD = calls(text="Hello", finish="stop")
 F = ("call_1", "f", '{"a": 1}')
 G = ("call_2", "g", '{"b": 2}')
 CALL_F = told_call(['{"a"', ": 1}"])
@@ -243,7 +244,7 @@ SCENARIOS = [
         "an item of another kind",
         told(SEARCH, told_message(["Hello"], 1)),
         calls(text="Hello", finish="stop"),
-        findings=["unknown-item"],
+        findings=["not-translated"],
         untouched=True,
     ),
     # ── half right ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -367,7 +368,80 @@ SCENARIOS = [
         ),
         calls(PARIS, text="<b>y"),
         model=KIMI,
-        findings=["unknown-item", "stop-reason"],
+        findings=["not-translated", "stop-reason"],
+    ),
+    # ── an item that is told in pieces that do not agree ──────────────────────────────────────────────────────────────
+    Scenario("arguments only in the last event", told([CALL_F[0]], end=completed(call('{"a": 1}'))), calls(F)),
+    Scenario("text only in the last event", told(HELLO[:2], end=completed(message("Hello"))), HEARD),
+    Scenario("arguments only when added", told([item("added", 0, call('{"a": 1}'))], end=completed()), calls(F)),
+    Scenario("arguments when added, and deltas", told([item("added", 0, call('{"a": 1}')), *CALL_F[1:]]), calls(F)),
+    Scenario("text only when added", told([item("added", 0, message("Hello"))], end=completed()), HEARD),
+    Scenario("fewer deltas than text", told([*HELLO[:3], *HELLO[4:]]), HEARD),
+    Scenario("fewer deltas than text, done", told([*HELLO[:3], HELLO[-1]]), HEARD),
+    Scenario("fewer deltas than arguments", told([*CALL_F[:2], *CALL_F[3:]]), calls(F)),
+    Scenario("fewer deltas than arguments, last", told(CALL_F[:2], end=completed(call('{"a": 1}'))), calls(F)),
+    Scenario(
+        "other text than in the deltas", told([*HELLO[:4], item("done", 0, message("Bye"))]), HEARD, ["changed-text"]
+    ),
+    Scenario(
+        "a name beside the arguments",
+        told([{**CALL_F[-2], "name": "f", "call_id": "call_1"}], end=completed()),
+        calls(F),
+    ),
+    Scenario(
+        "a name beside the arguments, no id",
+        told([{**CALL_F[-2], "name": "f"}], end=completed()),
+        calls(("fc_1", *F[1:])),
+        ["no-id"],
+    ),
+    Scenario("a name in the last event", told(CALL_F[1:3], end=completed(call('{"a": 1}'))), calls(F)),
+    Scenario(
+        "no name at all",
+        told(CALL_F[1:3], end=completed()),
+        calls(text='{"a": 1}', finish="stop"),
+        ["call-without-name"],
+    ),
+    Scenario("done twice", told(CALL_F, [CALL_F[-1]], end=completed(call('{"a": 1}'))), calls(F), ["repeated-item"]),
+    Scenario("added twice", told([CALL_F[0], *CALL_F]), calls(F), ["repeated-item"]),
+    Scenario("text done twice", told(HELLO, [HELLO[-1]], end=completed(message("Hello"))), HEARD, ["repeated-item"]),
+    Scenario(
+        "arguments after the end",
+        told(CALL_F, [CALL_F[1]], end=completed(call('{"a": 1}'))),
+        calls(F),
+        ["no-such-call"],
+    ),
+    Scenario(
+        "items without ids, and again in the last event",
+        sse(
+            response("created"),
+            {"type": "response.output_item.done", "item": without(message("Hello"), "id")},
+            completed(without(message("Hello"), "id")),
+        ),
+        HEARD,
+    ),
+    Scenario(
+        "no start",
+        sse(response("in_progress"), *HELLO, completed(message("Hello"))),
+        HEARD,
+        ["no-message-start"],
+    ),
+    Scenario("no start, and no id", sse(*HELLO, completed(message("Hello"))), HEARD, ["no-message-start"]),
+    Scenario(
+        "a gap between indexes",
+        told(HELLO, told_call(['{"a": 1}'], 4)),
+        calls(F, text="Hello"),
+        ["renumbered"],
+    ),
+    Scenario(
+        "a call that is added without its name",
+        told([item("added", 0, without(call(""), "name")), *CALL_F[1:]]),
+        calls(F),
+    ),
+    Scenario(
+        "a call that has no name until [DONE]",
+        sse(response("created"), item("added", 0, without(call(""), "name")), "[DONE]"),
+        calls(finish="stop"),
+        ["call-without-name", "no-finish-reason"],
     ),
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
     Scenario("broken off", sse(response("created"), response("in_progress"), *HELLO[:3]), {}, error=BUG),

@@ -48,7 +48,7 @@ from tests.responses_scenarios import (
 from tests.sdk import Json, Said
 from tests.test_translate_reply import whole
 
-CHAT, RESPONSES = "openai-chat", "openai-responses"
+CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
 KEY = b"key"
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -123,7 +123,8 @@ def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
     assert (end["response"]["error"] or {}).get("message", "") == scenario.error
     numbers = [frame["sequence_number"] for frame in clients.frames(out)]
     assert numbers == list(range(len(numbers)))
-    if "unknown-item" not in findings:
+    assert len({frame["response"]["id"] for frame in clients.frames(out) if "response" in frame}) == 1
+    if "not-translated" not in findings:
         heard = clients.listen(out)
         assert heard.choices == ({} if scenario.error else scenario.said)
     if not scenario.error:
@@ -403,6 +404,8 @@ def chunk_events(reader: Reader, chunk: Json) -> list[ev.Event]:
 
 START = ev.CallStart(0, "call_1", "f")
 TOLD = ev.Usage(11, 5, 3, 2, USAGE)
+CITED = {**message("Hello"), "content": [{**message("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}]}
+ANNOTATED = event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation={"type": "url_citation"})
 EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
     "in progress": ([response("in_progress")], [], True),
     "created again": ([response("created")], [], False),
@@ -439,8 +442,21 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
         True,
     ),
     "content as text": ([item("done", 0, {**message(""), "content": "a"})], [ev.TextDelta("a")], False),
-    "an unknown item": (SEARCH, ["unknown-item"], True),
-    "an unknown event": ([{"type": "response.rate_limits", "x": 1}], [], True),
+    "an unknown item": (SEARCH, ["not-translated"], True),
+    "an item whose type is no word": ([item("added", 0, {"type": ["x"], "id": "x_1"})], ["not-translated"], True),
+    "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
+    "an event without a type": ([{"x": 1}], ["not-translated"], True),
+    "a sign of life": ([{"type": "keepalive"}], [], True),
+    "annotations": (
+        [*HELLO[:-1], ANNOTATED, item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
+    "annotations, in the item": (
+        [*HELLO[:-1], item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
     "completed": ([completed()], [ev.Stop("stop"), TOLD], True),
     "completed, of another response": ([completed(id="resp_2")], [ev.Stop("stop"), TOLD], False),
     "completed, without usage": ([completed(usage=None)], [ev.Stop("stop")], True),
@@ -583,10 +599,28 @@ def test_stream_is_whole(scenario: Scenario) -> None:
         ({"error": {"message": "boom", "code": "x"}}, "boom"),
         (body(status="failed", error={"message": "boom"}), "boom"),
         ({"object": "list"}, "no reply in this body"),
+        *(
+            (body(message("Hel"), status=status), f"the response has no reply: its status is {status}")
+            for status in ("failed", "cancelled", "queued", "in_progress")
+        ),
     ],
 )
 def test_a_body_without_a_reply(given: Json, message: str) -> None:
     assert il.translate_reply(given, RESPONSES, CHAT)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, MESSAGES)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}, CHAT),
+        ({"type": "message", "content": [{"type": "text", "text": "a\ud83d"}], "stop_reason": "end_turn"}, MESSAGES),
+    ],
+)
+def test_half_a_character_in_a_body(given: Json, source: str) -> None:
+    told = il.translate_reply(given, source, RESPONSES)
+    assert told["output"][0]["content"][0]["text"] == "a\ud83d"
 
 
 def test_an_error_for_a_client_of_this_wire() -> None:

@@ -48,8 +48,8 @@ KINDS: dict[str, str] = {
     # structured calls
     "function-call": "the legacy function_call: taken as a tool call",
     "no-index": "a tool call or block without its index: placed by its id or its order",
-    "shared-index": "another call on an index that is in use: taken as a call of its own",
-    "renumbered": "a tool call or block on an index that does not come next: renumbered",
+    "shared-index": "another call or item on an index that is in use: taken as one of its own",
+    "renumbered": "a tool call, block or item on an index that does not come next: renumbered",
     "no-id": "a tool call without an id: it gets one",
     "no-type": "a tool call without its type: taken as a function",
     "repeated-id": "the id sent again: dropped",
@@ -57,11 +57,13 @@ KINDS: dict[str, str] = {
     "repeated-name": "the name sent again: dropped",
     "no-such-call": "arguments for a call that is not open: dropped",
     "guessed-input": "the text of a custom tool that did not come as its one param: taken from where it stood",
-    # content blocks
-    "no-message-start": "a message without its start: it gets one",
+    # items and content blocks
+    "changed-text": "a text or arguments, sent whole, that do not begin with their deltas: the deltas count",
+    "repeated-item": "an item of a response that is added or done twice: taken once",
+    "no-message-start": "a message or response without its start: it gets one",
     "stray-delta": "a delta where no block of its kind is open: read all the same",
     "block-not-closed": "a block that was never closed: taken as closed",
-    "not-translated": "a block, delta or event that only clients of the same wire can be told of",
+    "not-translated": "a block, item, delta, event or field that only clients of the same wire can be told of",
     # the end of a reply
     "stop-reason": "a stop reason that does not fit the reply: corrected",
     "unknown-finish-reason": "a finish reason that is not of the wire: read as the nearest",
@@ -71,7 +73,6 @@ KINDS: dict[str, str] = {
     "after-end": "more after the end of the stream: dropped",
     "lost": "text that waited behind an open call when the reply failed: lost",
     "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
-    "unknown-item": "an item of a response that other wires have no word for: dropped where the client speaks one",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire has no place for: dropped",
     "content-dropped": "a piece of a message that the upstream's wire cannot carry: dropped, or named in its place",

@@ -1,7 +1,7 @@
 """OpenAI Responses: requests, streams and whole bodies, read and written.
 
-`reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, `items` as clients get them, and
-`words` what both know of them. `freeform` is the text of custom tools.
+`reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, with `heard` for what is kept of
+them, `items` as clients get them, and `words` what both know of them. `freeform` is the text of custom tools.
 """
 
 from interlingua.limits import Limits

@@ -10,20 +10,25 @@ from interlingua.tools import Offer
 from interlingua.wire.openai_responses.emitter import Emitter
 from interlingua.wire.openai_responses.envelope import error_object
 from interlingua.wire.openai_responses.reader import Reader, failure_in
-from interlingua.wire.openai_responses.words import BY_ITEM, as_dict, as_list
+from interlingua.wire.openai_responses.words import as_dict, as_list, word_of
 from interlingua.wire.wire import Chunk, Json, Said
 
 __all__ = ["is_body", "read_body", "write_body"]
 
 
+_UNFINISHED = ("failed", "cancelled", "queued", "in_progress")
+
+
 def is_body(body: Json) -> bool:
-    return isinstance(body.get("output"), list) and not body.get("error")
+    return isinstance(body.get("output"), list) and not body.get("error") and body.get("status") not in _UNFINISHED
 
 
 def read_body(body: Json, reader: Reader) -> Chunk:
     """A body says what its stream would have said, all at once."""
     if failure := failure_in({"error": body.get("error")}):
         return Chunk([], [failure], exact=False)
+    if isinstance(body.get("output"), list) and body.get("status") in _UNFINISHED:
+        return Chunk([], [ev.Failure(f"the response has no reply: its status is {body['status']}")], exact=False)
     if not is_body(body):
         return Chunk([], [ev.Failure("no reply in this body")], exact=False)
     return reader.read_response(body)
@@ -48,10 +53,10 @@ def write_body(
 def _like(response: Json, like: Json) -> Json:
     """What the upstream says that no event tells stays, and so does every item that says the same as before."""
     before = [as_dict(item) for item in as_list(like.get("output"))]
-    known = {_said(item): item for item in before if item.get("type") in BY_ITEM}
+    known = {_said(item): item for item in before if word_of(item)}
     output = [known.get(_said(item), item) for item in response["output"]]
     for position, item in enumerate(before):
-        if item.get("type") not in BY_ITEM:
+        if word_of(item) is None:
             output.insert(min(position, len(output)), item)
     return {**like, **response, "output": output}
 

@@ -5,7 +5,8 @@ on: then items, ids and numbers go on from where the upstream's left off.
 
 - A reply that the limit has cut ends with `response.incomplete`: that is the wire's word for it. Codex takes it
   as a failed stream and asks again; `response.completed` would make it act on half an answer.
-- A call that was cut is never `done`: agents run every call that is. It stands as incomplete in the last event.
+- A call that was cut is not `done` where we tell it: agents run every call that is. It stands as incomplete in the last
+  event. What an upstream of this wire says of a cut call itself passes as it came.
 - Thinking goes out as a summary, which is what Codex shows, and SDKs and agents hand on.
 - A refusal is a message of its own: Codex cannot read messages that hold one, and would lose the text beside it.
 """
@@ -16,9 +17,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-import msgspec
-
 from interlingua import events as ev
+from interlingua.json_text import write_json
 from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
@@ -57,9 +57,19 @@ _OF_A_MOMENT = ("status", "output", "usage", "error", "incomplete_details", "com
 
 
 class _Mode(Enum):
-    FRESH = "nothing has been told"
+    FRESH = "nothing has been told of the response"
+    CREATED = "the upstream has told that it is created, and no more"
     PASSING = "all that was told is the upstream's"
     TELLING = "we tell it ourselves"
+
+
+class _Upstream(Enum):
+    OTHER = "speaks another wire: its thinking needs a seal of ours to come back"
+    SAME = "speaks this wire: it says itself what the response is, and what vouches for its thinking"
+
+
+_UNTOLD = {_Mode.FRESH: (CREATED, IN_PROGRESS), _Mode.CREATED: (IN_PROGRESS,)}
+"""What begins a response, as far as it has not been told."""
 
 
 class Emitter:
@@ -71,7 +81,7 @@ class Emitter:
         self.findings: list[ev.Finding] = []
         self._mode = _Mode.FRESH
         self._head = head(self._options)
-        self._key: bytes | None = self._options.seal_key
+        self._upstream = _Upstream.OTHER
         self._number = 0
         self._output = Output(self._vouch)
         self._last: Json | None = None  # the upstream's last event
@@ -83,8 +93,11 @@ class Emitter:
         """The event as it came; None once we tell the response ourselves."""
         if self._mode is _Mode.TELLING:
             return None
-        self._mode = _Mode.PASSING
-        self._keep_head(as_dict(chunk.get("response")))
+        if self._mode is not _Mode.FRESH:
+            self._mode = _Mode.PASSING
+        elif chunk.get("type") == CREATED:
+            self._mode = _Mode.CREATED
+        self._know(chunk)
         if isinstance(number := chunk.get("sequence_number"), int):
             self._number = number + 1
         self._output.follow(chunk)
@@ -92,14 +105,18 @@ class Emitter:
 
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         like = like or {}
-        kind = like.get("type")
-        self._keep_head(as_dict(like.get("response")))
-        if kind in ENDS:
+        self._know(like)
+        events = [*(event for _, events in said for event in events), *common]
+        for event in events:
+            if isinstance(event, ev.Begin):
+                self._name(event)
+                self._tell()
+        if like.get("type") in ENDS:
             self._last = like
-        elif like:
+        elif like and self._mode is not _Mode.FRESH:
             self._tell()
             self._send(*self._output.learn(like))
-        for event in (*(event for _, events in said for event in events), *common):
+        for event in events:
             self._write(event, like)
         if like and self._mode is _Mode.TELLING:
             self._send(*self._output.forward(like))
@@ -113,7 +130,7 @@ class Emitter:
 
     def done(self, raw: bytes = b"") -> bytes:
         """The one event that ends a stream well, as the upstream wrote it if all was."""
-        if self._mode is _Mode.PASSING and raw and self._last is not None:
+        if self._mode in (_Mode.CREATED, _Mode.PASSING) and raw and self._last is not None:
             return self._as_served(self._last, raw)
         response = self.finish()
         self._send((INCOMPLETE if response["status"] == "incomplete" else COMPLETED, {"response": response}))
@@ -131,21 +148,24 @@ class Emitter:
 
     # ── the whole response ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _keep_head(self, response: Json) -> None:
-        """What the upstream says of the response, if it speaks this wire."""
-        if response:
+    def _know(self, chunk: Json) -> None:
+        """What the upstream says of the response, if it speaks this wire. The first id counts."""
+        if chunk:
+            self._upstream = _Upstream.SAME
+            response, id = as_dict(chunk.get("response")), self._head["id"]
             self._head |= {key: value for key, value in response.items() if key not in _OF_A_MOMENT}
-            self._key = None  # its thinking needs no seal of ours
+            self._head["id"] = id or (self._head["id"] if isinstance(self._head["id"], str) else "")
         if self._options.served_as:
             self._head["model"] = self._options.served_as
 
-    def _begin(self, begin: ev.Begin) -> None:
-        if self._key is not None:
+    def _name(self, begin: ev.Begin) -> None:
+        """The response has an id from here on."""
+        if not self._head["id"]:
             own = begin.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
-            self._head["id"] = begin.id if own.startswith("resp_") else made_id("resp", own)
+            self._head["id"] = own if own.startswith("resp_") else made_id("resp", own)
+        if self._upstream is _Upstream.OTHER:
             self._head["created_at"] = begin.created or self._options.created
             self._head["model"] = self._options.served_as or begin.model or ""
-        self._tell()
 
     def _response(self, status: str, **more: Any) -> Json:
         moment: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
@@ -157,22 +177,24 @@ class Emitter:
         if not response or self._options.served_as in ("", response.get("model")):
             return raw
         told = {**chunk, "response": {**response, "model": self._options.served_as}}
-        return encode(msgspec.json.encode(told), str(chunk.get("type")))
+        return encode(write_json(told).encode(), str(chunk.get("type")))
 
     # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _tell(self) -> None:
         """From here on we tell it ourselves, and begin it if nobody has."""
-        begun = self._number if self._mode is not _Mode.TELLING else 2
+        untold = _UNTOLD.get(self._mode, ())
         self._mode = _Mode.TELLING
-        for kind in (CREATED, IN_PROGRESS)[begun:]:
+        if not self._head["id"]:
+            self._name(ev.Begin())
+        for kind in untold:
             self._send((kind, {"response": self._response("in_progress")}))
 
     def _send(self, *frames: Frame) -> None:
         for kind, fields in frames:
             told = {"type": kind, **fields, "sequence_number": self._number}
             self._number += 1
-            self._sent.append(encode(msgspec.json.encode(told), kind))
+            self._sent.append(encode(write_json(told).encode(), kind))
 
     def _take_sent(self) -> bytes:
         sent, self._sent = b"".join(self._sent), []
@@ -182,8 +204,6 @@ class Emitter:
 
     def _write(self, event: ev.Event, like: Json) -> None:
         match event:
-            case ev.Begin():
-                self._begin(event)
             case ev.TextDelta():
                 self._say(TEXT, event.text, like)
             case ev.RefusalDelta():
@@ -226,7 +246,9 @@ class Emitter:
 
     def _vouch(self, item: Item) -> Json:
         """A seal for thinking that came without one, so that it can come back. An upstream of this wire needs none."""
-        return {"encrypted_content": seal(Reasoning(item.text), UNSEALED, self._key)} if self._key is not None else {}
+        if self._upstream is _Upstream.SAME:
+            return {}
+        return {"encrypted_content": seal(Reasoning(item.text), UNSEALED, self._options.seal_key)}
 
     def _call(self, event: ev.CallStart) -> None:
         tool = self._offer.get(event.name)

@@ -52,9 +52,9 @@ def usage_object(usage: ev.Usage) -> Json:
 
 
 def head(options: Options) -> Json:
-    """What is said of the response where the upstream does not say it."""
+    """What is said of the response where the upstream does not say it. Its id is yet to come."""
     return {
-        "id": "resp_interlingua",
+        "id": "",
         "object": "response",
         "created_at": options.created,
         "model": options.served_as,

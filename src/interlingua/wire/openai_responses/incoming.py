@@ -1,7 +1,7 @@
 """The items of a response as upstreams send them: what each event adds to what has been said.
 
-An item may come in deltas, or whole when it is done, or both, and even only in the last event. Its text is said once.
-Which item an event means is told by `output_index` first: some upstreams send another id with every event.
+An item may come in deltas, or whole when it is added, when it is done or in the last event, or several of these.
+Its text is said once: a whole adds what its deltas have left out.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua import events as ev
-from interlingua.args import Args
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.tools import flat_name
+from interlingua.wire.openai_responses.heard import OPENER, Call, Heard, Register, Untold
 from interlingua.wire.openai_responses.words import (
     ADDED,
     ARGUMENTS,
@@ -29,6 +29,7 @@ from interlingua.wire.openai_responses.words import (
     Word,
     as_dict,
     as_list,
+    word_of,
 )
 from interlingua.wire.wire import Choice, Json
 
@@ -40,27 +41,10 @@ _EVENTS: dict[Word, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = 
     SUMMARY: ev.ReasoningDelta,
     THOUGHT: ev.ReasoningDelta,
 }
-OPENER, CLOSER = '{"input":"', '"}'
-"""What stands around the text of a custom tool, so that it is the arguments of a function."""
-
-
-class _Call:
-    """A call that has begun. The text of a custom tool is no JSON: it has no `args` to watch."""
-
-    def __init__(self, key: int, word: Word, limits: Limits) -> None:
-        self.key = key
-        self.args = Args(limits.held) if word is ARGUMENTS else None
-
-
-class _Item:
-    """What is known of an item: how many characters have been said of each of its parts."""
-
-    def __init__(self, type: str, id: Any) -> None:
-        self.type = type
-        self.id = id
-        self.said: dict[tuple[str, int], int] = {}
-        self.call: _Call | None = None
-        self.over = False
+WHOLE = ("", 0)
+"""Where the arguments of a call stand: it has no parts."""
+NOTHING = ("", "{}")
+"""Arguments that need not be told."""
 
 
 class Items:
@@ -68,9 +52,8 @@ class Items:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._items: list[_Item] = []
-        self._by_index: dict[int, _Item] = {}
-        self._by_id: dict[str, _Item] = {}
+        self._known = Register()
+        self._untold = Untold()
         self.calls = 0
 
     def read(self, chunk: Json, choice: Choice) -> None:
@@ -86,115 +69,116 @@ class Items:
         elif stem in BY_STEM and verb in ("delta", "done"):
             self._speak(BY_STEM[stem], verb, chunk, choice)
         elif verb == "added" and (word := BY_PART.get(str(as_dict(chunk.get("part")).get("type")))):
-            item = self._owner(chunk, word, choice)
-            item.said.setdefault((word.parts, _position(chunk, word)), 0)
+            self._owner(chunk, word, choice).at((word.parts, _position(chunk, word)))
 
-    def read_whole(self, given: Json, choice: Choice) -> None:
-        """An item that nothing has been heard of."""
-        item = self._new(given, None)
-        _note_unknown(given, choice)
-        self._begin(item, given, choice)
-        self._rest(item, given, choice)
-        self._end(item, given, choice)
+    def read_last(self, output: list[Any], choice: Choice) -> None:
+        """The items as the last event tells them: says what of them has not been said."""
+        for n, given in enumerate(output):
+            if not isinstance(given, dict):
+                continue
+            item = self._known.in_output(n, given)
+            if item is None:
+                item = self._new(given, None, choice)
+                self._begin(item, given, choice)
+                self._rest(item, given, choice)
+            else:
+                self._add_rest(item, given, choice)
+            if not item.over and given.get("status") != "in_progress":
+                self._end(item, given, choice)
 
-    def unheard(self, output: list[Any]) -> list[Json]:
-        """Those of the items in the last event that nothing has been heard of."""
-        items = [(n, item) for n, item in enumerate(output) if isinstance(item, dict)]
-        return [item for n, item in items if n not in self._by_index and not self._known(item)]
+    def note_event(self, chunk: Json) -> list[ev.Event]:
+        """An event that other wires have no word for, unless it is about an item of which that has been said."""
+        item = self._known.find(chunk, "", (chunk.get("item_id"),))
+        return self._untold.note_event(chunk.get("type")) if item is None or item.type in BY_ITEM else []
 
     @property
     def all_over(self) -> bool:
-        return all(item.over for item in self._items)
+        return all(item.over for item in self._known.items)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._known.items)
 
     def finish(self, choice: Choice) -> None:
         """The upstream has stopped well: what it has left open is over."""
-        for item in self._items:
+        for item in self._known.items:
             if not item.over:
                 self._end(item, {}, choice)
 
     # ── which item ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _known(self, item: Json) -> bool:
-        return any(isinstance(id, str) and id in self._by_id for id in (item.get("id"), item.get("call_id")))
-
-    def _find(self, chunk: Json, type: str, ids: tuple[Any, ...]) -> _Item | None:
-        index = chunk.get("output_index")
-        if isinstance(index, int):
-            return self._by_index.get(index)
-        known = next((self._by_id[id] for id in ids if isinstance(id, str) and id in self._by_id), None)
-        if known is not None or any(isinstance(id, str) for id in ids):
-            return known
-        return next((item for item in reversed(self._items) if item.type == type and not item.over), None)
-
-    def _owner(self, chunk: Json, word: Word, choice: Choice) -> _Item:
+    def _owner(self, chunk: Json, word: Word, choice: Choice) -> Heard:
         """The item that an event speaks of; a new one if it was never added."""
-        item = self._find(chunk, word.item, (chunk.get("item_id"),))
+        item = self._known.find(chunk, word.item, (chunk.get("item_id"),))
         if item is None or item.type != word.item:
             choice.exact = False
-            return self._new({"type": word.item, "id": chunk.get("item_id")}, chunk.get("output_index"))
+            return self._new({"type": word.item, "id": chunk.get("item_id")}, chunk.get("output_index"), choice)
         choice.exact &= chunk.get("item_id") == item.id and isinstance(chunk.get("output_index"), int)
         return item
 
-    def _new(self, given: Json, index: Any) -> _Item:
-        item = _Item(str(given.get("type")), given.get("id"))
-        self._items.append(item)
-        if isinstance(index, int):
-            self._by_index[index] = item
-        for id in (given.get("id"), given.get("call_id")):
-            if isinstance(id, str):
-                self._by_id.setdefault(id, item)
-        return item
+    def _new(self, given: Json, index: Any, choice: Choice) -> Heard:
+        """An item that nothing has been heard of, at the index that comes next."""
+        following = len(self)
+        if isinstance(index, int) and self._known.holds(index):
+            choice.report("shared-index", f"another item on index {index}: taken as an item of its own")
+        elif isinstance(index, int) and index != following:
+            choice.report("renumbered", f"an item on index {index} where {following} comes next: renumbered")
+        if word_of(given) is None:
+            choice.events += self._untold.note(f"an item of type {given.get('type')!r:.60}")
+        return self._known.add(given, index)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _add(self, chunk: Json, choice: Choice) -> None:
         given, index = chunk["item"], chunk.get("output_index")
-        choice.exact &= isinstance(index, int) and index not in self._by_index and isinstance(given.get("id"), str)
-        _note_unknown(given, choice)
-        self._begin(self._new(given, index), given, choice)
+        before = self._known.find(chunk, str(given.get("type")), (given.get("id"), given.get("call_id")))
+        if before is not None and before.is_same(given) and word_of(given):
+            choice.report("repeated-item", f"an item that is added again (id {given.get('id')!r}): taken once")
+            return
+        choice.exact &= isinstance(index, int) and not self._known.holds(index) and isinstance(given.get("id"), str)
+        item = self._new(given, index, choice)
+        self._begin(item, given, choice)
+        word = word_of(given)
+        choice.exact &= word is None or not given.get(word.parts or word.field)  # its text is told by deltas
+        choice.exact &= word not in (ARGUMENTS, INPUT) or item.call is not None
 
     def _done(self, chunk: Json, choice: Choice) -> None:
         given = chunk["item"]
-        item = self._find(chunk, str(given.get("type")), (given.get("id"), given.get("call_id")))
+        item = self._known.find(chunk, str(given.get("type")), (given.get("id"), given.get("call_id")))
+        if item is not None and item.over and item.is_same(given) and word_of(given):
+            choice.report("repeated-item", f"an item that is done twice (id {given.get('id')!r}): taken once")
+            return
         if item is None or item.over:
-            item = self._new(given, chunk.get("output_index"))
-            _note_unknown(given, choice)
+            item = self._new(given, chunk.get("output_index"), choice)
             choice.exact = False
         choice.exact &= given.get("id") == item.id and isinstance(chunk.get("output_index"), int)
-        before = len(choice.events)
-        self._begin(item, given, choice)
-        self._rest(item, given, choice)
-        choice.exact &= len(choice.events) == before
+        self._add_rest(item, given, choice)
         self._end(item, given, choice)
 
     def _speak(self, word: Word, verb: str, chunk: Json, choice: Choice) -> None:
         item = self._owner(chunk, word, choice)
         text = chunk.get("delta" if verb == "delta" else word.field)
         if isinstance(text, dict) and word is ARGUMENTS:
-            choice.report("arguments-as-value", "the arguments were sent as a value, not as text: written as text")
-            text = write_json(text)
+            text = item.as_text(text, choice)
         if not isinstance(text, str):
             choice.report("bad-chunk", f"{chunk['type']} without its text: dropped")
             return
         key = (word.parts, _position(chunk, word))
         if verb == "done":
+            item.first = {**item.first, **{field: chunk[field] for field in ("name", "call_id") if chunk.get(field)}}
             before = len(choice.events)
             self._say_rest(item, word, key, text, choice)
             choice.exact &= len(choice.events) == before
         else:
-            choice.exact &= not word.parts or word is THOUGHT or key in item.said
+            choice.exact &= not word.parts or word is THOUGHT or key in item.told
             self._say(item, word, key, text, choice)
 
     # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, item: _Item, given: Json, choice: Choice) -> None:
-        """Once more is known of an item: a call begins with its name."""
-        item.type = str(given.get("type"))
+    def _begin(self, item: Heard, given: Json, choice: Choice) -> None:
+        """Once more is known of an item: a call begins with its name, and says what has waited for it."""
+        item.type = str(given.get("type", item.type))
         word = BY_ITEM.get(item.type)
-        if word not in (ARGUMENTS, INPUT) or item.call is not None:
+        if word not in (ARGUMENTS, INPUT) or item.call is not None or item.over:
             return
         name, space, id = (given.get(field) for field in ("name", "namespace", "call_id"))
         if not isinstance(name, str) or not name:
@@ -204,17 +188,23 @@ class Items:
         if not isinstance(id, str) or not id:
             choice.report("no-id", f"a call of {name!r} without an id: it gets one")
             id = item.id if isinstance(item.id, str) else None
-        item.call = _Call(self.calls, word, self._limits)
+        item.call_id = id
+        item.call = Call(self.calls, word, self._limits)
         choice.events.append(ev.CallStart(self.calls, id, name))
         if word is INPUT:
             choice.events.append(ev.ArgsDelta(self.calls, OPENER))
         self.calls += 1
+        if text := item.take_waiting():
+            self._say_args(item, WHOLE, text, choice)
 
-    def _rest(self, item: _Item, given: Json, choice: Choice) -> None:
+    def _rest(self, item: Heard, given: Json, choice: Choice) -> None:
         """The item is whole: says what of it has not been said."""
         word = BY_ITEM.get(item.type)
         if word in (ARGUMENTS, INPUT):
-            self._rest_of_call(item, word, given, choice)
+            whole = given.get(word.field)
+            if whole is not None and not isinstance(whole, str):
+                whole = item.as_text(whole, choice)
+            self._say_rest(item, word, WHOLE, whole or "", choice)
             return
         for field in ("summary", "content") if word is SUMMARY else ("content",) if word else ():
             whole = given.get(field)
@@ -224,77 +214,84 @@ class Items:
                 if spoken is not None and isinstance(part.get(spoken.field), str):
                     self._say_rest(item, spoken, (field, n), part[spoken.field], choice)
 
-    def _rest_of_call(self, item: _Item, word: Word, given: Json, choice: Choice) -> None:
-        whole = given.get(word.field)
-        if whole is not None and not isinstance(whole, str):
-            choice.report("arguments-as-value", "the arguments were sent as a value, not as text: written as text")
-            whole = write_json(whole)
-        if item.call is None:
-            choice.report("call-without-name", f"a call without a name (id {item.id!r}): given out as text")
-            choice.events += [ev.TextDelta(whole)] if whole else []
-        elif whole:
-            self._say_rest(item, word, ("", 0), whole, choice)
+    def _add_rest(self, item: Heard, given: Json, choice: Choice) -> None:
+        """The same for an item that has been heard of: only where nothing is left to say may the event pass."""
+        before = len(choice.events)
+        self._begin(item, given, choice)
+        self._rest(item, given, choice)
+        choice.exact &= len(choice.events) == before
 
-    def _say_rest(self, item: _Item, word: Word, key: tuple[str, int], whole: str, choice: Choice) -> None:
-        """A text that is whole: it is said if none of it was."""
-        if not item.said.get(key):
-            self._say(item, word, key, whole, choice)
+    def _say_rest(self, item: Heard, word: Word, key: tuple[str, int], whole: str, choice: Choice) -> None:
+        """A text that is whole: what was said is the beginning of it, or the upstream contradicts itself."""
+        rest = item.at(key).rest(whole) if key in item.told else whole
+        if not whole:
+            choice.exact &= rest is not None
+        elif rest is None:
+            item.report(
+                "changed-text", f"a {word.field} sent whole does not begin with its deltas: these count", choice
+            )
+        elif rest:
+            self._say(item, word, key, rest, choice)
 
-    def _say(self, item: _Item, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
+    def _say(self, item: Heard, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
         if word not in _EVENTS:
             self._say_args(item, key, text, choice)
         elif text:
             # Parts of thinking are paragraphs, with a title each as a rule.
-            apart = "\n\n" if word.item == "reasoning" and not item.said.get(key) and any(item.said.values()) else ""
+            apart = "\n\n" if word.item == "reasoning" and item.speaks and not item.at(key).size else ""
             choice.events.append(_EVENTS[word](apart + text))
-            item.said[key] = item.said.get(key, 0) + len(text)
+            item.at(key).add(text)
 
-    def _say_args(self, item: _Item, key: tuple[str, int], text: str, choice: Choice) -> None:
-        if item.call is None or item.over:
-            choice.exact = False  # its name is yet to come, and all the arguments with it
+    def _say_args(self, item: Heard, key: tuple[str, int], text: str, choice: Choice) -> None:
+        if item.over:
+            if text.strip() not in NOTHING:
+                choice.report("no-such-call", f"arguments for a call that is over: dropped {text!r:.60}")
             return
-        item.said[key] = item.said.get(key, 0) + len(text)
-        if item.call.args is None:
-            passed = write_json(text)[1:-1]
-        else:
+        if item.call is None:
+            self._wait(item, key, text, choice)
+            return
+        passed, more = write_json(text)[1:-1], ""
+        if item.call.args is not None:
             passed, more = item.call.args.feed(text)
             choice.exact &= passed == text
-            if more.strip():
-                choice.report("after-arguments", f"more after the end of the arguments: dropped {more!r:.60}")
+        item.at(key).add(text[: len(text) - len(more)])
+        if more.strip():
+            choice.report("after-arguments", f"more after the end of the arguments: dropped {more!r:.60}")
         if passed:
             choice.events.append(ev.ArgsDelta(item.call.key, passed))
 
-    def _end(self, item: _Item, given: Json, choice: Choice) -> None:
-        item.over = True
+    def _wait(self, item: Heard, key: tuple[str, int], text: str, choice: Choice) -> None:
+        """The name of the call is yet to come."""
+        choice.exact = False
+        item.waiting.append(text)
+        item.at(key).add(text)
+        limit = self._limits.held
+        if sum(map(len, item.waiting)) <= limit:
+            return
+        message = f"a call without a name: longer than {limit:,} characters"
+        if self._limits.over == "error":
+            choice.events.append(ev.Failure(message))
+        else:
+            choice.report("over-limit", f"{message}; given out as text")
+            choice.events.append(ev.TextDelta(item.take_waiting()))
+
+    def _end(self, item: Heard, given: Json, choice: Choice) -> None:
+        """The item is over. What stood in it when it was added counts if nothing else came."""
+        self._begin(item, item.first, choice)
+        if not item.speaks:
+            self._rest(item, item.first, choice)
         if item.call is not None:
-            self._end_call(item.call, given.get("status") == "incomplete", choice)
+            item.call.end(given.get("status") == "incomplete", choice)
+        elif BY_ITEM.get(item.type) in (ARGUMENTS, INPUT):
+            choice.report("call-without-name", f"a call without a name (id {item.id!r}): given out as text")
+            if text := item.take_waiting():
+                choice.events.append(ev.TextDelta(text))
+        item.over = True
+        choice.events += self._untold.note_annotations(given)
         sealed = given.get("encrypted_content")
         if item.type == "reasoning" and isinstance(sealed, str) and sealed:
             id = {"id": item.id} if isinstance(item.id, str) else {}
             choice.events.append(ev.Seal(NAME, {"encrypted_content": sealed, **id}))
-
-    def _end_call(self, call: _Call, cut: bool, choice: Choice) -> None:
-        if cut or (call.args is not None and call.args.unfinished):
-            if call.args is not None and (rest := call.args.cut()):
-                choice.events.append(ev.ArgsDelta(call.key, rest))
-            choice.events.append(ev.Finding("cut-short", "the reply ended inside a call: it is incomplete"))
-            choice.events.append(ev.CallEnd(call.key, complete=False))
-            return
-        if call.args is None:
-            choice.events.append(ev.ArgsDelta(call.key, CLOSER))
-        else:
-            if rest := call.args.end():
-                choice.events.append(ev.ArgsDelta(call.key, rest))
-                choice.exact = False
-            for kind, message in call.args.notes:
-                choice.report(kind, message)
-        choice.events.append(ev.CallEnd(call.key))
-
-
-def _note_unknown(given: Json, choice: Choice) -> None:
-    if given.get("type") not in BY_ITEM:
-        message = f"an item of type {given.get('type')!r}: told only to clients of this wire"
-        choice.events.append(ev.Finding("unknown-item", message))
 
 
 def _position(chunk: Json, word: Word) -> int:

@@ -13,18 +13,15 @@ from interlingua.wire.openai_responses.items import Frame, Item
 from interlingua.wire.openai_responses.words import (
     ADDED,
     ARGUMENTS,
-    BY_ITEM,
-    BY_STEM,
-    CREATED,
     DONE,
-    ENDS,
-    IN_PROGRESS,
     INPUT,
     SUMMARY,
     THOUGHT,
+    UNDERSTOOD,
     WORDS,
     Word,
     as_dict,
+    word_of,
 )
 from interlingua.wire.wire import Json
 
@@ -33,8 +30,6 @@ __all__ = ["Output"]
 _CALLS = (ARGUMENTS, INPUT)
 _WRITTEN = {"id", "type", "status", "call_id", "name", "namespace", "encrypted_content", "content", "summary"}
 _WRITTEN |= {word.field for word in WORDS}
-_OURS = {f"{word.around}.{verb}" for word in WORDS for verb in ("added", "done")}
-_OURS |= {CREATED, IN_PROGRESS, "response.queued", *ENDS}
 
 
 class Output:
@@ -115,7 +110,7 @@ class Output:
             given = as_dict(like.get("item"))
             if not any(item.word in _CALLS for item in self._open):
                 yield from self.close("completed")
-            self._template = given if given.get("type") in BY_ITEM else {}
+            self._template = given if word_of(given) else {}
 
     def place(self, like: Json, item: Item) -> None:
         """What the upstream says of this item of its own is about ours."""
@@ -125,7 +120,7 @@ class Output:
     def forward(self, like: Json) -> Iterator[Frame]:
         """What the upstream says that no event tells: it goes on under our numbers."""
         kind, index, given = str(like.get("type")), like.get("output_index"), as_dict(like.get("item"))
-        if kind in _OURS or kind.rpartition(".")[0] in BY_STEM or given.get("type") in BY_ITEM:
+        if word_of(given) or (kind in UNDERSTOOD and kind not in (ADDED, DONE)):
             return
         fields = {key: value for key, value in like.items() if key != "type"}
         if isinstance(index, int):

@@ -7,7 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.openai_responses.incoming import Items
-from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, as_dict, as_list
+from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD, as_dict, as_list
 from interlingua.wire.wire import Choice, Chunk, Json
 
 __all__ = ["REASONS", "Reader"]
@@ -29,18 +29,19 @@ class Reader:
         if failure := failure_in(chunk):
             return Chunk([], [failure], exact=False)
         kind = chunk.get("type")
-        if not isinstance(kind, str) or not kind.startswith("response."):
-            return Chunk([], [], exact=True)
+        if not isinstance(kind, str) or kind not in UNDERSTOOD:
+            return Chunk([], self._items.note_event(chunk), exact=True)
         response = as_dict(chunk.get("response"))
         choice = Choice(0, [], exact=self._is_next(chunk))
         self._open(kind, response, choice)
         read = Chunk([choice], [], exact=True, model=_str(response.get("model")) or "")
         if kind in ENDS:
             read.last = True
-            unheard = self._items.unheard(as_list(response.get("output")))
             told = response.get("output") is None or len(as_list(response.get("output"))) == len(self._items)
-            choice.exact &= self._items.all_over and told and not unheard and _same_id(response, self._begin)
-            read.common += self._end(kind == COMPLETED, response, unheard, choice)
+            choice.exact &= self._items.all_over and told and _same_id(response, self._begin)
+            before = len(self._items)
+            read.common += self._end(kind == COMPLETED, response, choice)
+            choice.exact &= len(self._items) == before
         else:
             self._items.read(chunk, choice)
         read.exact = choice.exact
@@ -50,8 +51,7 @@ class Reader:
         """A whole response says all of it at once."""
         choice = Choice(0, [], exact=True)
         self._open(CREATED, response, choice)
-        items = [item for item in as_list(response.get("output")) if isinstance(item, dict)]
-        common = self._end(response.get("status") != "incomplete", response, items, choice)
+        common = self._end(response.get("status") != "incomplete", response, choice)
         return Chunk([choice], common, choice.exact, last=True, model=_str(response.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
@@ -81,12 +81,13 @@ class Reader:
             int(created) if isinstance(created, int | float) else None,
         )
         choice.events.append(self._begin)
-        choice.exact &= kind == CREATED and bool(self._begin.id)
+        choice.exact &= bool(self._begin.id)
+        if kind != CREATED:
+            choice.report("no-message-start", f"the stream begins with {kind}: the response is told to begin before it")
 
-    def _end(self, completed: bool, response: Json, unheard: list[Json], choice: Choice) -> list[ev.Event]:
+    def _end(self, completed: bool, response: Json, choice: Choice) -> list[ev.Event]:
         """The last event, with what only it tells. Returns what it says of the whole reply."""
-        for item in unheard:
-            self._items.read_whole(item, choice)
+        self._items.read_last(as_list(response.get("output")), choice)
         if completed:
             self._items.finish(choice)
             self._stop = ev.Stop("tool_calls" if self._items.calls else "stop")

@@ -25,10 +25,12 @@ __all__ = [
     "SUMMARY",
     "TEXT",
     "THOUGHT",
+    "UNDERSTOOD",
     "WORDS",
     "Word",
     "as_dict",
     "as_list",
+    "word_of",
 ]
 
 NAME = "openai-responses"
@@ -92,6 +94,10 @@ BY_STEM = {word.stem: word for word in WORDS}
 BY_PART = {word.part: word for word in WORDS if word.part}
 BY_ITEM = {"message": TEXT, "reasoning": SUMMARY, "function_call": ARGUMENTS, "custom_tool_call": INPUT}
 """The items that other wires have a word for, each with its usual text."""
+UNDERSTOOD = {CREATED, IN_PROGRESS, "response.queued", *ENDS, ADDED, DONE}
+UNDERSTOOD |= {f"{word.around}.{verb}" for word in WORDS if word.around for verb in ("added", "done")}
+UNDERSTOOD |= {f"{word.stem}.{verb}" for word in WORDS for verb in ("delta", "done")}
+"""The events that say something in other wires too."""
 
 
 def as_dict(value: Any) -> dict[str, Any]:
@@ -100,3 +106,9 @@ def as_dict(value: Any) -> dict[str, Any]:
 
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def word_of(item: dict[str, Any]) -> Word | None:
+    """The usual text of an item; None if other wires have no word for such items."""
+    kind = item.get("type")
+    return BY_ITEM.get(kind) if isinstance(kind, str) else None
