@@ -99,7 +99,7 @@ KINDS: dict[str, str] = {
     "bad-chunk": "a part of a chunk that is not of its type: dropped",
     "empty-event": "an event without data: sent as a comment",
     "cut-event": "a stream that ends inside an event: the event is dropped",
-    "half-character": "half of a surrogate pair left at the end: dropped",
+    "half-character": "half of a surrogate pair left at the end of a text: dropped",
     "not-utf-8": "bytes that are not UTF-8: read as U+FFFD",
     # a request's history
     "no-result": "a call without a result: answered with one that says so",

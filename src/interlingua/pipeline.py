@@ -91,6 +91,8 @@ class Translator:
         self._must_be_open()
         expect(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = _State.CLOSED
+        if chunks.has_halves(body):
+            body = self._chunks.join(body)
         if self._same and not self._source.is_body(body):
             return body
         read = self._source.read_body(body, self._reader)
@@ -106,6 +108,7 @@ class Translator:
             return body
         told = [self._for_client(failure)] if failure else read.common
         written, found = self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
+        found += self._halves()
         self._tell(b"", "", [*(event for _, events in said for event in events), *read.common, *found], b"")
         return written
 
@@ -255,8 +258,7 @@ class Translator:
             if lane := self._lanes.get(index):  # else the client cannot be told of this choice
                 said.append((index, lane.take(held) + lane.close_stream(said_done)))
         events = [event for _, out in said for event in out]
-        if self._chunks.halves:
-            events.append(ev.Finding("half-character", "half of a surrogate pair was left at the end: dropped"))
+        events += self._halves()
         if not self._lanes and not said_done:
             events.append(ev.Failure("the upstream ended without a reply"))
         failure = _failure(events)
@@ -267,6 +269,10 @@ class Translator:
             sent += self._emitter.done(done if self._same and exact else b"")
         self._state = _State.ENDED
         return events, sent
+
+    def _halves(self) -> list[ev.Finding]:
+        what = "half of a surrogate pair was left at the end of a text: dropped"
+        return [ev.Finding("half-character", what)] if self._chunks.halves else []
 
     def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> tuple[list[ev.Event], bytes]:
         """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if

@@ -1,0 +1,192 @@
+"""Replies that no server should send, on the way from wire to wire: nothing lands where it does not belong, nothing
+raises, and every reply ends once."""
+
+from __future__ import annotations
+
+import json
+import random
+from copy import deepcopy
+from itertools import product
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua import events as ev
+from tests import anthropic_scenarios as messages
+from tests import chat_scenarios as chat
+from tests import pair_clients as clients
+from tests.pair_scenes import Scene
+from tests.pair_sources import CHAT, MESSAGES, RESPONSES
+
+Json = dict[str, Any]
+WIRES = (CHAT, MESSAGES, RESPONSES)
+HIGH = "\ud83d"
+ANY = Scene("any", [])
+
+
+def run(source: str, target: str, stream: bytes, **how: Any) -> tuple[clients.Understood, list[ev.Finding]]:
+    translator = il.Translator(source, target, **how)
+    out = translator.feed(stream) + translator.close()
+    return clients.STRICT[target](out, ANY), translator.findings
+
+
+def kinds(findings: list[ev.Finding]) -> list[str]:
+    return [finding.kind for finding in findings]
+
+
+# ── half characters ───────────────────────────────────────────────────────────────────────────────────────────────
+
+INTERLEAVED = messages.sse(
+    messages.begin(),
+    messages.start(0, "tool_use", id="a", name="f", input={}),
+    messages.start(1, "tool_use", id="b", name="g", input={}),
+    *messages.args(0, '{"a": "x' + HIGH),
+    *messages.args(1, '{"b": 1}'),
+    *messages.args(0, '\ude80"}'),
+    messages.stop(0),
+    messages.stop(1),
+    *messages.end("tool_use"),
+)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_half_a_character_of_one_call_is_no_part_of_another(target: str) -> None:
+    heard, findings = run(MESSAGES, target, INTERLEAVED)
+    assert [json.loads(one[3]) for one in heard.said] == [{"a": "x\U0001f680"}, {"b": 1}]
+    assert "half-character" not in kinds(findings)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_half_a_character_at_the_end_of_a_block(target: str) -> None:
+    stream = messages.sse(
+        messages.begin(),
+        *messages.text(0, "a" + HIGH),
+        *messages.call(1, "{}"),
+        *messages.text(2, "b"),
+        *messages.end(),
+    )
+    heard, findings = run(MESSAGES, target, stream)
+    assert "".join(one[1] for one in heard.said if one[0] == "text") == "ab"
+    assert "half-character" in kinds(findings)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_half_a_character_in_a_body(target: str) -> None:
+    message = {"role": "assistant", "content": "a" + HIGH}
+    body = {"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    translator = il.Translator(CHAT, target)
+    assert clients.WHOLE[target](translator.reply(body), ANY).said == [("text", "a")]
+    assert kinds(translator.findings) == ["half-character"]
+
+
+# ── what no server would send ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("delta", [{}, {"delta": None}, {"delta": []}, {"delta": {"partial_json": 5}}])
+def test_a_delta_that_is_none_in_a_block_that_is_not_ours(delta: Json) -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    stream = messages.sse(
+        messages.begin(),
+        {"type": "content_block_start", "index": 0, "content_block": search},
+        {"type": "content_block_delta", "index": 0, **delta},
+        messages.stop(0),
+        *messages.text(1, "Hi"),
+        *messages.end(),
+    )
+    translator = il.Translator(MESSAGES, MESSAGES)
+    out = translator.feed(stream) + translator.close()
+    assert out.count(b"event: message_stop") == 1
+
+
+ODD: list[Any] = [None, 5, "x", [], {}, [None], {"x": None}, True, 1.5, "\ud83d"]
+
+
+class Mutator:
+    """Changes the chunks of a stream here and there."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def mutate(self, chunks: list[Any]) -> list[Any]:
+        chunks = deepcopy(chunks)
+        for _ in range(self._random.randint(1, 3)):
+            at = self._random.randrange(len(chunks))
+            match self._random.randrange(5):
+                case 0:
+                    chunks.insert(self._random.randrange(len(chunks) + 1), deepcopy(chunks[at]))
+                case 1:
+                    chunks.insert(self._random.randrange(len(chunks)), chunks.pop(at))
+                case _:
+                    self._change(chunks[at])
+        return chunks
+
+    def _change(self, value: Any) -> None:
+        """Drops a field somewhere in it, or gives it a value of another type."""
+        places = list(_places(value))
+        if places:
+            where, key = self._random.choice(places)
+            if self._random.random() < 0.4:
+                del where[key]
+            else:
+                where[key] = deepcopy(self._random.choice(ODD))
+
+
+def _places(value: Any) -> Any:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in list(inner):
+        yield value, key
+        yield from _places(one)
+
+
+def chunks_of(stream: bytes) -> list[Any]:
+    data = [line[6:] for line in stream.split(b"\n") if line.startswith(b"data: ")]
+    return [json.loads(one) for one in data if one.startswith(b"{")]
+
+
+def readable(stream: bytes) -> bool:
+    try:
+        return bool(chunks_of(stream))
+    except ValueError:
+        return False
+
+
+SEEDS = {
+    CHAT: [one.stream for one in chat.SCENARIOS if readable(one.stream) and len(one.stream) < 6000],
+    MESSAGES: [one.stream for one in messages.SCENARIOS if readable(one.stream)],
+}
+
+
+def written(source: str, chunks: list[Any]) -> bytes:
+    named = source == MESSAGES
+    names = [f"event: {one['type']}\n" if named and isinstance(one.get("type"), str) else "" for one in chunks]
+    frames = [
+        name.encode(errors="replace") + b"data: " + json.dumps(one).encode() + b"\n\n"
+        for name, one in zip(names, chunks, strict=True)
+    ]
+    return b"".join(frames) + (b"data: [DONE]\n\n" if source == CHAT else b"")
+
+
+def ends(target: str, out: bytes) -> int:
+    """How many events end the stream."""
+    data = [line[6:] for line in out.split(b"\n") if line.startswith(b"data: ")]
+    told = [json.loads(one) if one.startswith(b"{") else {} for one in data]
+    match target:
+        case "openai-chat":
+            return data.count(b"[DONE]") + sum(bool(one.get("error")) for one in told)
+        case "anthropic-messages":
+            return sum(one.get("type") in ("message_stop", "error") for one in told)
+        case _:
+            terminal = ("response.completed", "response.incomplete", "response.failed", "error")
+            return sum(one.get("type") in terminal for one in told)
+
+
+@pytest.mark.parametrize(("source", "target"), list(product((CHAT, MESSAGES), WIRES)))
+def test_whatever_is_changed(source: str, target: str) -> None:
+    for n, stream in enumerate(SEEDS[source]):
+        chunks = chunks_of(stream)
+        for seed in range(6):
+            given = written(source, Mutator(100 * n + seed).mutate(chunks))
+            translator = il.Translator(source, target)
+            out = translator.feed(given) + translator.close()
+            assert ends(target, out) == 1, (n, seed, given, out)
