@@ -16,7 +16,7 @@ from interlingua import events as ev
 from tests import anthropic_scenarios as messages
 from tests import chat_scenarios as chat
 from tests import pair_clients as clients
-from tests.pair_scenes import Scene
+from tests.pair_scenes import Call, Scene
 from tests.pair_sources import CHAT, MESSAGES, RESPONSES
 
 Json = dict[str, Any]
@@ -25,10 +25,12 @@ HIGH = "\ud83d"
 ANY = Scene("any", [])
 
 
-def run(source: str, target: str, stream: bytes, **how: Any) -> tuple[clients.Understood, list[ev.Finding]]:
+def run(
+    source: str, target: str, stream: bytes, scene: Scene = ANY, **how: Any
+) -> tuple[clients.Understood, list[ev.Finding]]:
     translator = il.Translator(source, target, **how)
     out = translator.feed(stream) + translator.close()
-    return clients.STRICT[target](out, ANY), translator.findings
+    return clients.STRICT[target](out, scene), translator.findings
 
 
 def kinds(findings: list[ev.Finding]) -> list[str]:
@@ -190,3 +192,67 @@ def test_whatever_is_changed(source: str, target: str) -> None:
             translator = il.Translator(source, target)
             out = translator.feed(given) + translator.close()
             assert ends(target, out) == 1, (n, seed, given, out)
+
+
+# ── calls of custom tools in chat ─────────────────────────────────────────────────────────────────────────────────
+
+TEXT = 'say "hi" \\ \n*** é'
+CUSTOM = {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": ""}}
+PATCH_TOOL = {"type": "custom", "name": "patch", "description": "d"}
+
+
+def custom_stream(*pieces: str, finish: str = "tool_calls") -> bytes:
+    more = [[{"index": 0, "custom": {"input": piece}}] for piece in pieces]
+    return chat.called([{"index": 0, **CUSTOM}], *more, finish=finish)
+
+
+def custom_body() -> Json:
+    call = {**CUSTOM, "custom": {"name": "patch", "input": TEXT}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+
+
+@pytest.mark.parametrize("tools", [None, [PATCH_TOOL], [{"type": "custom", "custom": {"name": "patch"}}]])
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_a_custom_call_of_chat_is_a_call(target: str, tools: Any, size: int) -> None:
+    pieces = [TEXT[n : n + size] for n in range(0, len(TEXT), size)]
+    scene = Scene("custom", [Call("patch", "", text=TEXT if tools else None)], tools=[PATCH_TOOL])
+    heard, _ = run(CHAT, target, custom_stream(*pieces), scene, tools=tools)
+    whole = clients.WHOLE[target](il.translate_reply(custom_body(), CHAT, target, tools=tools), scene)
+    for one in (heard, whole):
+        assert [(*call[:3], json.loads(call[3])) for call in one.said] == [("call", "call_1", "patch", {"input": TEXT})]
+        assert one.stop == "tool_calls"
+
+
+def test_a_custom_call_goes_to_a_responses_client_as_one() -> None:
+    translator = il.Translator(CHAT, RESPONSES, tools=[PATCH_TOOL])
+    out = translator.feed(custom_stream(TEXT)) + translator.close()
+    assert b'"type":"custom_tool_call"' in out
+    assert not translator.findings
+
+
+def test_a_custom_call_passes_to_a_chat_client() -> None:
+    translator = il.Translator(CHAT, CHAT, tools=[PATCH_TOOL])
+    stream = custom_stream(TEXT[:3], TEXT[3:])
+    assert translator.feed(stream) == stream
+    assert il.translate_reply(custom_body(), CHAT, CHAT, tools=[PATCH_TOOL]) == custom_body()
+
+
+@pytest.mark.parametrize("options", [{"served_as": "mine"}, {"delivery": "whole"}, {"taken_ids": ("call_1",)}])
+def test_a_custom_call_told_anew_stays_one(options: Json) -> None:
+    translator = il.Translator(CHAT, CHAT, options=il.Options(**options))
+    out = translator.feed(custom_stream(TEXT[:3], TEXT[3:])) + translator.close()
+    entries = [
+        entry for one in chunks_of(out) for choice in one["choices"] for entry in choice["delta"].get("tool_calls", ())
+    ]
+    assert "".join(entry["custom"]["input"] for entry in entries) == TEXT
+    assert (entries[0]["type"], entries[0]["custom"]["name"]) == ("custom", "patch")
+    body = il.translate_reply(custom_body(), CHAT, CHAT, options=il.Options(**options))
+    assert body["choices"][0]["message"]["tool_calls"][0]["custom"] == {"name": "patch", "input": TEXT}
+
+
+def test_a_custom_call_that_a_limit_has_cut() -> None:
+    heard, findings = run(CHAT, MESSAGES, custom_stream("half", finish="length"))
+    assert heard.stop == "length"
+    assert "cut-short" in kinds(findings)

@@ -15,6 +15,7 @@ from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
+from interlingua.wire.openai_chat.custom import as_input
 from interlingua.wire.openai_chat.reader import (
     DETAILS,
     NAME,
@@ -47,6 +48,7 @@ class _Choice:
         self._detail: Json | None = None
         self._thought: list[str] = []
         self._seals = 0
+        self._custom: set[int] = set()
 
     def learn(self, delta: Json) -> None:
         """Thinking goes out in the fields that it came in."""
@@ -60,6 +62,17 @@ class _Choice:
             delta[DETAILS] = [detail_saying(text, self._detail)]
         self._thought.append(text)
         return delta
+
+    def start(self, start: ev.CallStart) -> Json:
+        if "custom" in (start.extra or {}):
+            self._custom.add(start.index)
+        return {"tool_calls": [{"index": start.index, **call_entry(start, "")}]}
+
+    def args(self, args: ev.ArgsDelta) -> Json | None:
+        if args.index not in self._custom:
+            return {"tool_calls": [{"index": args.index, "function": {"arguments": args.text}}]}
+        text = as_input(args.text)
+        return {"tool_calls": [{"index": args.index, "custom": {"input": text}}]} if text else None
 
     def seal(self, seal: ev.Seal, key: bytes) -> Json:
         """What vouches for the thinking since the last one."""
@@ -157,9 +170,9 @@ class Emitter:
             case ev.RefusalDelta():
                 return {"refusal": event.text}, None
             case ev.CallStart():
-                return {"tool_calls": [{"index": event.index, **call_entry(event, "")}]}, None
+                return choice.start(event), None
             case ev.ArgsDelta():
-                return {"tool_calls": [{"index": event.index, "function": {"arguments": event.text}}]}, None
+                return (args, None) if (args := choice.args(event)) else None
             case ev.Stop():
                 return {}, FINISH[event.reason or "stop"]
             case ev.Begin():
@@ -185,6 +198,9 @@ def seal_details(thinking: Reasoning, number: int, key: bytes) -> list[Json]:
 
 def call_entry(start: ev.CallStart, arguments: str) -> Json:
     extra = dict(start.extra or {})
+    if "custom" in extra:
+        custom = {"name": start.name, "input": as_input(arguments), **extra.pop("custom")}
+        return {"id": start.id, "type": "custom", "custom": custom, **extra}
     function = {"name": start.name, "arguments": arguments, **extra.pop("function", {})}
     return {"id": start.id, "type": "function", "function": function, **extra}
 

@@ -7,6 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.openai_chat.calls import Calls
+from interlingua.wire.openai_chat.custom import only_closes
 from interlingua.wire.wire import Choice, Chunk
 
 __all__ = [
@@ -199,9 +200,9 @@ def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
     if not finish:
         choice.exact &= finish is None
         return
-    held = calls.finish()
+    held = calls.finish(cut=finish == "length")
     choice.events += held
-    choice.exact &= not held
+    choice.exact &= only_closes(held)
     reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
     if reason is None:
         reason = _ALIASES.get(str(finish).lower(), "stop")
