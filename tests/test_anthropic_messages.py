@@ -715,7 +715,7 @@ FAILURES: dict[str, tuple[ev.Failure, str]] = {
     "status as text": (ev.Failure("x", "server_error", "529"), "overloaded_error"),
     "another status": (ev.Failure("x", code=418), "invalid_request_error"),
     "a gateway's": (ev.Failure("x", code=502), "api_error"),
-    "code": (ev.Failure("x", "invalid_request_error", "context_length_exceeded"), "invalid_request_error"),
+    "code": (ev.Failure("x", "server_error", "invalid_prompt"), "invalid_request_error"),
     "quota": (ev.Failure("x", "insufficient_quota", "insufficient_quota"), "billing_error"),
     "requests": (ev.Failure("x", "requests", "rate_limit_exceeded"), "rate_limit_error"),
     "unknown": (ev.Failure("x", "server_error", "oops"), "api_error"),

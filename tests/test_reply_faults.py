@@ -256,3 +256,122 @@ def test_a_custom_call_that_a_limit_has_cut() -> None:
     heard, findings = run(CHAT, MESSAGES, custom_stream("half", finish="length"))
     assert heard.stop == "length"
     assert "cut-short" in kinds(findings)
+
+
+# ── what is no reply ──────────────────────────────────────────────────────────────────────────────────────────────
+
+OTHERS = [MESSAGES, RESPONSES]
+each_other = pytest.mark.parametrize("target", OTHERS)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_chunks_in_an_envelope(target: str) -> None:
+    stream = chat.sse(*({"data": one, "success": True} for one in (chat.HI, chat.BYE)))
+    heard, findings = run(CHAT, target, stream)
+    assert heard.said == [("text", "Hi")]
+    assert heard.stop == "stop"
+    assert "wrapped-chunk" in kinds(findings)
+    message = {"role": "assistant", "content": "Hi"}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    if target != CHAT:
+        assert clients.WHOLE[target](il.translate_reply({"data": body}, CHAT, target), ANY).said == [("text", "Hi")]
+
+
+@each_other
+@pytest.mark.parametrize(
+    "events",
+    [[], [{"object": "x", "foo": 1}], [{"object": chat.chunk()["object"], "choices": [], "usage": chat.USAGE}]],
+)
+def test_no_reply_at_all_is_a_failure(target: str, events: list[Json]) -> None:
+    heard, _ = run(CHAT, target, chat.sse(*events))
+    assert heard.error is not None
+    assert "without a reply" in heard.error
+    stream = chat.sse(*events)
+    assert il.Translator(CHAT, CHAT).feed(stream) == stream
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ({"detail": "Internal Server Error"}, "Internal Server Error"),
+        ({"detail": [{"msg": "odd"}]}, "odd"),
+        ({"message": "boom", "code": 429}, "boom"),
+    ],
+)
+def test_errors_that_do_not_say_so(target: str, error: Json, said: str) -> None:
+    heard, _ = run(CHAT, target, chat.sse(chat.HI, error))
+    assert heard.error is not None
+    assert said in heard.error
+    told = il.translate_reply(error, CHAT, target)
+    assert said in json.dumps(told)
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("data", ['{"message": "boom"}', "boom", '{"error": "boom"}', '{"error": {"message": "boom"}}'])
+def test_an_event_called_error_is_one(target: str, data: str) -> None:
+    stream = chat.sse(chat.HI, done=False) + f"event: error\ndata: {data}\n\n".encode() + chat.sse()
+    heard, _ = run(CHAT, target, stream)
+    assert heard.error is not None
+    assert "boom" in heard.error
+
+
+def test_a_rate_limit_without_a_field_of_its_own() -> None:
+    told = il.translate_reply({"message": "boom", "code": 429}, CHAT, MESSAGES)
+    assert told["error"] == {"type": "rate_limit_error", "message": "boom"}
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_what_cannot_be_read_inside_a_call(target: str) -> None:
+    stream = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.start("f", '{"a": ')]})), "{broken", done=False)
+    rest = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.more("1}")]}, "tool_calls")))
+    heard, findings = run(CHAT, target, stream + rest)
+    assert heard.error is not None
+    assert "bad-json" in kinds(findings)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_what_cannot_be_read_outside_a_call(target: str) -> None:
+    heard, findings = run(CHAT, target, chat.sse(chat.HI, "{broken", chat.BYE))
+    assert (heard.said, heard.stop) == ([("text", "Hi")], "stop")
+    assert "bad-json" in kinds(findings)
+
+
+# ── usage, choices, stop sequences ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("target", [CHAT, RESPONSES])
+def test_usage_of_a_message_that_never_says_why_it_stopped(target: str) -> None:
+    heard, _ = run(MESSAGES, target, messages.sse(messages.begin(), *messages.text(0, "Hi"), {"type": "message_stop"}))
+    assert heard.tokens is not None
+    assert heard.tokens.input > 0
+    content = [{"type": "text", "text": "Hi"}]
+    body = {**messages.begin()["message"], "content": content}
+    whole = clients.WHOLE[target](il.translate_reply(body, MESSAGES, target), ANY)
+    assert whole.tokens == heard.tokens
+
+
+@each_other
+def test_the_first_choice_of_a_body_is_the_one_with_that_index(target: str) -> None:
+    choices = [
+        {"index": n, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        for n, text in ((1, "y"), (0, "x"))
+    ]
+    assert clients.WHOLE[target](il.translate_reply({"choices": choices}, CHAT, target), ANY).said == [("text", "x")]
+
+
+@pytest.mark.parametrize(
+    ("told", "stop", "sequence"),
+    [("END", "stop_sequence", "END"), ("stop", "end_turn", None), (128, "end_turn", None), (None, "end_turn", None)],
+)
+def test_the_stop_sequence_that_vllm_tells(told: Any, stop: str, sequence: str | None) -> None:
+    message = {"role": "assistant", "content": "Hi"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "stop_reason": told}
+    body = il.translate_reply({"choices": [choice]}, CHAT, MESSAGES)
+    assert (body["stop_reason"], body["stop_sequence"]) == (stop, sequence)
+
+
+def test_too_long_a_prompt_is_told_in_the_words_that_clients_know() -> None:
+    error = {"message": "the maximum is 8 tokens", "code": "context_length_exceeded"}
+    told = il.translate_reply({"error": error}, CHAT, MESSAGES)["error"]
+    assert told == {"type": "invalid_request_error", "message": "prompt is too long: the maximum is 8 tokens"}

@@ -25,6 +25,7 @@ from interlingua.wire.openai_chat.reader import (
     detail_saying,
     detail_text,
     reasoning_text,
+    unwrapped,
 )
 from interlingua.wire.sse import encode
 from interlingua.wire.wire import Json, Said
@@ -111,12 +112,13 @@ class Emitter:
         """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
         usage: a chunk of its own, without choices, is only for clients that asked for one.
         """
-        like = like or {}
+        like = unwrapped(like or {})
         self._keep_envelope(like)
         rows = [[row] for index, events in said for row in self._rows(index, events, _choice_of(like, index))]
         beside = {key: value for key, value in like.items() if key not in (*_LASTING, "choices", "usage")}
         beside = {key: value for key, value in beside.items() if value is not None}
-        usages = [usage_object(event) for event in common if isinstance(event, ev.Usage)]
+        told = (*common, *(event for _, events in said for event in events))
+        usages = [usage_object(event) for event in told if isinstance(event, ev.Usage)]
         if not rows and (beside or usages):
             rows = [[{"index": index, "delta": {}, "finish_reason": None} for index, _ in said]]
         frames = [{**self._envelope, "choices": row} for row in rows]
