@@ -578,7 +578,6 @@ WIRE = [
         sse(HI, "{not JSON", BYE),
         calls(text="Hi", finish="stop"),
         ["bad-json"],
-        untouched=True,
     ),
     Scenario("nothing but [DONE]", sse(), {}, untouched=True, whole=False),
     Scenario("nothing at all", b"", {}, error="without a reply", whole=False),

@@ -591,7 +591,7 @@ def test_untouched(given: Json) -> None:
 def test_half_characters_and_blocks_that_are_none() -> None:
     given = {"message": {"content": "a\ud83d", "reasoning_content": "b\ud83d"}, "finish_reason": "stop"}
     told = il.translate_reply({"choices": [given]}, CHAT, NAME)
-    assert [block.get("text") or block["thinking"] for block in told["content"]] == ["b\ud83d", "a\ud83d"]
+    assert [block.get("text") or block["thinking"] for block in told["content"]] == ["b", "a"]
     odd = message(USE, reason="tool_use")
     odd["content"].append("x")
     assert il.translate_reply(odd, NAME, NAME) == message(USE, reason="tool_use")
@@ -715,7 +715,7 @@ FAILURES: dict[str, tuple[ev.Failure, str]] = {
     "status as text": (ev.Failure("x", "server_error", "529"), "overloaded_error"),
     "another status": (ev.Failure("x", code=418), "invalid_request_error"),
     "a gateway's": (ev.Failure("x", code=502), "api_error"),
-    "code": (ev.Failure("x", "invalid_request_error", "context_length_exceeded"), "invalid_request_error"),
+    "code": (ev.Failure("x", "server_error", "invalid_prompt"), "invalid_request_error"),
     "quota": (ev.Failure("x", "insufficient_quota", "insufficient_quota"), "billing_error"),
     "requests": (ev.Failure("x", "requests", "rate_limit_exceeded"), "rate_limit_error"),
     "unknown": (ev.Failure("x", "server_error", "oops"), "api_error"),

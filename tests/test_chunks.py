@@ -85,6 +85,19 @@ def joined(*data: str) -> list[Any]:
             [{"c": [{"index": n, "t": text}]} for n, text in ((0, ""), (1, ""), (1, WHOLE), (0, WHOLE))] + [0],
             id="by index, not by place",
         ),
+        pytest.param(
+            [f'{{"type": "t.delta", "delta": "{HIGH}"}}', '{"type": "f.delta", "delta": "{}"}'],
+            [{"type": "t.delta", "delta": ""}, {"type": "f.delta", "delta": "{}"}, 1],
+            id="by the event's type",
+        ),
+        *(
+            pytest.param(
+                [f'{{"{key}": {n}, "t": "{text}"}}' for n, text in ((0, HIGH), (1, "b"), (0, LOW))],
+                [{key: 0, "t": ""}, {key: 1, "t": "b"}, {key: 0, "t": WHOLE}, 0],
+                id=f"by {key}",
+            )
+            for key in ("index", "output_index", "content_index", "summary_index")
+        ),
     ],
 )
 def test_halves(data: list[str], expected: list[Any]) -> None:

@@ -97,11 +97,12 @@ KINDS: dict[str, str] = {
     "sampling-changed": "a value that is out of the wire's range: brought into it",
     "format-dropped": "a format of the reply that the wire cannot ask for: dropped",
     # the stream
-    "bad-json": "an event that is no JSON object: passed on untouched, or dropped where the client speaks another wire",
+    "bad-json": "an event that is no JSON object: dropped, and inside a call the reply has failed",
+    "wrapped-chunk": "a chunk or reply inside another object: taken out of it",
     "bad-chunk": "a part of a chunk that is not of its type: dropped",
     "empty-event": "an event without data: sent as a comment",
     "cut-event": "a stream that ends inside an event: the event is dropped",
-    "half-character": "half of a surrogate pair left at the end: dropped",
+    "half-character": "half of a surrogate pair left at the end of a text: dropped",
     "not-utf-8": "bytes that are not UTF-8: read as U+FFFD",
     # a request's history
     "no-result": "a call without a result: answered with one that says so",

@@ -45,6 +45,10 @@ class Lane:
     def stopped(self) -> bool:
         return self._guard.stopped
 
+    @property
+    def inside_call(self) -> bool:
+        return self._guard.inside_call is not None or (self._parser is not None and self._parser.inside_calls)
+
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._guard.take(self._parse(events))
 

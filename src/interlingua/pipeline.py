@@ -24,6 +24,8 @@ __all__ = ["Step", "Translator", "translate_reply"]
 DONE = "[DONE]"
 """How a stream of chat completions ends. Upstreams of other wires send it too."""
 COMMENT = b":\n\n"
+ERROR = "error"
+"""The event that is an error, whatever its data looks like."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -91,6 +93,8 @@ class Translator:
         self._must_be_open()
         expect(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = _State.CLOSED
+        if chunks.has_halves(body):
+            body = self._chunks.join(body)
         if self._same and not self._source.is_body(body):
             return body
         read = self._source.read_body(body, self._reader)
@@ -106,6 +110,7 @@ class Translator:
             return body
         told = [self._for_client(failure)] if failure else read.common
         written, found = self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
+        found += self._halves()
         self._tell(b"", "", [*(event for _, events in said for event in events), *read.common, *found], b"")
         return written
 
@@ -162,6 +167,8 @@ class Translator:
             events, sent = self._end(message.raw)
             return self._tell(message.raw, message.data, events, sent)
         decoded = self._chunks.decode(message.data)
+        if message.event == ERROR and message.data.strip():
+            decoded = _as_error(decoded, message.data)
         if decoded is None:
             return self._unreadable(message)
         events, sent = self._translate(decoded, message.raw)
@@ -217,14 +224,20 @@ class Translator:
         if not message.data.strip():
             finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
             return self._tell(message.raw, message.data, [finding], COMMENT)
-        if message.closed and not self._same:
-            text = f"an event that is not a JSON object: dropped {message.data!r:.60}"
-            return self._tell(message.raw, message.data, [ev.Finding("bad-json", text)], b"")
         if message.closed:
-            text = f"an event that is not a JSON object: passed on untouched: {message.data!r:.60}"
-            return self._tell(message.raw, message.data, [ev.Finding("bad-json", text)], message.raw)
+            return self._bad_json(message)
         finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
         return self._tell(message.raw, message.data, [finding], b"")
+
+    def _bad_json(self, message: sse.Message) -> Step:
+        """Official clients give up at such an event, so none is sent it. If a call is open, a piece of it may be lost:
+        better no call than a wrong one."""
+        finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
+        if not any(lane.inside_call for lane in self._lanes.values()):
+            return self._tell(message.raw, message.data, [finding], b"")
+        failure = ev.Failure("the upstream sent an event that cannot be read, inside a call")
+        events, sent = self._fail([finding, failure], failure)
+        return self._tell(message.raw, message.data, events, sent)
 
     def _overrun(self, message: sse.Message) -> Step:
         """A message after the end. The first one is a finding, but for a [DONE] after an error."""
@@ -255,9 +268,8 @@ class Translator:
             if lane := self._lanes.get(index):  # else the client cannot be told of this choice
                 said.append((index, lane.take(held) + lane.close_stream(said_done)))
         events = [event for _, out in said for event in out]
-        if self._chunks.halves:
-            events.append(ev.Finding("half-character", "half of a surrogate pair was left at the end: dropped"))
-        if not self._lanes and not said_done:
+        events += self._halves()
+        if not self._lanes and not (said_done and self._same):
             events.append(ev.Failure("the upstream ended without a reply"))
         failure = _failure(events)
         sent = self._emitter.emit(said)
@@ -267,6 +279,10 @@ class Translator:
             sent += self._emitter.done(done if self._same and exact else b"")
         self._state = _State.ENDED
         return events, sent
+
+    def _halves(self) -> list[ev.Finding]:
+        what = "half of a surrogate pair was left at the end of a text: dropped"
+        return [ev.Finding("half-character", what)] if self._chunks.halves else []
 
     def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> tuple[list[ev.Event], bytes]:
         """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if
@@ -301,6 +317,14 @@ def translate_reply(
 
 def _failure(events: Iterable[ev.Event]) -> ev.Failure | None:
     return next((event for event in events if isinstance(event, ev.Failure)), None)
+
+
+def _as_error(decoded: chunks.Decoded | None, data: str) -> chunks.Decoded:
+    """The data of an event that is an error, in a form that says so."""
+    if decoded is None:
+        return chunks.Decoded({"error": {"message": data}}, exact=False)
+    says_so = decoded.chunk.get("error") or decoded.chunk.get("type") == "error"
+    return decoded if says_so else chunks.Decoded({"error": decoded.chunk}, exact=False)
 
 
 def _choose_dialect(dialect: str | Dialect, model: str | None) -> Dialect | None:

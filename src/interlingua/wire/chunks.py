@@ -1,7 +1,9 @@
 """The JSON object in a message's data, read as leniently as can be done without guessing.
 
 Some servers cut a character outside the BMP in two, so that one chunk ends in the first half of a surrogate pair and
-the next begins with the second. Such halves are joined here; one that stays alone becomes U+FFFD.
+the next begins with the second. Such halves are joined here, if they are of the same text: chunks of one stream tell
+of many texts, and say of which by their type and numbers. A half that is alone inside a text becomes U+FFFD; a first
+half at the end of a text that does not go on is dropped, and the caller can tell from `halves`.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["ChunkDecoder", "Decoded"]
+__all__ = ["ChunkDecoder", "Decoded", "has_halves"]
 
 _Path: TypeAlias = tuple[str | int, ...]
 
+_WHICH = ("type", "index", "output_index", "content_index", "summary_index", "item_id")
+"""What says of which text a chunk tells, where a chunk tells of one: its event's type, and its block or item."""
 DEEP = 500
 """How many brackets may be open at once without a thought about the stack."""
 
@@ -47,10 +51,15 @@ class ChunkDecoder:
                 _try_to_write(chunk)
         except (msgspec.MsgspecError, UnicodeError):
             # Half characters, control characters in strings, NaN.
-            return self._join(json.loads(data, strict=False, parse_constant=lambda _: None), ()), False
+            return self.join(json.loads(data, strict=False, parse_constant=lambda _: None)), False
         if self.halves:
-            return self._join(chunk, ()), False
+            return self.join(chunk), False
         return chunk, "\ufffd" not in data  # it may stand for bytes that were no UTF-8
+
+    def join(self, chunk: Any) -> Any:
+        """The chunk with whole characters only."""
+        which = [chunk.get(key) for key in _WHICH] if isinstance(chunk, dict) else []
+        return self._join(chunk, tuple(one if isinstance(one, str | int) else "" for one in which))
 
     def _join(self, value: Any, path: _Path) -> Any:
         if isinstance(value, dict):
@@ -65,6 +74,15 @@ class ChunkDecoder:
             self.halves[path] = text[-1]
             text = text[:-1]
         return _whole(text)
+
+
+def has_halves(body: Any) -> bool:
+    """Whether half a character stands somewhere in it."""
+    try:
+        msgspec.json.encode(body)
+    except UnicodeError:
+        return True
+    return False
 
 
 def _try_to_write(value: Any) -> None:

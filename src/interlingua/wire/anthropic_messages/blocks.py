@@ -111,6 +111,8 @@ class Blocks:
         block = None if index is None else self._open.get(index)
         choice.exact &= block is not None and block.number == index and len(self._open) == 1
         if block is not None and block.kind == "other":
+            if not isinstance(given, dict):
+                choice.report("bad-chunk", f"a delta that is no object: {given!r:.60}; dropped")
             return
         delta: Json = given if isinstance(given, dict) else {}
         kind = delta.get("type")

@@ -96,7 +96,8 @@ class Emitter:
             return False
         frames.let_start()
         frames.send(_numbered(raw, chunk, block.index))
-        block.args += len(chunk["delta"].get("partial_json") or "")
+        if isinstance(args := chunk["delta"].get("partial_json"), str):
+            block.args += len(args)
         return True
 
     def _pass_stop(self, chunk: Json, raw: bytes) -> bool:

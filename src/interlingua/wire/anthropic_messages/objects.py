@@ -32,9 +32,11 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+TOO_LONG, TOLD_TOO_LONG = "context_length_exceeded", "prompt is too long"
+"""The code on other wires, and the words by which Claude Code knows it."""
 _CODES = {  # what other upstreams call these
     "invalid_prompt": 400,
-    "context_length_exceeded": 400,
+    TOO_LONG: 400,
     "invalid_api_key": 401,
     "insufficient_quota": 402,
     "model_not_found": 404,
@@ -94,7 +96,10 @@ def error_object(failure: ev.Failure) -> Json:
     """An error as it is sent over HTTP too; just as the upstream sent it, if it speaks this wire."""
     if failure.native is not None and failure.native.get("type") == "error":
         return failure.native
-    return {"type": "error", "error": {"type": _error_type(failure), "message": failure.message}}
+    message = failure.message
+    if failure.code == TOO_LONG and TOLD_TOO_LONG not in message.lower():
+        message = f"{TOLD_TOO_LONG}: {message}"
+    return {"type": "error", "error": {"type": _error_type(failure), "message": message}}
 
 
 def _error_type(failure: ev.Failure) -> str:

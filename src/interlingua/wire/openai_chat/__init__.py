@@ -1,6 +1,7 @@
 """OpenAI Chat Completions: requests, chunks and whole bodies, read and written.
 
-`reader` and `emitter` are mirror images; `calls` mends the tool calls that upstreams send half right.
+`reader` and `emitter` are mirror images; `calls` mends the tool calls that upstreams send half right, `custom` knows
+those that take text.
 """
 
 from interlingua.limits import Limits

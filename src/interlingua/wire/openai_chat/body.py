@@ -24,6 +24,7 @@ from interlingua.wire.openai_chat.reader import (
     detail_saying,
     detail_text,
     reasoning_text,
+    unwrapped,
 )
 from interlingua.wire.wire import Chunk, Json, Said
 
@@ -39,16 +40,29 @@ def is_body(body: Json) -> bool:
 
 def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
     """A body says what its stream would have said, all at once."""
+    if (inner := unwrapped(body)) is not body:
+        read = read_body(inner, reader)
+        read.common.append(ev.Finding("wrapped-chunk", "a reply inside another object: taken out of it"))
+        return read
     if not is_body(body):
-        return reader.read(body) if body.get("error") else Chunk([], [ev.Failure("no reply in this body")], exact=False)
-    read = reader.read({**body, "choices": [_as_streamed(choice, n) for n, choice in enumerate(body["choices"])]})
+        read = reader.read(body)
+        failed = any(isinstance(event, ev.Failure) for event in read.common)
+        return read if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
+    choices = body["choices"]
+    read = reader.read({**body, "choices": list(map(_as_streamed, choices, _indexes(choices)))})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
         next(choice for choice in read.choices if choice.index == index).events += events
     return read
 
 
-def _as_streamed(choice: Any, position: int) -> Any:
-    """A message is one big delta. In a body the place of a choice is its index, and so is the place of a call."""
+def _indexes(choices: list[Any]) -> list[int]:
+    """The index of each choice: its own, or its place if they have none or the same."""
+    given = [choice_index(choice, n) if isinstance(choice, dict) else n for n, choice in enumerate(choices)]
+    return given if len(set(given)) == len(given) else list(range(len(given)))
+
+
+def _as_streamed(choice: Any, number: int) -> Any:
+    """A message is one big delta. In a body the place of a call is its index."""
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         return choice
@@ -56,7 +70,7 @@ def _as_streamed(choice: Any, position: int) -> Any:
     if isinstance(calls, list):
         entries = [{**call, "index": n} if isinstance(call, dict) else call for n, call in enumerate(calls)]
         message = {**message, "tool_calls": entries}
-    index = position if isinstance(choice.get("index"), int) else None
+    index = number if isinstance(choice.get("index"), int) else None
     return {**choice, "index": index, "delta": message}
 
 
@@ -77,9 +91,10 @@ def _write_body(said: Said, common: list[ev.Event], options: Options, like: Json
     if like is None:
         return _write_new(said, common, options)
     told, choices = dict(said), list(like["choices"])
-    for position, choice in enumerate(choices):
-        if position in told:
-            choices[position] = _write_choice(choice_index(choice, position), told[position], choice, options)
+    for position, index in enumerate(_indexes(choices)):
+        if index in told:
+            choice = choices[position]
+            choices[position] = _write_choice(choice_index(choice, position), told[index], choice, options)
     renamed = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
     return {**like, **renamed, "choices": choices} if told or renamed else like
 
@@ -91,8 +106,9 @@ def _write_new(said: Said, common: list[ev.Event], options: Options) -> Json:
         given = {"id": begin.id, "created": begin.created, "model": options.served_as or begin.model}
         body |= {key: value for key, value in given.items() if value}
     body["choices"] = [_write_choice(index, events, {}, options) for index, events in said]
-    for usage in (event for event in common if isinstance(event, ev.Usage)):
-        body["usage"] = usage_object(usage)
+    for event in (*common, *(event for _, events in said for event in events)):
+        if isinstance(event, ev.Usage):
+            body["usage"] = usage_object(event)
     return body
 
 

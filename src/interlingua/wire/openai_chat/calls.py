@@ -14,6 +14,7 @@ from interlingua import events as ev
 from interlingua.args import Args
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
+from interlingua.wire.openai_chat.custom import CLOSER, OPENER, as_arguments, custom_of
 
 __all__ = ["Calls"]
 
@@ -28,6 +29,7 @@ class _Call:
         self.args = Args(limits.held)
         self.early: list[str] = []
         self.ended = False
+        self.custom = False
         self.size = 0
         self.sum = 0  # of the arguments so far: all that is kept of them, to know them again
         self.resends = False
@@ -59,9 +61,12 @@ class Calls:
                 exact = False
         return self._drain(), exact
 
-    def finish(self) -> list[ev.Event]:
-        """The upstream has stopped well: the calls that it has not cut are over."""
+    def finish(self, cut: bool = False) -> list[ev.Event]:
+        """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit, which only the text
+        of a custom tool does not show."""
         for call in self._calls:
+            if call.custom and call.name is not None and not (cut and call is self._calls[-1]):
+                self._args(call, CLOSER)
             if call.name is None:
                 text = "".join(call.early)
                 self._report("call-without-name", f"a call without a name (id {call.id!r}): given out as text")
@@ -95,15 +100,18 @@ class Calls:
 
     def _read_entry(self, entry: dict[str, Any], alone: bool) -> bool:
         """Returns whether the entry may be passed on as it is."""
-        function = entry.get("function")
-        function = function if isinstance(function, dict) else {}
+        custom = custom_of(entry)
+        function = _as_function(entry) if custom is None else custom
         id, name = _text(entry.get("id")), _text(function.get("name"))
         call = self._owner(entry.get("index"), id, name, function.get("arguments"), alone)
+        call.custom |= custom is not None
         if name is not None and call.name is None:
             proper = self._start(call, name, entry, function)
         else:
             proper = not any(key in entry for key in ("id", "type")) and "name" not in function
             self._note_repeats(call, id, name)
+        if custom is not None:
+            return self._input(call, custom.get("input")) and proper and entry.get("index") == call.key
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else self._as_text(call, arguments)
         return self._args(call, text) and text is arguments and proper and entry.get("index") == call.key
@@ -148,13 +156,16 @@ class Calls:
         call.id = call.id or _text(entry.get("id"))
         if call.id is None:
             self._report_once(call, "no-id", f"a call of {name!r} without an id: it gets one")
-        if entry.get("type") != "function":
-            self._report_once(call, "no-type", f"a call of {name!r} without its type: taken as a function")
-        self._out.append(ev.CallStart(call.key, call.id, name, _extra(entry, function)))
+        kind = "custom" if call.custom else "function"
+        if entry.get("type") != kind:
+            self._report_once(call, "no-type", f"a call of {name!r} without its type: taken as a {kind}")
+        self._out.append(ev.CallStart(call.key, call.id, name, _extra(entry, kind, function)))
         early, call.early, call.size = call.early, [], 0
+        if call.custom:
+            self._args(call, OPENER)
         for text in early:
             self._args(call, text)
-        complete = "arguments" in function and call.noted.isdisjoint(("no-id", "no-type"))
+        complete = (call.custom or "arguments" in function) and call.noted.isdisjoint(("no-id", "no-type"))
         return complete and entry.get("id") == call.id and not early
 
     def _note_repeats(self, call: _Call, id: str | None, name: str | None) -> None:
@@ -176,6 +187,15 @@ class Calls:
             return ""
         self._report_once(call, "arguments-as-value", "arguments sent as a value, not as text: written as text")
         return write_json(arguments)
+
+    def _input(self, call: _Call, text: Any) -> bool:
+        """The text of a custom tool. Returns whether it goes on just as it is."""
+        if text is not None and not isinstance(text, str):
+            self._report_once(call, "arguments-as-value", "the text of a custom tool is none: written as text")
+            text = write_json(text)
+            self._args(call, as_arguments(text))
+            return False
+        return not text or self._args(call, as_arguments(text))
 
     def _args(self, call: _Call, text: str) -> bool:
         """Returns whether the text goes on just as it is."""
@@ -255,8 +275,15 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _extra(entry: dict[str, Any], function: dict[str, Any]) -> dict[str, Any] | None:
-    """What an entry has beside the standard fields."""
-    extra = {key: value for key, value in entry.items() if key not in ("index", "id", "type", "function")}
-    inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
-    return {**extra, **({"function": inner} if inner else {})} or None
+def _as_function(entry: dict[str, Any]) -> dict[str, Any]:
+    function = entry.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def _extra(entry: dict[str, Any], kind: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    """What an entry has beside the standard fields. Of a custom tool it says so."""
+    extra = {key: value for key, value in entry.items() if key not in ("index", "id", "type", kind)}
+    inner = {
+        key: value for key, value in body.items() if key not in ("name", "input" if kind == "custom" else "arguments")
+    }
+    return {**extra, **({kind: inner} if inner or kind == "custom" else {})} or None

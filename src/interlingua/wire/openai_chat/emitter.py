@@ -15,6 +15,7 @@ from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
+from interlingua.wire.openai_chat.custom import as_input
 from interlingua.wire.openai_chat.reader import (
     DETAILS,
     NAME,
@@ -24,6 +25,7 @@ from interlingua.wire.openai_chat.reader import (
     detail_saying,
     detail_text,
     reasoning_text,
+    unwrapped,
 )
 from interlingua.wire.sse import encode
 from interlingua.wire.wire import Json, Said
@@ -47,6 +49,7 @@ class _Choice:
         self._detail: Json | None = None
         self._thought: list[str] = []
         self._seals = 0
+        self._custom: set[int] = set()
 
     def learn(self, delta: Json) -> None:
         """Thinking goes out in the fields that it came in."""
@@ -60,6 +63,17 @@ class _Choice:
             delta[DETAILS] = [detail_saying(text, self._detail)]
         self._thought.append(text)
         return delta
+
+    def start(self, start: ev.CallStart) -> Json:
+        if "custom" in (start.extra or {}):
+            self._custom.add(start.index)
+        return {"tool_calls": [{"index": start.index, **call_entry(start, "")}]}
+
+    def args(self, args: ev.ArgsDelta) -> Json | None:
+        if args.index not in self._custom:
+            return {"tool_calls": [{"index": args.index, "function": {"arguments": args.text}}]}
+        text = as_input(args.text)
+        return {"tool_calls": [{"index": args.index, "custom": {"input": text}}]} if text else None
 
     def seal(self, seal: ev.Seal, key: bytes) -> Json:
         """What vouches for the thinking since the last one."""
@@ -98,12 +112,13 @@ class Emitter:
         """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
         usage: a chunk of its own, without choices, is only for clients that asked for one.
         """
-        like = like or {}
+        like = unwrapped(like or {})
         self._keep_envelope(like)
         rows = [[row] for index, events in said for row in self._rows(index, events, _choice_of(like, index))]
         beside = {key: value for key, value in like.items() if key not in (*_LASTING, "choices", "usage")}
         beside = {key: value for key, value in beside.items() if value is not None}
-        usages = [usage_object(event) for event in common if isinstance(event, ev.Usage)]
+        told = (*common, *(event for _, events in said for event in events))
+        usages = [usage_object(event) for event in told if isinstance(event, ev.Usage)]
         if not rows and (beside or usages):
             rows = [[{"index": index, "delta": {}, "finish_reason": None} for index, _ in said]]
         frames = [{**self._envelope, "choices": row} for row in rows]
@@ -157,9 +172,9 @@ class Emitter:
             case ev.RefusalDelta():
                 return {"refusal": event.text}, None
             case ev.CallStart():
-                return {"tool_calls": [{"index": event.index, **call_entry(event, "")}]}, None
+                return choice.start(event), None
             case ev.ArgsDelta():
-                return {"tool_calls": [{"index": event.index, "function": {"arguments": event.text}}]}, None
+                return (args, None) if (args := choice.args(event)) else None
             case ev.Stop():
                 return {}, FINISH[event.reason or "stop"]
             case ev.Begin():
@@ -185,6 +200,9 @@ def seal_details(thinking: Reasoning, number: int, key: bytes) -> list[Json]:
 
 def call_entry(start: ev.CallStart, arguments: str) -> Json:
     extra = dict(start.extra or {})
+    if "custom" in extra:
+        custom = {"name": start.name, "input": as_input(arguments), **extra.pop("custom")}
+        return {"id": start.id, "type": "custom", "custom": custom, **extra}
     function = {"name": start.name, "arguments": arguments, **extra.pop("function", {})}
     return {"id": start.id, "type": "function", "function": function, **extra}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua import events as ev
+from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.wire.openai_chat.calls import Calls
+from interlingua.wire.openai_chat.custom import only_closes
 from interlingua.wire.wire import Choice, Chunk
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "detail_saying",
     "detail_text",
     "reasoning_text",
+    "unwrapped",
     "without_text",
 ]
 
@@ -36,6 +39,8 @@ _ALIASES: dict[str, ev.StopReason] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
 }  # all else is "stop"
+_NO_SEQUENCE = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "length", "max_tokens", "tool_calls")
+"""What may stand in `stop_reason` where it is no stop sequence, in lower case."""
 
 
 class Reader:
@@ -46,10 +51,13 @@ class Reader:
         self._calls: dict[int, Calls] = {}
 
     def read(self, chunk: dict[str, Any]) -> Chunk:
-        if error := chunk.get("error") or (chunk.get("object") == "error" and chunk):
-            standard = error is not chunk and bool(_dict(error).get("message"))
-            return Chunk([], [_failure(error)], exact=standard)
         common: list[ev.Event] = []
+        if (inner := unwrapped(chunk)) is not chunk:
+            common.append(ev.Finding("wrapped-chunk", "a chunk inside another object: taken out of it"))
+            chunk = inner
+        if error := chunk.get("error") or (_is_failure(chunk) and chunk):
+            standard = error is not chunk and bool(_dict(error).get("message"))
+            return Chunk([], [*common, _failure(error)], exact=standard and not common)
         choices = [
             self._read_choice(chunk, choice, position, common)
             for position, choice in enumerate(_choices(chunk, common))
@@ -92,6 +100,20 @@ class Reader:
             choice.events.append(begin)
         elif delta.get("role"):
             choice.exact = False
+
+
+def unwrapped(chunk: dict[str, Any]) -> dict[str, Any]:
+    """The chunk, or the one inside it: some relays send `{"data": {…}, "success": true}`."""
+    inner = chunk.get("data")
+    wrapped = isinstance(inner, dict) and "choices" not in chunk and ("choices" in inner or "error" in inner)
+    return inner if isinstance(inner, dict) and wrapped else chunk
+
+
+def _is_failure(chunk: dict[str, Any]) -> bool:
+    """Whether this is an error that does not say so in a field of its own, as servers of many kinds send it."""
+    if "choices" in chunk:
+        return False
+    return chunk.get("object") == "error" or bool(chunk.get("detail")) or ("message" in chunk and "code" in chunk)
 
 
 def _choices(chunk: dict[str, Any], common: list[ev.Event]) -> list[dict[str, Any]]:
@@ -199,25 +221,32 @@ def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
     if not finish:
         choice.exact &= finish is None
         return
-    held = calls.finish()
+    held = calls.finish(cut=finish == "length")
     choice.events += held
-    choice.exact &= not held
+    choice.exact &= only_closes(held)
     reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
     if reason is None:
         reason = _ALIASES.get(str(finish).lower(), "stop")
         choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
-    choice.events.append(ev.Stop(reason))
+    sequence = _str(given.get("stop_reason"))  # vLLM puts it here
+    met = sequence if reason == "stop" and sequence and sequence.lower() not in _NO_SEQUENCE else None
+    choice.events.append(ev.Stop(reason, met))
 
 
 def _failure(error: Any) -> ev.Failure:
     native = error if isinstance(error, dict) else {"message": str(error)}
     code = native.get("code")
     return ev.Failure(
-        message=str(native.get("message") or "the upstream failed"),
+        message=_error_text(native),
         type=str(native.get("type") or "api_error"),
         code=code if isinstance(code, str | int) else None,
         native=native,
     )
+
+
+def _error_text(error: dict[str, Any]) -> str:
+    said = error.get("message") or error.get("detail") or "the upstream failed"
+    return said if isinstance(said, str) else write_json(said)
 
 
 def _usage(where: dict[str, Any]) -> list[ev.Event]:
