@@ -620,7 +620,7 @@ def test_a_body_without_a_reply(given: Json, message: str) -> None:
 )
 def test_half_a_character_in_a_body(given: Json, source: str) -> None:
     told = il.translate_reply(given, source, RESPONSES)
-    assert told["output"][0]["content"][0]["text"] == "a\ud83d"
+    assert told["output"][0]["content"][0]["text"] == "a"  # as in a stream: what is no character is no text
 
 
 def test_an_error_for_a_client_of_this_wire() -> None:
