@@ -23,11 +23,12 @@ $(READY): pyproject.toml constraints.txt
 	$(PINNED) $(BIN)/python -m pip install -qq -e '.[dev]'
 	@touch $@
 
-test: check ## all that has to pass: check, then the tests with coverage
+test: check ## all that has to pass: check, the tests with coverage, and then in every cutting
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2
+	$(BIN)/coverage run -m pytest -n 2 -m 'not cuts'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+	$(BIN)/python -m pytest -n 2 -m cuts
 
 check: setup ## style, types and direction of imports
 	$(BIN)/ruff check

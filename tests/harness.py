@@ -110,11 +110,17 @@ def explain(case: Case, how: str, pieces: Iterable[str], got: object, expected: 
     )
 
 
-def check(case: Case) -> None:
-    """Whole: what the row says. In every cutting: the same, findings and all."""
+def check_whole(case: Case) -> il.Reply:
+    """What the row says."""
     expected = {"parts": case.parts, "stop": case.stop, "findings": case.findings}
     whole = reply(case, [case.whole])
     assert shown(whole) == expected, explain(case, "whole", [case.whole], shown(whole), expected)
+    return whole
+
+
+def check(case: Case) -> None:
+    """In every cutting the same as whole, findings and all."""
+    whole = check_whole(case)
     for how, pieces in [("as it came", case.pieces), *cuttings(case.whole)]:
         if pieces:
             got = reply(case, pieces)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness import FIXTURES, Case, cases, check, check_streams, check_truncations
+from tests.harness import FIXTURES, Case, cases, check, check_streams, check_truncations, check_whole
 
 CASES = [case for path in sorted(FIXTURES.glob("*.toml")) for case in cases(path.stem)]
 rows = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 @rows
+def test_whole(case: Case) -> None:
+    check_whole(case)
+
+
+@pytest.mark.cuts
+@rows
 def test_every_cut(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.cuts
 @rows
 def test_every_truncation(case: Case) -> None:
     check_truncations(case)

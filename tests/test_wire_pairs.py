@@ -138,6 +138,7 @@ def test_official_clients_understand(scene: Scene, source: str, target: str) -> 
         check(listen(out, scene), scene, source, target)
 
 
+@pytest.mark.cuts
 @each_cell
 def test_however_the_upstream_cuts_its_text(scene: Scene, source: str, target: str) -> None:
     for size in (1, 1000):
@@ -145,6 +146,7 @@ def test_however_the_upstream_cuts_its_text(scene: Scene, source: str, target: s
         check(heard, scene, source, target)
 
 
+@pytest.mark.cuts
 @each_cell
 def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
     stream = STREAMS[source](scene, 50)
@@ -178,6 +180,7 @@ def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: st
     assert MODEL.encode() not in out
 
 
+@pytest.mark.cuts
 @each_cell
 def test_wherever_it_breaks_off(scene: Scene, source: str, target: str) -> None:
     """The client is told an end all the same, and a proper one."""
