@@ -90,10 +90,15 @@ class Addresses:
 
     def says_nothing(self, header: str) -> bool:
         """Whether there is nothing in a header but what headers say, or the beginning of that. Punctuation behind a
-        marker is no more than that, but without a marker it may be prose."""
+        marker is no more than that, but without a marker it may be prose, and so may an address that is no tool's."""
+        if not self._marks.match(header, 0) and not all(map(self._begins_tool, self._to.findall(header))):
+            return False
         rest = " ".join(self._to.sub(" ", text) for _, text in self._slots(header))
         said = _WORD.findall(rest) if self._marks.match(header, 0) else rest.split()
         return all(any(word.startswith(beginning) for word in self._sayable) for beginning in said)
+
+    def _begins_tool(self, recipient: str) -> bool:
+        return bool(recipient) and (recipient.startswith(self._prefix) or self._prefix.startswith(recipient))
 
     def _slots(self, header: str) -> list[tuple[str, str]]:
         """The texts in a header, each with the marker that it follows."""
