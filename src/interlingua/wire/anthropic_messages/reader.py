@@ -13,6 +13,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.anthropic_messages.blocks import NAME, Blocks, not_translated
+from interlingua.wire.loose import as_dict, as_str
 from interlingua.wire.wire import Choice, Chunk, Json
 
 __all__ = ["NAME", "STOP_REASONS", "Reader", "has_counts"]
@@ -79,14 +80,14 @@ class Reader:
 
     def _message_start(self, chunk: Json) -> Chunk:
         choice = Choice(0, [], exact=True)
-        message = _dict(chunk.get("message"))
-        model = _str(message.get("model"))
+        message = as_dict(chunk.get("message"))
+        model = as_str(message.get("model"))
         if self._state is not _State.FRESH:
             choice.report("bad-chunk", "a message_start inside a message: dropped")
             return Chunk([choice], [], exact=False)
         self._state = _State.OPEN
         self._merge_usage(message)
-        choice.events.append(ev.Begin(_str(message.get("id")), model))
+        choice.events.append(ev.Begin(as_str(message.get("id")), model))
         choice.exact &= bool(message.get("id") and model) and message.get("role") == "assistant"
         choice.exact &= has_counts(message.get("usage"), "input_tokens", "output_tokens")
         content = message.get("content")
@@ -101,7 +102,7 @@ class Reader:
 
     def _message_delta(self, chunk: Json) -> Chunk:
         choice = self._choice()
-        delta = _dict(chunk.get("delta"))
+        delta = as_dict(chunk.get("delta"))
         self._merge_usage(chunk)
         choice.exact &= has_counts(chunk.get("usage"), "output_tokens")
         reason = delta.get("stop_reason")
@@ -116,13 +117,13 @@ class Reader:
             return  # told again, with the last usage
         self._state, self._stop_reason = _State.STOPPED, reason
         self._blocks.finish(choice)
-        if explanation := _str(_dict(delta.get("stop_details")).get("explanation")):
+        if explanation := as_str(as_dict(delta.get("stop_details")).get("explanation")):
             choice.events.append(ev.RefusalDelta(explanation))
         told = STOP_REASONS.get(reason) if isinstance(reason, str) else None
         if told is None:
             told = _ALIASES.get(str(reason).lower(), "stop")
             choice.report("unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {told!r}")
-        sequence = _str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
+        sequence = as_str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
         choice.events.append(ev.Stop(told, sequence, reason if reason in _SAYS_MORE else None))
 
     def _message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
@@ -156,7 +157,7 @@ class Reader:
 
     def _merge_usage(self, where: Json) -> None:
         """Counts are cumulative: a later one replaces an earlier one, and what is not said stays."""
-        self._usage |= {key: value for key, value in _dict(where.get("usage")).items() if value is not None}
+        self._usage |= {key: value for key, value in as_dict(where.get("usage")).items() if value is not None}
 
     def _told_usage(self) -> list[ev.Event]:
         if not self._usage:
@@ -167,7 +168,7 @@ class Reader:
             output=_int(self._usage, "output_tokens"),
             cached=read,
             cache_written=written,
-            reasoning=_int(_dict(self._usage.get("output_tokens_details")), "thinking_tokens"),
+            reasoning=_int(as_dict(self._usage.get("output_tokens_details")), "thinking_tokens"),
             native=dict(self._usage),
         )
         return [told]
@@ -193,7 +194,7 @@ def _failure(chunk: Json) -> ev.Failure:
     given = chunk.get("error") or chunk.get("message")
     error = given if isinstance(given, dict) else {"message": given}
     message = str(error.get("message") or "the upstream failed")
-    kind = _str(error.get("type")) or "api_error"
+    kind = as_str(error.get("type")) or "api_error"
     code = error.get("code")
     return ev.Failure(
         message,
@@ -206,14 +207,6 @@ def _failure(chunk: Json) -> ev.Failure:
 def _index(chunk: Json) -> int | None:
     index = chunk.get("index")
     return index if isinstance(index, int) else None
-
-
-def _dict(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _str(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _int(where: Json, key: str) -> int:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any
-from zlib import crc32
 
 from interlingua import events as ev
 from interlingua.args import Args
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.wire.openai_chat.custom import CLOSER, OPENER, as_arguments, custom_of
+from interlingua.wire.told import Told
 
 __all__ = ["Calls"]
 
@@ -30,14 +30,14 @@ class _Call:
         self.early: list[str] = []
         self.ended = False
         self.custom = False
-        self.size = 0
-        self.sum = 0  # of the arguments so far: all that is kept of them, to know them again
+        self.early_size = 0
+        self.told = Told()
         self.resends = False
         self.noted: set[str] = set()
 
     def repeats(self, text: str) -> bool:
         """Whether this begins with all the arguments so far."""
-        return 0 < self.size <= len(text) and _sum(text[: self.size]) == self.sum
+        return self.told.size > 0 and self.told.rest(text) is not None
 
 
 class Calls:
@@ -160,7 +160,7 @@ class Calls:
         if entry.get("type") != kind:
             self._report_once(call, "no-type", f"a call of {name!r} without its type: taken as a {kind}")
         self._out.append(ev.CallStart(call.key, call.id, name, _extra(entry, kind, function)))
-        early, call.early, call.size = call.early, [], 0
+        early, call.early = call.early, []
         if call.custom:
             self._args(call, OPENER)
         for text in early:
@@ -202,11 +202,10 @@ class Calls:
         if call.name is None:
             self._keep_early(call, text)
             return False
-        new = text[call.size :] if self._is_resent(call, text) else text
+        new = text[call.told.size :] if self._is_resent(call, text) else text
         passed, rest = ("", new) if call.ended else call.args.feed(new)
         read = new[: len(new) - len(rest)]
-        call.size += len(read)
-        call.sum = _sum(read, call.sum)
+        call.told.add(read)
         if passed:
             self._out.append(ev.ArgsDelta(call.key, passed))
         if rest.strip():
@@ -235,8 +234,8 @@ class Calls:
 
     def _keep_early(self, call: _Call, text: str) -> None:
         call.early.append(text)
-        call.size += len(text)
-        if call.size <= self._limits.held:
+        call.early_size += len(text)
+        if call.early_size <= self._limits.held:
             return
         message = f"a call without a name: longer than {self._limits.held:,} characters"
         if self._limits.over == "error":
@@ -244,7 +243,7 @@ class Calls:
         else:
             self._report("over-limit", f"{message}; given out as text")
             self._out.append(ev.TextDelta("".join(call.early)))
-        call.early, call.size = [], 0
+        call.early, call.early_size = [], 0
 
     def _end(self, call: _Call) -> None:
         call.ended = True
@@ -263,12 +262,8 @@ def _is_another(call: _Call, id: str | None, name: str | None, arguments: Any) -
         return id != call.id and (name is not None or call.ended)
     if name is None or not call.ended:
         return False
-    again = isinstance(arguments, str) and call.repeats(arguments) and len(arguments) == call.size
+    again = isinstance(arguments, str) and call.repeats(arguments) and len(arguments) == call.told.size
     return not (again and call.id is not None and name == call.name)
-
-
-def _sum(text: str, before: int = 0) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"), before)
 
 
 def _text(value: Any) -> str | None:

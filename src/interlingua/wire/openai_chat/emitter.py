@@ -7,7 +7,6 @@ model, fingerprints and everything that we do not know stay as the upstream sent
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
+from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_chat.custom import as_input
 from interlingua.wire.openai_chat.reader import (
     DETAILS,
@@ -55,7 +55,7 @@ class _Choice:
         """Thinking goes out in the fields that it came in."""
         if reasoning_text(delta):
             self._fields = tuple(field for field in ("reasoning_content", "reasoning") if delta.get(field))
-            self._detail = next((detail for detail in _list(delta.get(DETAILS)) if detail_text(detail)), None)
+            self._detail = next((detail for detail in as_list(delta.get(DETAILS)) if detail_text(detail)), None)
 
     def reasoning(self, text: str) -> Json:
         delta: Json = dict.fromkeys(self._fields, text)
@@ -144,7 +144,7 @@ class Emitter:
 
     def _rows(self, index: int, events: list[ev.Event], given: Json) -> list[Json]:
         """Each event as an entry of `choices`."""
-        delta = _dict(given.get("delta"))
+        delta = as_dict(given.get("delta"))
         first: Json = {} if index in self._choices else {"role": "assistant", "content": ""}
         first |= _beside(delta)
         around = {key: value for key, value in given.items() if key not in _REPLACED}
@@ -229,13 +229,5 @@ def _beside(delta: Json) -> Json:
 
 
 def _choice_of(chunk: Json, index: int) -> Json:
-    choices = enumerate(_list(chunk.get("choices")))
+    choices = enumerate(as_list(chunk.get("choices")))
     return next((it for n, it in choices if isinstance(it, dict) and choice_index(it, n) == index), {})
-
-
-def _dict(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -7,6 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
+from interlingua.wire.loose import as_dict, as_int, as_str
 from interlingua.wire.openai_chat.calls import Calls
 from interlingua.wire.openai_chat.custom import only_closes
 from interlingua.wire.wire import Choice, Chunk
@@ -56,7 +57,7 @@ class Reader:
             common.append(ev.Finding("wrapped-chunk", "a chunk inside another object: taken out of it"))
             chunk = inner
         if error := chunk.get("error") or (_is_failure(chunk) and chunk):
-            standard = error is not chunk and bool(_dict(error).get("message"))
+            standard = error is not chunk and bool(as_dict(error).get("message"))
             return Chunk([], [*common, _failure(error)], exact=standard and not common)
         choices = [
             self._read_choice(chunk, choice, position, common)
@@ -69,7 +70,7 @@ class Reader:
         named = chunk.get("object") == OBJECT
         if named or choices or common:
             exact &= named and isinstance(chunk.get("choices"), list)
-        return Chunk(choices, common, exact, model=_str(chunk.get("model")) or "")
+        return Chunk(choices, common, exact, model=as_str(chunk.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""
@@ -81,7 +82,7 @@ class Reader:
         choice = Choice(choice_index(given, position), [], exact=isinstance(given.get("index"), int))
         delta = given.get("delta")
         if not isinstance(delta, dict):
-            delta = _dict(given.get("message"))
+            delta = as_dict(given.get("message"))
             choice.exact = False
         self._read_role(chunk, delta, choice)
         calls = self._calls[choice.index]
@@ -96,7 +97,7 @@ class Reader:
         OpenRouter, which sends one in every chunk, makes `assistantassistant…` there."""
         if choice.index not in self._calls:
             self._calls[choice.index] = Calls(self._limits)
-            begin = ev.Begin(_str(chunk.get("id")), _str(chunk.get("model")), _int(chunk.get("created")))
+            begin = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
             choice.events.append(begin)
         elif delta.get("role"):
             choice.exact = False
@@ -228,7 +229,7 @@ def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
     if reason is None:
         reason = _ALIASES.get(str(finish).lower(), "stop")
         choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
-    sequence = _str(given.get("stop_reason"))  # vLLM puts it here
+    sequence = as_str(given.get("stop_reason"))  # vLLM puts it here
     met = sequence if reason == "stop" and sequence and sequence.lower() not in _NO_SEQUENCE else None
     choice.events.append(ev.Stop(reason, met))
 
@@ -250,29 +251,17 @@ def _error_text(error: dict[str, Any]) -> str:
 
 
 def _usage(where: dict[str, Any]) -> list[ev.Event]:
-    usage = _dict(where.get("usage"))
+    usage = as_dict(where.get("usage"))
     if not usage:
         return []
-    prompt = _dict(usage.get("prompt_tokens_details"))
-    completion = _dict(usage.get("completion_tokens_details"))
+    prompt = as_dict(usage.get("prompt_tokens_details"))
+    completion = as_dict(usage.get("completion_tokens_details"))
     told = ev.Usage(
-        input=_int(usage.get("prompt_tokens")) or 0,
-        output=_int(usage.get("completion_tokens")) or 0,
-        cached=_int(prompt.get("cached_tokens")) or _int(usage.get("prompt_cache_hit_tokens")) or 0,
-        reasoning=_int(completion.get("reasoning_tokens")) or 0,
-        cache_written=_int(prompt.get("cache_write_tokens")) or 0,
+        input=as_int(usage.get("prompt_tokens")) or 0,
+        output=as_int(usage.get("completion_tokens")) or 0,
+        cached=as_int(prompt.get("cached_tokens")) or as_int(usage.get("prompt_cache_hit_tokens")) or 0,
+        reasoning=as_int(completion.get("reasoning_tokens")) or 0,
+        cache_written=as_int(prompt.get("cache_write_tokens")) or 0,
         native=usage,
     )
     return [told]
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _str(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _int(value: Any) -> int | None:
-    return value if isinstance(value, int) else None

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.tools import Offer
+from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.emitter import Emitter
 from interlingua.wire.openai_responses.envelope import error_object
 from interlingua.wire.openai_responses.reader import Reader, failure_in
-from interlingua.wire.openai_responses.words import as_dict, as_list, word_of
+from interlingua.wire.openai_responses.words import word_of
 from interlingua.wire.wire import Chunk, Json, Said
 
 __all__ = ["is_body", "read_body", "write_body"]

@@ -23,6 +23,7 @@ from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
 from interlingua.tools import Offer
+from interlingua.wire.loose import as_dict
 from interlingua.wire.openai_responses.envelope import error_object, head, made_id, usage_object
 from interlingua.wire.openai_responses.items import Frame, Item
 from interlingua.wire.openai_responses.output import Output
@@ -42,7 +43,6 @@ from interlingua.wire.openai_responses.words import (
     TEXT,
     THOUGHT,
     Word,
-    as_dict,
 )
 from interlingua.wire.sse import encode
 from interlingua.wire.wire import Json, Said

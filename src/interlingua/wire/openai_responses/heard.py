@@ -6,16 +6,17 @@ Of what was said of an item, only size and checksum are kept.
 from __future__ import annotations
 
 from typing import Any
-from zlib import crc32
 
 from interlingua import events as ev
 from interlingua.args import Args
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
-from interlingua.wire.openai_responses.words import ARGUMENTS, Word, as_dict, as_list
+from interlingua.wire.loose import as_dict, as_list
+from interlingua.wire.openai_responses.words import ARGUMENTS, Word
+from interlingua.wire.told import Told
 from interlingua.wire.wire import Choice, Json
 
-__all__ = ["OPENER", "Call", "Heard", "Register", "Told", "Untold"]
+__all__ = ["OPENER", "Call", "Heard", "Register", "Untold"]
 
 
 OPENER, CLOSER = '{"input":"', '"}'
@@ -23,22 +24,6 @@ OPENER, CLOSER = '{"input":"', '"}'
 _ANNOTATIONS, _ANNOTATED = "annotations of a text", "response.output_text.annotation.added"
 _SILENT = ("ping", "keepalive")
 """Events that say nothing."""
-
-
-class Told:
-    """A text that has been told in pieces: enough to know it again when it comes whole."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._sum = 0
-
-    def add(self, text: str) -> None:
-        self.size += len(text)
-        self._sum = _sum(text, self._sum)
-
-    def rest(self, whole: str) -> str | None:
-        """What the whole has behind what was told; None if it does not begin with that."""
-        return whole[self.size :] if self.size <= len(whole) and _sum(whole[: self.size]) == self._sum else None
 
 
 class Call:
@@ -189,7 +174,3 @@ class Untold:
     def note_annotations(self, item: Json) -> list[ev.Event]:
         parts = map(as_dict, as_list(item.get("content")))
         return self.note(_ANNOTATIONS) if any(part.get("annotations") for part in parts) else []
-
-
-def _sum(text: str, before: int = 0) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"), before)

@@ -12,6 +12,7 @@ from interlingua import events as ev
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.tools import flat_name
+from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.heard import OPENER, Call, Heard, Register, Untold
 from interlingua.wire.openai_responses.words import (
     ADDED,
@@ -27,8 +28,6 @@ from interlingua.wire.openai_responses.words import (
     TEXT,
     THOUGHT,
     Word,
-    as_dict,
-    as_list,
     word_of,
 )
 from interlingua.wire.wire import Choice, Json

@@ -9,20 +9,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TypeAlias
 
+from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.freeform import Freeform
-from interlingua.wire.openai_responses.words import (
-    ADDED,
-    ARGUMENTS,
-    BY_ITEM,
-    BY_PART,
-    BY_STEM,
-    DONE,
-    INPUT,
-    TEXT,
-    Word,
-    as_dict,
-    as_list,
-)
+from interlingua.wire.openai_responses.words import ADDED, ARGUMENTS, BY_ITEM, BY_PART, BY_STEM, DONE, INPUT, TEXT, Word
 from interlingua.wire.wire import Json
 
 __all__ = ["Frame", "Item"]

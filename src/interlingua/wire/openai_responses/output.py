@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from interlingua.wire.loose import as_dict
 from interlingua.wire.openai_responses.envelope import made_id
 from interlingua.wire.openai_responses.items import Frame, Item
 from interlingua.wire.openai_responses.words import (
@@ -20,7 +21,6 @@ from interlingua.wire.openai_responses.words import (
     UNDERSTOOD,
     WORDS,
     Word,
-    as_dict,
     word_of,
 )
 from interlingua.wire.wire import Json

@@ -6,8 +6,9 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.limits import Limits
+from interlingua.wire.loose import as_dict, as_list, as_str
 from interlingua.wire.openai_responses.incoming import Items
-from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD, as_dict, as_list
+from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD
 from interlingua.wire.wire import Choice, Chunk, Json
 
 __all__ = ["REASONS", "Reader"]
@@ -34,7 +35,7 @@ class Reader:
         response = as_dict(chunk.get("response"))
         choice = Choice(0, [], exact=self._is_next(chunk))
         self._open(kind, response, choice)
-        read = Chunk([choice], [], exact=True, model=_str(response.get("model")) or "")
+        read = Chunk([choice], [], exact=True, model=as_str(response.get("model")) or "")
         if kind in ENDS:
             read.last = True
             told = response.get("output") is None or len(as_list(response.get("output"))) == len(self._items)
@@ -52,7 +53,7 @@ class Reader:
         choice = Choice(0, [], exact=True)
         self._open(CREATED, response, choice)
         common = self._end(response.get("status") != "incomplete", response, choice)
-        return Chunk([choice], common, choice.exact, last=True, model=_str(response.get("model")) or "")
+        return Chunk([choice], common, choice.exact, last=True, model=as_str(response.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over. Unless the upstream has said so itself, it broke off."""
@@ -76,8 +77,8 @@ class Reader:
             return
         created = response.get("created_at")
         self._begin = ev.Begin(
-            _str(response.get("id")),
-            _str(response.get("model")),
+            as_str(response.get("id")),
+            as_str(response.get("model")),
             int(created) if isinstance(created, int | float) else None,
         )
         choice.events.append(self._begin)
@@ -148,10 +149,6 @@ def _usage(usage: Json) -> list[ev.Event]:
         native=usage,
     )
     return [told]
-
-
-def _str(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _count(value: Any) -> int:

@@ -28,8 +28,6 @@ __all__ = [
     "UNDERSTOOD",
     "WORDS",
     "Word",
-    "as_dict",
-    "as_list",
     "word_of",
 ]
 
@@ -98,14 +96,6 @@ UNDERSTOOD = {CREATED, IN_PROGRESS, "response.queued", *ENDS, ADDED, DONE}
 UNDERSTOOD |= {f"{word.around}.{verb}" for word in WORDS if word.around for verb in ("added", "done")}
 UNDERSTOOD |= {f"{word.stem}.{verb}" for word in WORDS for verb in ("delta", "done")}
 """The events that say something in other wires too."""
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def word_of(item: dict[str, Any]) -> Word | None:
