@@ -1,0 +1,55 @@
+"""What is known of one request on its way through: told once, at its end, to all who keep account of it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from interlingua.events import Finding, Usage
+
+__all__ = ["Exchange", "Outcome"]
+
+Outcome: TypeAlias = Literal["ok", "refused", "upstream-failed", "client-left", "stopped", "broken"]
+"""ok: the reply has ended well. refused: the client's request was not sent on. upstream-failed: the upstream, at any
+point. client-left: it went away. stopped: the gateway was told to stop. broken: a fault of the gateway's own."""
+
+
+class Exchange(Struct, kw_only=True):
+    """Times are seconds of a clock that only goes forward."""
+
+    id: str
+    """Told to the client in a header, and found in the log."""
+    path: str
+    wire: str
+    """The client's."""
+    started: float
+    model: str = ""
+    """As the client calls it."""
+    stream: bool = False
+    upstream: str = ""
+    """The name of the one that was asked last."""
+    upstream_wire: str = ""
+    upstream_model: str = ""
+    dialect: str = ""
+    attempts: int = 0
+    """How often upstreams were asked."""
+    upstream_status: int = 0
+    """The last HTTP status of an upstream; 0: none came."""
+    status: int = 0
+    """The HTTP status for the client."""
+    outcome: Outcome = "ok"
+    error: str = ""
+    """What went wrong, without secrets."""
+    first_byte: float | None = None
+    """When the first word of the reply went to the client."""
+    ended: float | None = None
+    calls: int = 0
+    reads: int = 0
+    """How many pieces of the upstream's stream were read."""
+    bytes_in: int = 0
+    """From the upstream."""
+    bytes_out: int = 0
+    """To the client."""
+    usage: Usage | None = None
+    findings: list[Finding] = field(default_factory=list)

@@ -1,0 +1,164 @@
+"""What may be set, with its defaults: the types that a settings file is read into.
+
+Names are as users write them, and each docstring is what `interlingua config schema` tells of it. Nothing here reads a
+file: `settings_file` does, and tells the line of what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from interlingua.limits import Limits
+from interlingua.options import Delivery, ReasoningPolicy
+
+__all__ = [
+    "Api",
+    "Capture",
+    "Log",
+    "Model",
+    "RequestLimits",
+    "Retries",
+    "Secret",
+    "Settings",
+    "Timeouts",
+    "Upstream",
+]
+
+Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
+Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
+"""Never shown and never logged."""
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+
+
+class Timeouts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    connect: Seconds = 10
+    """For a connection, TLS included."""
+    first_event: Seconds = 120
+    """From the request to the first event of a stream; clients get keep-alive comments meanwhile."""
+    idle: Seconds = 120
+    """Between two pieces of a stream."""
+    total: Seconds = 3600
+    """For a whole reply, from the request to its last byte."""
+
+
+class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often the same upstream is asked again before it has said anything: never behind that, and never for 4xx but
+    429 with a short wait."""
+
+    attempts: Annotated[int, Meta(ge=1, le=10)] = 2
+    """How often an upstream is asked in all."""
+    backoff: Seconds = 0.5
+    """The wait before the second attempt, doubled for each further one, with jitter."""
+    longest: Seconds = 10
+    """The longest wait that is made here. If the upstream asks for a longer one, the client is told it."""
+
+
+class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: str
+    """Its base URL, up to and with the version: https://openrouter.ai/api/v1"""
+    api: Api = "openai-chat"
+    """What it speaks."""
+    key: Secret = ""
+    """Its key: ${OPENROUTER_API_KEY}"""
+    passthrough: bool = False
+    """Whether the client's own key is sent to it instead."""
+    headers: dict[str, str] = {}
+    """Further headers for it."""
+    extra: dict[str, Any] = {}
+    """Further fields of every request body, such as OpenRouter's `provider`."""
+    dialect: str = "auto"
+    """How its models write calls: a name, auto (by the model's id) or detect (by the text itself)."""
+    profile: str = "auto"
+    """Which upstream of `interlingua`'s table it is like; auto: by its URL."""
+    ids: Literal["auto", "any", "functions", "nine"] = "auto"
+    """What ids of past calls it wants: as they are, Kimi's functions.NAME:N, or Mistral's nine letters and digits."""
+    timeouts: Timeouts = Timeouts()
+    retries: Retries = Retries()
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a client's model id stands for. What is not set here is as its upstream, or the whole gateway, has it."""
+
+    upstream: str
+    model: str = ""
+    """Its id there; without one, the client's. A `*` in it is what the `*` of the client's id has met."""
+    fallback: list[str] = []
+    """Other ids of this table, asked in turn if it fails before the first word."""
+    dialect: str = ""
+    prefill: str = ""
+    """What its prompt has already written of the reply, such as <think>."""
+    delivery: Delivery | None = None
+    reasoning: ReasoningPolicy | None = None
+    timeouts: Timeouts | None = None
+    extra: dict[str, Any] = {}
+    """Further fields of every request body."""
+
+
+class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    body: Annotated[int, Meta(ge=1024)] = 32 * 1024 * 1024
+    """The largest request body, in bytes."""
+    reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
+    """The largest whole reply of an upstream, in bytes."""
+    streams: Annotated[int, Meta(ge=1)] = 4096
+    """How many requests one worker serves at once. More get 529 or 503, with retry-after."""
+    send: Seconds = 120
+    """How long a client may take to read what was sent before it counts as gone."""
+
+
+class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    dir: str
+    """Where each exchange is written, a file each; made if missing, for its owner only."""
+    keep: Annotated[int, Meta(ge=1)] = 1000
+    """How many are kept; the oldest go first."""
+
+
+class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: Literal["text", "json"] = "text"
+    level: Literal["error", "info", "debug"] = "info"
+    """debug: bodies too, and never a key."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    """Where it listens. Elsewhere than on loopback, `keys` are required."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8484
+    """0: any that is free."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """How many processes share the port."""
+    demo: bool = False
+    """Adds the demo model: demo/<dialect> for every dialect, with no key and no network."""
+    upstreams: dict[str, Upstream] = {}
+    default: str = ""
+    """The upstream of all models that no entry of `models` names; if there is but one upstream, it is that one."""
+    models: dict[str, Model | str] = {}
+    """What clients may call a model. A text is another id of this table. `*` in an id stands for anything."""
+    tiers: dict[Literal["opus", "sonnet", "haiku"], str] = {}
+    """What Claude's tiers stand for: every id with `claude` and the tier in it, and the tier alone."""
+    overrides: dict[str, str] = {}
+    """Dialects by the upstream's model ids, before all else: "*kimi*": kimi_k2"""
+    dialects: dict[str, dict[str, Any]] = {}
+    """Dialects of one's own, with the fields of a dialect file but `name`."""
+    delivery: Delivery = "stream"
+    """stream: arguments go out as they come. whole: a call goes out once it is complete and valid."""
+    reasoning: ReasoningPolicy = "keep"
+    """What becomes of the thinking."""
+    history: Literal["mend", "strict"] = "mend"
+    """What becomes of a conversation with gaps: mended, or refused with the place."""
+    limits: RequestLimits = RequestLimits()
+    keys: list[Secret] = []
+    """What clients may show as their key. None: on loopback anyone may ask."""
+    hosts: list[str] = []
+    """Further names that this gateway is reached by. A request to any other name is refused, as from a web page."""
+    seal_key: Secret = ""
+    """Authenticates thinking that travels through clients. Without one, a key is made and kept for this user. Several
+    machines behind one balancer need the same."""
+    capture: Capture | None = None
+    log: Log = Log()
+    keepalive: Seconds = 10
+    """How long a client waits for the first event before it gets keep-alive comments, and between two of them."""
+    drain: Seconds = 30
+    """How long streams may take to finish once the gateway is told to stop."""
+    otel: bool = False
+    """Whether each request is traced with OpenTelemetry, which has settings of its own (OTEL_*)."""
