@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections import Counter
+from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
-from interlingua.events import Finding, Usage
+from interlingua.events import Finding, StopReason, Usage
 
-__all__ = ["Exchange", "Outcome"]
+__all__ = ["Exchange", "Outcome", "told"]
 
 Outcome: TypeAlias = Literal["ok", "refused", "upstream-failed", "client-left", "stopped", "broken"]
 """ok: the reply has ended well. refused: the client's request was not sent on. upstream-failed: the upstream, at any
@@ -52,4 +53,25 @@ class Exchange(Struct, kw_only=True):
     bytes_out: int = 0
     """To the client."""
     usage: Usage | None = None
+    stop_reason: StopReason | None = None
+    """Why the model stopped; None: it did not get so far."""
     findings: list[Finding] = field(default_factory=list)
+
+
+def told(exchange: Exchange) -> dict[str, Any]:
+    """As logs and captures tell it: times since its start, tokens by name, findings by kind."""
+    fields = structs.asdict(exchange)
+    for name in ("started", "first_byte", "ended", "usage", "findings"):
+        del fields[name]
+    usage = exchange.usage
+    return {
+        **fields,
+        "first_byte_seconds": _since(exchange, exchange.first_byte),
+        "seconds": _since(exchange, exchange.ended),
+        "tokens": {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")} if usage else {},
+        "findings": dict(Counter(finding.kind for finding in exchange.findings)),
+    }
+
+
+def _since(exchange: Exchange, then: float | None) -> float | None:
+    return None if then is None else round(then - exchange.started, 4)
