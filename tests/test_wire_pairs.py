@@ -215,6 +215,44 @@ def test_stream_is_whole(scene: Scene, source: str, target: str) -> None:
         assert replace(heard, said=said(heard.said, scene)) == replace(streamed, said=said(streamed.said, scene))
 
 
+def as_sent(cell: Any) -> bool:
+    """Whether the scene expects what only the upstream's own bytes can say: its seals, and details of a refusal."""
+    scene, source, target = cell.values
+    return source == target != CHAT and any(isinstance(part, Thought | Refusal) for part in scene.understood)
+
+
+@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in HAS_BODY if not as_sent(cell)])
+def test_a_whole_reply_for_a_client_that_wants_a_stream(scene: Scene, source: str, target: str) -> None:
+    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
+    heard = clients.STRICT[target](translator.stream(BODIES[source](scene)), scene)
+    check(heard, in_order(scene) if source == CHAT else scene, source, target)
+    assert translator.ended
+
+
+@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in CELLS if not as_sent(cell)])
+def test_a_stream_for_a_client_that_wants_a_whole_reply(scene: Scene, source: str, target: str) -> None:
+    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
+    heard = clients.WHOLE[target](translator.fold(STREAMS[source](scene, 5)), scene)
+    check(heard, in_order(scene) if target == CHAT else scene, source, target)
+    tally = translator.tally
+    assert bool(tally.failure) == bool(heard.error)
+    assert tally.calls == sum(one[0] == "call" for one in heard.said) or heard.error
+
+
+@each_cell
+def test_wherever_it_is_given_up(scene: Scene, source: str, target: str) -> None:
+    """Whoever carries the bytes may end the reply: with an error, unless all had been said."""
+    events = STREAMS[source](scene, 20).split(b"\n\n")
+    for count in (0, 1, len(events) // 2, len(events)):
+        translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
+        out = translator.feed(b"\n\n".join(events[:count]) + b"\n\n")
+        ended = translator.ended
+        out += translator.abort("the line went dead", "timeout_error")
+        heard = clients.STRICT[target](out, scene)
+        assert bool(heard.error) != bool(heard.stop), count
+        assert ended or heard.stop or "the line went dead" in str(heard.error)
+
+
 def in_order(scene: Scene) -> Scene:
     """As a body tells it that has a field for each kind."""
     kinds = (Thought, Speech, Refusal, Call)

@@ -14,9 +14,11 @@ from interlingua.dialects import STANDARD, dialect_for, dialect_named
 from interlingua.errors import UpstreamError, UsageError, expect
 from interlingua.lane import Lane
 from interlingua.options import Options
+from interlingua.tally import Tally
 from interlingua.tools import Offer, ToolsLike
 from interlingua.wire import chunks, sse
-from interlingua.wire.wire import Choice
+from interlingua.wire.folding import Folding
+from interlingua.wire.wire import Choice, Chunk, Emitter
 from interlingua.wires import wire_named
 
 __all__ = ["Step", "Translator", "translate_reply"]
@@ -63,6 +65,7 @@ class Translator:
         self._source, self._target = wire_named(source), wire_named(target)
         self._same = source == target
         self.findings: list[ev.Finding] = []
+        self.tally = Tally()
         self._dialect = _choose_dialect(dialect, model)
         self._offer = Offer(tools)
         self._options = Options() if options is None else options
@@ -70,7 +73,7 @@ class Translator:
         self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
         self._reader = self._source.reader(self._options.limits)
-        self._emitter = self._target.emitter(self._options, self._offer)
+        self._emitter: Emitter = self._target.emitter(self._options, self._offer)
         self._lanes: dict[int, Lane] = {}
         self._dropped: set[int] = set()  # choices that the client cannot be told of
         self._messages = 0
@@ -88,21 +91,56 @@ class Translator:
         """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
         return b"".join(step.sent for step in self.last_steps())
 
+    @property
+    def ended(self) -> bool:
+        """Whether the client has been told the end."""
+        return self._state is not _State.OPEN
+
+    @property
+    def held(self) -> str:
+        """The text that waits for what follows it."""
+        return "".join(lane.held for lane in self._lanes.values())
+
+    def abort(self, message: str, type: str = "api_error") -> bytes:
+        """The upstream's stream is over, and not by its own will. If it had said all, that is as good as `close`."""
+        stopped = bool(self._lanes) and all(lane.stopped for lane in self._lanes.values())
+        if self.ended or stopped:
+            return self.close()
+        failure = ev.Failure(message, type)
+        events, sent = self._fail([failure], failure)
+        self._state = _State.CLOSED
+        self._tell(b"", "", events, sent)
+        return sent
+
+    def stream(self, body: dict[str, Any]) -> bytes:
+        """A whole reply, for a client that wants a stream."""
+        read = self._source.read_body(self._given(body), self._reader)
+        said = [(choice.index, events) for choice, events in self._whole(read)]
+        events = [*(event for _, events in said for event in events), *read.common]
+        failure = _failure(events)
+        sent = self._emitter.emit(said, [] if failure else read.common)
+        sent += self._emitter.fail(self._for_client(failure)) if failure else self._emitter.done()
+        self._tell(b"", "", [*events, *self._halves()], sent)
+        return sent
+
+    def fold(self, stream: bytes) -> dict[str, Any]:
+        """A stream, for a client that wants a whole reply."""
+        folding = self._emitter = Folding(self._target, self._options, self._offer)
+        self._same = False
+        self.feed(stream)
+        self.close()
+        body = folding.body()
+        self._tell(b"", "", [], b"")
+        return body
+
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole reply, instead of a stream. It is what the stream would have folded to."""
-        self._must_be_open()
-        expect(body, dict, "a reply is a dict", "decode its JSON first")
-        self._state = _State.CLOSED
-        if chunks.has_halves(body):
-            body = self._chunks.join(body)
+        body = self._given(body)
         if self._same and not self._source.is_body(body):
             return body
         read = self._source.read_body(body, self._reader)
-        self._learn_dialect(read.model)
         said: list[tuple[int, list[ev.Event]]] = []
-        for choice in self._choices(read.choices, read.common):
-            lane = self._lane(choice)
-            events = lane.take(choice.events) + lane.close_stream(said_done=True)
+        for choice, events in self._whole(read):
             if not self._same or not choice.exact or events != choice.events:
                 said.append((choice.index, events))
         failure = _failure(read.common)
@@ -142,6 +180,19 @@ class Translator:
             steps.append(self._tell(b"", "", events, sent))
         self._state = _State.CLOSED
         return steps
+
+    def _given(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._must_be_open()
+        expect(body, dict, "a reply is a dict", "decode its JSON first")
+        self._state = _State.CLOSED
+        return self._chunks.join(body) if chunks.has_halves(body) else body
+
+    def _whole(self, read: Chunk) -> list[tuple[Choice, list[ev.Event]]]:
+        """Each choice of a body, and what is to be said of it."""
+        self._learn_dialect(read.model)
+        choices = self._choices(read.choices, read.common)
+        lanes = [(choice, self._lane(choice)) for choice in choices]
+        return [(choice, lane.take(choice.events) + lane.close_stream(said_done=True)) for choice, lane in lanes]
 
     def _must_be_open(self) -> None:
         if self._state is _State.CLOSED:
@@ -255,8 +306,8 @@ class Translator:
                 where = f"event {self._messages}" if self._messages else "the reply"
                 place = f"{where}, {event.place}" if event.place else where
                 self.findings.append(msgspec.structs.replace(event, place=place))
-        held = "".join(lane.held for lane in self._lanes.values())
-        return Step(came, data, events, sent, held)
+        self.tally.count(events)
+        return Step(came, data, events, sent, self.held)
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,89 @@
+"""Errors in the client's own words: a status, and the body that its SDK reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.refusals import CONTEXT, UpstreamFailed
+from interlingua.json_text import write_json
+from interlingua.profile import MESSAGES
+
+__all__ = ["ClientLeft", "Forbidden", "TooBusy", "TooLarge", "Unauthorized", "error_body", "error_type"]
+
+ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "insufficient_quota",
+    403: "permission_error",
+    404: "invalid_request_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
+
+
+class Unauthorized(InterlinguaError):
+    status = 401
+    type = "authentication_error"
+
+
+class Forbidden(InterlinguaError):
+    status = 403
+    type = "permission_error"
+
+
+class TooLarge(InterlinguaError):
+    status = 413
+    type = "request_too_large"
+
+
+class TooBusy(InterlinguaError):
+    """As many requests as are allowed are on their way."""
+
+    status = 529
+    type = "overloaded_error"
+    retry_after = 1.0
+
+
+class ClientLeft(Exception):
+    """Whoever asked has gone."""
+
+
+def error_type(wire: str, status: int) -> str:
+    """The word that clients of this wire know for a status."""
+    if wire == MESSAGES:
+        return ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+
+
+def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
+    """The body of an error response. `id` is that of the exchange, to be found in the log."""
+    status = error.status
+    message = f"{error} ({error.hint})" if error.hint else str(error)
+    code = getattr(error, "code", "")
+    kind = error_type(wire, status)
+    if wire == MESSAGES:
+        if code == CONTEXT and "prompt is too long" not in message:
+            message = f"prompt is too long: {message}"  # what Claude Code looks for
+        inner: dict[str, Any] = {"type": kind, "message": message}
+        if isinstance(error, BadRequest) and code:
+            inner["details"] = {"error_code": code}
+        return write_json({"type": "error", "error": inner, "request_id": id}).encode()
+    if not code and (status != 404 or not isinstance(error, UpstreamFailed)):
+        code = OPENAI_CODES.get(status, "")
+    param = error.path if isinstance(error, BadRequest) and error.path else None
+    inner = {"message": message, "type": kind, "param": param, "code": code or None}
+    return write_json({"error": inner}).encode()

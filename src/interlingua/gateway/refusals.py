@@ -1,0 +1,129 @@
+"""What an upstream says when it does not answer: its status and body as one error, for whoever asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from html import unescape
+from typing import Any
+
+from interlingua.errors import UpstreamError
+from interlingua.events import Failure
+from interlingua.json_text import read_values
+
+__all__ = ["CONTEXT", "LONGEST", "UpstreamFailed", "failed", "refused", "wait_for"]
+
+LONGEST = 64 * 1024
+"""How much of an error's body is read."""
+SHOWN = 2000
+CONTEXT = "context_length_exceeded"
+"""The code of a conversation that is too long for the model: agents act on it."""
+AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+"""Statuses after which the same request may succeed."""
+_TOO_LONG = re.compile(
+    r"context[ _](length|window)|maximum context|prompt is too long|too many (input )?tokens|input (is )?too long"
+    r"|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length|token limit exceeded",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"<(script|style)\b.{0,20000}?</\1>|<[^<>]{0,2000}>", re.IGNORECASE | re.DOTALL)
+_WORDS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "insufficient_quota": 429,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    CONTEXT: 400,
+}
+"""The words of all wires for what went wrong, as statuses."""
+
+
+class UpstreamFailed(UpstreamError):
+    """An upstream did not answer, or not in a way that anybody understands."""
+
+    def __init__(
+        self, message: str, status: int = 502, *, retry_after: float | None = None, code: str = "", again: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        """In seconds, if the upstream says how long to wait."""
+        self.code = code
+        self.again = again
+        """Whether it may be asked again, or another one."""
+
+
+def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
+    """The upstream answered with a status that is no success. `now` is the time of day, for dates in the headers."""
+    text = body[:LONGEST].decode("utf-8", "replace")
+    value = read_values(text)
+    said, code = _said(value) if value is not None else (_plain(text), "")
+    if _TOO_LONG.search(said) and status in (400, 413, 422, 500):
+        code, status = CONTEXT, 400
+    if status < 400:  # a redirect, which is not followed: it would take the key to another host
+        said, status = said or f"it redirects ({status}); set its real address", 502
+    message = said or f"status {status} and nothing else"
+    return UpstreamFailed(message, status, retry_after=wait_for(headers, now), code=code, again=status in AGAIN)
+
+
+def failed(failure: Failure) -> UpstreamFailed:
+    """The upstream's stream, or its reply, began with an error."""
+    code = failure.code if isinstance(failure.code, int) else None
+    named = _WORDS.get(failure.type) or _WORDS.get(str(failure.code))
+    status = code if code is not None and 400 <= code <= 599 else named or 502
+    word = failure.code if isinstance(failure.code, str) else ""
+    if _TOO_LONG.search(failure.message):
+        status, word = 400, CONTEXT
+    return UpstreamFailed(failure.message, status, code=word, again=status in AGAIN)
+
+
+def wait_for(headers: Mapping[str, str], now: float) -> float | None:
+    """How long an upstream asks to be left alone, in seconds."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    said = headers.get("retry-after")
+    if said is None or (seconds := _number(said)) is not None:
+        return None if said is None else seconds
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - now)
+    except ValueError:
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text is not None else -1.0
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None
+
+
+def _said(body: dict[str, Any]) -> tuple[str, str]:
+    """The message in an error's JSON, and its code. Every server has it somewhere else."""
+    error = body.get("error", body)
+    if not isinstance(error, dict):
+        return _short(str(error)), ""
+    message = next((error[key] for key in ("message", "detail", "msg", "error") if error.get(key)), "")
+    raw = error.get("metadata")
+    if isinstance(raw, dict) and raw.get("raw"):  # OpenRouter: what its own upstream has said
+        message = f"{message}: {raw['raw']}"
+    code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
+    return _short(message if isinstance(message, str) else str(message)), code if isinstance(code, str) else ""
+
+
+def _plain(text: str) -> str:
+    """What a person would read of a page."""
+    return _short(unescape(_TAGS.sub(" ", text)) if "<" in text else text)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
