@@ -29,7 +29,7 @@ from interlingua.shapes.pythonic import Pythonic
 from interlingua.shapes.tagged_params import TaggedParams
 from interlingua.yaml_text import compose, place
 
-__all__ = ["SHAPES", "load_dialect"]
+__all__ = ["SHAPES", "dialect_in", "load_dialect"]
 
 SHAPES: dict[str, type[Any]] = {
     "channels": Channels,
@@ -59,7 +59,7 @@ def load_dialect(source: str | os.PathLike[str]) -> Dialect:
     """The dialect in a YAML file, or in the YAML text itself. BadInput says what is wrong with it, and where."""
     expect(source, str | os.PathLike, "a dialect's file is a path, or its text", 'for example "my_model.yaml"')
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
-        return _load(source, "the dialect")
+        return dialect_in(compose(source, "the dialect"), "the dialect")
     where = os.fspath(source)
     try:
         text = Path(where).read_bytes().decode("utf-8-sig")
@@ -67,11 +67,11 @@ def load_dialect(source: str | os.PathLike[str]) -> Dialect:
         raise BadInput(f"cannot read {where}: {error.strerror}", "give the path of a YAML file, or its text") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{where} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from error
-    return _load(text, where)
+    return dialect_in(compose(text, where), where)
 
 
-def _load(text: str, where: str) -> Dialect:
-    node = compose(text, where)
+def dialect_in(node: yaml.Node, where: str) -> Dialect:
+    """The dialect in a file's root, or in a part of another file. `where` is what errors call it."""
     dialect = _read_fields(node, Dialect, _Place(where))
     assert isinstance(dialect, Dialect)
     check(dialect, where)

@@ -7,7 +7,9 @@
     │   ├── UnknownWire
     │   └── RenderError     a reply that this dialect has no way to write
     ├── BadInput            the caller's data: a file or body that cannot be read at all
+    │   ├── BadSetting      a setting of the gateway; `path` is its place among them
     │   └── BadRequest      a client's request; `path` is the place in it
+    │       └── UnknownModel
     └── UpstreamError       the model server: it broke the protocol or failed
 
 What a *model* wrote never raises: that is a Finding. An error says what is wrong, and its `hint` what to do about it.
@@ -26,9 +28,11 @@ import msgspec
 __all__ = [
     "BadInput",
     "BadRequest",
+    "BadSetting",
     "InterlinguaError",
     "RenderError",
     "UnknownDialect",
+    "UnknownModel",
     "UnknownUpstream",
     "UnknownWire",
     "UpstreamError",
@@ -36,6 +40,7 @@ __all__ = [
     "check",
     "expect",
     "nearest",
+    "shortened",
 ]
 
 
@@ -89,8 +94,30 @@ class BadRequest(BadInput):
         """A word for programs, where a client acts on one."""
 
 
+class UnknownModel(BadRequest):
+    status = 404
+    type = "not_found_error"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        asked, words = shortened(name), sorted(known)
+        close = " or ".join(map(repr, difflib.get_close_matches(asked, words, n=3)))
+        hint = f"did you mean {close}?" if close else "GET /v1/models lists those that are known"
+        super().__init__("model", f"no model is called {asked!r}", hint, "model_not_found")
+
+
+class BadSetting(BadInput):
+    def __init__(self, path: tuple[str, ...], message: str, hint: str = "") -> None:
+        super().__init__(f"{'.'.join(path)}: {message}", hint)
+        self.path = path
+
+
 class UpstreamError(InterlinguaError):
     status = 502
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """What a stranger sent, with no more of it than a message has room for."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

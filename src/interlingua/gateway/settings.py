@@ -92,6 +92,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delivery: Delivery | None = None
     reasoning: ReasoningPolicy | None = None
     timeouts: Timeouts | None = None
+    """All of them, instead of its upstream's."""
     extra: dict[str, Any] = {}
     """Further fields of every request body."""
 
