@@ -221,6 +221,12 @@ SCENARIOS = [
         findings=["unknown-finish-reason"],
     ),
     Scenario(
+        "completed, and incomplete by its status",
+        told(HELLO, end={**cut(message("Hello")), "type": "response.completed"}),
+        calls(text="Hello", finish="length"),
+        findings=["stop-reason"],
+    ),
+    Scenario(
         "length inside a call",
         sse(response("created"), response("in_progress"), *CALL_F[:2], cut()),
         calls(("call_1", "f", '{"a"'), finish="length"),
@@ -457,6 +463,18 @@ SCENARIOS = [
         told(HELLO, end={"type": "error", "code": "server_error", "message": "boom", "param": None}),
         {},
         error="boom",
+    ),
+    Scenario(
+        "completed, and failed by its status",
+        told(HELLO, end=completed(message("Hello"), status="failed", error={"code": "x", "message": "boom"})),
+        {},
+        error="boom",
+    ),
+    Scenario(
+        "completed, and cancelled by its status",
+        told(HELLO, end=completed(message("Hello"), status="cancelled")),
+        {},
+        error="the response was cancelled",
     ),
     Scenario("error inside", sse({"type": "error", "error": {"message": "boom", "code": "x"}}), {}, error="boom"),
     Scenario("error of another wire", sse(response("created")) + b'data: {"error":"boom"}\n\n', {}, error="boom"),

@@ -41,7 +41,10 @@ class Reader:
             told = response.get("output") is None or len(as_list(response.get("output"))) == len(self._items)
             choice.exact &= self._items.all_over and told and _same_id(response, self._begin)
             before = len(self._items)
-            read.common += self._end(kind == COMPLETED, response, choice)
+            incomplete = response.get("status") == "incomplete"
+            if kind == COMPLETED and incomplete:
+                choice.report("stop-reason", f"{kind} of a response that is incomplete by its status: read as that")
+            read.common += self._end(kind == COMPLETED and not incomplete, response, choice)
             choice.exact &= len(self._items) == before
         else:
             self._items.read(chunk, choice)
@@ -102,11 +105,12 @@ def failure_in(chunk: Json) -> ev.Failure | None:
     """What an event, or a body, says of a failure."""
     kind = chunk.get("type")
     response = as_dict(chunk.get("response"))
-    if kind == FAILED:
+    how = response.get("status") if kind in ENDS else kind  # some end every stream as if it had gone well
+    if how in (FAILED, "failed"):
         error = response.get("error")
     elif kind == "error":
         error = chunk.get("error") or {key: value for key, value in chunk.items() if key != "type"}
-    elif kind == "response.cancelled":
+    elif how in ("response.cancelled", "cancelled"):
         error = {"message": "the response was cancelled"}
     elif error := chunk.get("error"):
         pass
