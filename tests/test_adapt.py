@@ -14,7 +14,7 @@ from interlingua.events import Seal
 from interlingua.history import mend
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import CacheMark, Document, Image, Message, Piece, Request, Result, Thinking, ToolChoice
+from interlingua.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result, Thinking, ToolChoice
 from interlingua.tools import Tool
 from interlingua.upstreams import for_model, profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
@@ -25,6 +25,7 @@ REDACTED = Reasoning("", Seal("anthropic-messages", {"redacted": "r"}))
 ENCRYPTED = Reasoning("", Seal("openai-responses", {"encrypted_content": "e"}))
 SAID = Reasoning("hm", Seal("openai-chat", {}))
 LOST = Reasoning(" ")
+SEARCH = Extra("anthropic-messages", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})
 ASK = user("hi")
 PNG, PDF = Image("data:image/png;base64,AAAA"), Document("data:application/pdf;base64,AAAA")
 TOOLS = [Tool("ls"), Tool("rm"), Tool("cp")]
@@ -114,6 +115,12 @@ MESSAGES: dict[str, Row] = {
         ["image-moved", "bridge"],
     ),
     "the model's last word": ("mistral", [ASK, model("so")], [ASK, model("so"), user("Go on.")], ["go-on"]),
+    "a turn that another server has paused": (
+        "mistral",
+        [ASK, model("so", SEARCH)],
+        [ASK, model("so", SEARCH), user("Go on.")],
+        ["go-on"],
+    ),
     "ids as Kimi counts them": (
         "moonshot",
         [
@@ -139,6 +146,14 @@ def test_messages(name: str) -> None:
     adapted, findings = adapt(request(history), profile_named(upstream))
     assert adapted.messages == expected
     assert [finding.kind for finding in findings] == kinds
+
+
+def test_a_turn_that_the_server_has_paused_goes_on() -> None:
+    """Claude refuses that its turn is begun by the client, and yet it goes on behind what its server has run."""
+    claude = for_model(profile_named("anthropic"), "claude-opus-4-6")
+    paused, begun = request([ASK, model("so", SEARCH, MARK)]), request([ASK, model(SEARCH, "so")])
+    assert adapt(paused, claude)[0].messages == paused.messages
+    assert adapt(begun, claude)[0].messages == [*begun.messages, user("Go on.")]
 
 
 def test_a_system_prompt_alone() -> None:

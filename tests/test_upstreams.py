@@ -102,6 +102,12 @@ def test_a_row_of_models_fits_a_profile(row: Model) -> None:
         ("Qwen/Qwen3-235B-A22B-Thinking-2507", "can_stop_thinking", False),
         ("Qwen/Qwen3-235B-A22B-Instruct-2507", "thinking", "none"),
         ("Qwen/Qwen3-32B", "thinking", "effort"),
+        ("anthropic/claude-opus-4.6", "prefill", False),
+        ("us.anthropic.claude-sonnet-4-6-v1:0", "prefill", False),
+        ("claude-opus-4-7", "prefill", False),
+        ("claude-sonnet-5-5", "prefill", False),
+        ("claude-sonnet-4-5-20250929", "prefill", True),
+        ("claude-opus-4-20250514", "prefill", True),
         ("", "ids", "any"),
     ],
 )

@@ -12,7 +12,7 @@ import msgspec
 from interlingua.adapt.upstream import Upstream
 from interlingua.profile import CHAT
 from interlingua.reply import Call, Reasoning, Text
-from interlingua.request import NO_CONTENT, CacheMark, Content, Message, Piece, Request, Result
+from interlingua.request import NO_CONTENT, CacheMark, Content, Extra, Message, Piece, Request, Result
 
 __all__ = ["PIECES", "SPEAKERS"]
 
@@ -215,8 +215,16 @@ def _answers(message: Message) -> bool:
 def last_word(request: Request, upstream: Upstream) -> Request:
     if upstream.profile.prefill or not request.messages or request.messages[-1].role != "assistant":
         return request
+    if _is_paused(request.messages[-1], upstream.wire):
+        return request
     upstream.report("go-on", "the last message is the model's: the user asks it to go on")
     return _replace(request, [*request.messages, GO_ON])
+
+
+def _is_paused(message: Message, wire: str) -> bool:
+    """Whether it ends with what the server has run: that is the server's own turn, and it goes on from there."""
+    last = _unmarked(message.pieces)[-1:]
+    return any(isinstance(piece, Extra) and piece.wire == wire for piece in last)
 
 
 Step: TypeAlias = Callable[[Request, Upstream], Request]

@@ -22,6 +22,7 @@ class Model(msgspec.Struct, frozen=True):
     upstreams: tuple[str, ...] = ()
 
 
+CLAUDE_4_6 = ("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*")
 OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
 CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
 
@@ -95,7 +96,10 @@ MODELS = (
     Model(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
     # its documentation of the effort
     Model(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
-    Model(("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*"), {"efforts": ("low", "medium", "high", "max")}),
+    Model(CLAUDE_4_6, {"efforts": ("low", "medium", "high", "max")}),
+    # its migration guide: refused since 4.6; its answer, at Bedrock, Copilot and OpenRouter too: "This model does not
+    # support assistant message prefill. The conversation must end with a user message". Haiku 5: not verified
+    Model((*CLAUDE_4_6, *OPUS_4_7, *CLAUDE_5), {"prefill": False}),
     # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
     # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
     Model(
