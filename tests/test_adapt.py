@@ -288,7 +288,7 @@ SETTINGS: dict[str, SettingsRow] = {
     ),
     "fields that are refused": (
         "mistral", {"sampling": {"seed": 1, "top_p": 0.5, "min_p": 0.1}, "extra": {"x": 1, "safe_prompt": True}},
-        {"sampling": {"top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
+        {"sampling": {"random_seed": 1, "top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
     ),
     "fields that are passed over": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
     "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),

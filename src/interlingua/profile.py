@@ -102,6 +102,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether tool messages of chat completions may hold images. If not, a user message behind them does."""
     top_k: bool = False
     """Whether chat completions have `top_k`."""
+    seed: Literal["seed", "random_seed"] = "seed"
+    """The field of chat completions that makes a reply repeatable."""
     cache_marks: bool = False
     """Whether `cache_control` is known in chat completions."""
     usage_option: bool = True

@@ -149,6 +149,14 @@ def sampling(request: Request, upstream: Upstream) -> Request:
     return replace(request, sampling={key: value for key, value in request.sampling.items() if key not in lost})
 
 
+def seed(request: Request, upstream: Upstream) -> Request:
+    """What makes a reply repeatable, as chat completions call it there."""
+    name = upstream.profile.seed
+    if upstream.wire != CHAT or "seed" not in request.sampling:
+        return request
+    return replace(request, sampling={name if key == "seed" else key: said for key, said in request.sampling.items()})
+
+
 def fields(request: Request, upstream: Upstream) -> Request:
     """Fields of chat completions that it does not know. Some upstreams refuse them, and none does what they say."""
     if upstream.wire != CHAT:
@@ -193,6 +201,7 @@ STEPS: tuple[Callable[[Request, Upstream], Request], ...] = (
     no_messages,
     stop,
     sampling,
+    seed,
     fields,
     known_fields,
 )

@@ -143,6 +143,7 @@ MISTRAL = Profile(
     usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
     user=False,  # not verified: not seen in its reference
     metadata=False,  # its answer: 422, extra inputs are not permitted
+    seed="random_seed",  # its reference
     known_fields=(  # its reference; its answer to others: 422, extra inputs are not permitted
         "temperature",
         "top_p",
