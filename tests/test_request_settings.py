@@ -247,6 +247,13 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     ),
     (RESPONSES, ASK[RESPONSES] | {"tool_choice": {"type": "web_search"}}, CHAT, {"tool_choice": None}, "field-dropped"),
     (
+        RESPONSES,
+        ASK[RESPONSES] | {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp"}]}},
+        CHAT,
+        {"tool_choice": None},
+        "field-dropped",
+    ),
+    (
         CHAT,
         {"functions": [{"name": "ping"}], "function_call": {"name": "ping"}},
         MESSAGES,

@@ -263,6 +263,18 @@ def test_several_tools_are_named_where_they_can_be() -> None:
     assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
 
 
+def test_a_tool_of_the_server_among_those_that_are_named() -> None:
+    tools = [{"type": "function", "name": "ping"}, {"type": "web_search"}]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": tools}
+    body = {"model": "m", "input": "hi", "tools": [TOOL[RESPONSES]], "tool_choice": choice}
+    asked = prepare_request(body, RESPONSES, CHAT)
+    assert [(finding.kind, finding.place) for finding in asked.findings] == [
+        ("field-dropped", "tool_choice.tools[1].type")
+    ]
+    same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
+    assert (same.body["tool_choice"], same.findings) == (choice, [])
+
+
 def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
     answered = {**ANSWERED, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
     turn = [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [answered]}]

@@ -214,7 +214,8 @@ def _read_part(part: Fields) -> Content:
 
 
 def _read_choice(fields: Fields) -> ToolChoice | None:
-    """A choice of a tool that the server runs is left where it is."""
+    """A choice of tools that the server runs is left where it is. Beside others they stay unread, so that a finding
+    tells of it if they are lost."""
     given = fields.object.get("tool_choice")
     if not isinstance(given, dict):
         mode = fields.one_of("tool_choice", "auto", "required", "none")
@@ -222,12 +223,19 @@ def _read_choice(fields: Fields) -> ToolChoice | None:
     match given:
         case {"type": "function" | "custom"}:
             return ToolChoice("required", (_chosen(fields.inner("tool_choice")),))
+        case {"type": "allowed_tools", "tools": [_, *_] as tools} if not any(map(_is_named, tools)):
+            return None
         case {"type": "allowed_tools"}:
             choice = fields.inner("tool_choice")
             choice.pass_over("type")
-            named = [tool for tool in choice.objects("tools") if tool.get("type") in ("function", "custom")]
+            named = [tool for tool in choice.objects("tools") if _is_named(tool.object)]
             return ToolChoice(_MODES[choice.one_of("mode", "auto", "required")], tuple(map(_chosen, named)))
     return None
+
+
+def _is_named(tool: object) -> bool:
+    """Whether it is chosen by its name, as tools of the client are."""
+    return isinstance(tool, dict) and tool.get("type") in ("function", "custom")
 
 
 def _chosen(tool: Fields) -> str:
