@@ -295,6 +295,23 @@ HALF_RIGHT = [
         sse(begin(), start(0, "thinking", thinking="Hm", signature="S"), *thinking(0, ".")[1:], *text(1, "Hi"), *end()),
         [("Hm.", "S"), "Hi"],
     ),
+    Scenario(
+        "two signatures",
+        sse(begin(), *thinking(0, "Hm", signature="S")[:3], *thinking(0, signature="T")[1:], *text(1, "Hi"), *end()),
+        [("Hm", "S"), "Hi"],
+        findings=["repeated-signature"],
+    ),
+    Scenario(
+        "thinking inside a text that goes on",
+        sse(
+            begin(),
+            *text(0, "One.")[:2],
+            *thinking(1, "Hm", "m.", signature="S"),
+            *text(0, "Two.")[1:],
+            *end(),
+        ),
+        ["One.", ("Hmm.", "S"), "Two."],
+    ),
     Scenario("content in message_start", sse(begin(content=[{"type": "text", "text": "Hi"}]), *end()), ["Hi"]),
     Scenario(
         "deltas without a start",

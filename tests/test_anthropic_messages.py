@@ -159,6 +159,11 @@ BLOCKS: dict[str, tuple[list[Json], list[Any], bool]] = {
         [SEAL],
         False,
     ),
+    "signature twice, in deltas": (
+        [*thinking(0, "a", signature="S")[:3], delta(0, "signature_delta", signature="T"), stop(0)],
+        [ev.ReasoningDelta("a"), SEAL, "repeated-signature"],
+        False,
+    ),
     "no index": (
         [start(None, "text", text=""), delta(None, "text_delta", text="a"), stop(None)],
         ["no-index", "stray-delta", ev.TextDelta("a")],

@@ -62,6 +62,7 @@ KINDS: dict[str, str] = {
     "repeated-item": "an item of a response that is added or done twice: taken once",
     "no-message-start": "a message or response without its start: it gets one",
     "stray-delta": "a delta where no block of its kind is open: read all the same",
+    "repeated-signature": "another signature for the same thinking: dropped",
     "block-not-closed": "a block that was never closed: taken as closed",
     "not-translated": "a block, item, delta, event or field that only clients of the same wire can be told of",
     # the end of a reply

@@ -26,12 +26,15 @@ _Kind: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_use", 
 
 
 class _Block:
-    """A block that is open. `number` is its place among all, which is what its index should be."""
+    """A block that is open. `number` is its place among all, which is what its index should be.
+
+    `signature` is the one in its start, which waits for its end; None once one was told.
+    """
 
     def __init__(self, number: int, kind: _Kind) -> None:
         self.number = number
         self.kind: _Kind = kind
-        self.signature = ""
+        self.signature: str | None = ""
         self.call: _Call | None = None
         self.noted: set[str] = set()
 
@@ -143,10 +146,16 @@ class Blocks:
 
     def _delta_signature(self, block: _Block | None, delta: Json, choice: Choice) -> None:
         signature = _text(delta.get("signature"))
+        if not signature:
+            return
         if block is not None and block.signature:  # the one in the start is replaced, as it is by clients
-            block.signature = signature or block.signature
-        elif signature:
+            block.signature = signature
+        elif block is not None and block.signature is None:  # some clients take the last, others join them
+            choice.report("repeated-signature", "another signature for the same thinking: dropped")
+        else:
             choice.events.append(ev.Seal(NAME, {"signature": signature}))
+            if block is not None:
+                block.signature = None
 
     def _delta_input(self, block: _Block | None, delta: Json, choice: Choice) -> None:
         given = delta.get("partial_json")
