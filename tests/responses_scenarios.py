@@ -169,6 +169,8 @@ def without(event: Json, *keys: str) -> Json:
 
 HELLO = told_message(["Hel", "lo"])
 HEARD = calls(text="Hello", finish="stop")
+NOTE = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 3}
+ANNOTATED = message("Hello", content=[{**message("Hello")["content"][0], "annotations": [NOTE]}])
 F = ("call_1", "f", '{"a": 1}')
 G = ("call_2", "g", '{"b": 2}')
 CALL_F = told_call(['{"a"', ": 1}"])
@@ -250,6 +252,22 @@ SCENARIOS = [
         "an item of another kind",
         told(SEARCH, told_message(["Hello"], 1)),
         calls(text="Hello", finish="stop"),
+        findings=["not-translated"],
+        untouched=True,
+    ),
+    Scenario(
+        "annotations",
+        told(
+            [
+                *HELLO[:3],
+                event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation_index=0, annotation=NOTE),
+                *HELLO[3:5],
+                {**HELLO[5], "part": {**HELLO[5]["part"], "annotations": [NOTE]}},
+                item("done", 0, ANNOTATED),
+            ],
+            end=completed(ANNOTATED),
+        ),
+        HEARD,
         findings=["not-translated"],
         untouched=True,
     ),

@@ -12,7 +12,7 @@ from interlingua.args import Args
 from interlingua.json_text import write_json
 from interlingua.limits import Limits
 from interlingua.wire.loose import as_dict, as_list
-from interlingua.wire.openai_responses.words import ARGUMENTS, Word
+from interlingua.wire.openai_responses.words import ANNOTATED, ARGUMENTS, Word
 from interlingua.wire.told import Told
 from interlingua.wire.wire import Choice, Json
 
@@ -21,7 +21,7 @@ __all__ = ["OPENER", "Call", "Heard", "Register", "Untold"]
 
 OPENER, CLOSER = '{"input":"', '"}'
 """What stands around the text of a custom tool, so that it is the arguments of a function."""
-_ANNOTATIONS, _ANNOTATED = "annotations of a text", "response.output_text.annotation.added"
+_ANNOTATIONS = "annotations of a text"
 _SILENT = ("ping", "keepalive")
 """Events that say nothing."""
 
@@ -169,7 +169,7 @@ class Untold:
     def note_event(self, kind: Any) -> list[ev.Event]:
         if kind in _SILENT:
             return []
-        return self.note(_ANNOTATIONS if kind == _ANNOTATED else f"an event of type {kind!r:.60}")
+        return self.note(_ANNOTATIONS if kind == ANNOTATED else f"an event of type {kind!r:.60}")
 
     def note_annotations(self, item: Json) -> list[ev.Event]:
         parts = map(as_dict, as_list(item.get("content")))

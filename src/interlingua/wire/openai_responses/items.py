@@ -11,7 +11,18 @@ from typing import TypeAlias
 
 from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.freeform import Freeform
-from interlingua.wire.openai_responses.words import ADDED, ARGUMENTS, BY_ITEM, BY_PART, BY_STEM, DONE, INPUT, TEXT, Word
+from interlingua.wire.openai_responses.words import (
+    ADDED,
+    ANNOTATED,
+    ARGUMENTS,
+    BY_ITEM,
+    BY_PART,
+    BY_STEM,
+    DONE,
+    INPUT,
+    TEXT,
+    Word,
+)
 from interlingua.wire.wire import Json
 
 __all__ = ["Frame", "Item"]
@@ -35,6 +46,7 @@ class Item:
         self.freeform = Freeform() if word is INPUT else None
         self._parts: list[Json] = []
         self._texts: list[str] = []
+        self._annotations: list[object] = []  # of the last part, too
         self._stage = _Stage.BEGUN if word.parts else _Stage.SPEAKING
 
     @property
@@ -83,7 +95,7 @@ class Item:
         return {"item_id": self.id, "output_index": self.index, **position}
 
     def _part(self, text: str) -> Json:
-        beside: Json = {"annotations": [], "logprobs": []} if self.word is TEXT else {}
+        beside: Json = {"annotations": self._annotations, "logprobs": []} if self.word is TEXT else {}
         return {"type": self.word.part, self.word.field: text, **beside}
 
     def _logprobs(self, given: object) -> Json:
@@ -112,10 +124,12 @@ class Item:
         stem, _, verb = kind.rpartition(".")
         if kind.endswith("part.added"):
             self.word = BY_PART.get(str(part.get("type")), self.word)
-            self._stage, self._texts = _Stage.SPEAKING, []
+            self._stage, self._texts, self._annotations = _Stage.SPEAKING, [], []
         elif kind.endswith("part.done"):
             self._parts.append(part)
-            self._stage, self._texts = _Stage.BEGUN, []
+            self._stage, self._texts, self._annotations = _Stage.BEGUN, [], []
+        elif kind == ANNOTATED:
+            self._annotations.append(chunk.get("annotation"))
         elif stem in BY_STEM and verb == "delta":
             self.word, self._stage = BY_STEM[stem], _Stage.SPEAKING
             self._texts.append(str(chunk.get("delta")))

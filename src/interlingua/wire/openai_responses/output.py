@@ -13,6 +13,7 @@ from interlingua.wire.openai_responses.envelope import made_id
 from interlingua.wire.openai_responses.items import Frame, Item
 from interlingua.wire.openai_responses.words import (
     ADDED,
+    ANNOTATED,
     ARGUMENTS,
     DONE,
     INPUT,
@@ -127,7 +128,9 @@ class Output:
             if kind in (ADDED, DONE):
                 self._items[self._places.setdefault(index, max(self._items, default=-1) + 1)] = given
             fields["output_index"] = self._places.get(index, index)
-            ours = {item.index: item.id for item in self._open}
-            if "item_id" in like:
-                fields["item_id"] = ours.get(fields["output_index"], like["item_id"])
+            for item in self._open:
+                if item.index == fields["output_index"] and "item_id" in like:
+                    fields["item_id"] = item.id
+                    if kind == ANNOTATED:
+                        item.follow(kind, like)
         yield kind, fields

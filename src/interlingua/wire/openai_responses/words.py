@@ -8,6 +8,7 @@ import msgspec
 
 __all__ = [
     "ADDED",
+    "ANNOTATED",
     "ARGUMENTS",
     "BY_ITEM",
     "BY_PART",
@@ -37,6 +38,7 @@ CREATED, IN_PROGRESS = "response.created", "response.in_progress"
 COMPLETED, INCOMPLETE, FAILED = "response.completed", "response.incomplete", "response.failed"
 ENDS = (COMPLETED, INCOMPLETE)
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
+ANNOTATED = "response.output_text.annotation.added"
 
 
 class Word(msgspec.Struct, frozen=True):
