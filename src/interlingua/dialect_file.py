@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from interlingua.dialect import Dialect, Shape, Span
-from interlingua.dialect_check import check, short
+from interlingua.dialect_check import check
 from interlingua.dialects import dialects
 from interlingua.errors import BadInput, UsageError, expect, nearest
 from interlingua.shapes.channels import Channels
@@ -27,7 +27,7 @@ from interlingua.shapes.json_envelope import JsonEnvelope
 from interlingua.shapes.literals import Literals
 from interlingua.shapes.pythonic import Pythonic
 from interlingua.shapes.tagged_params import TaggedParams
-from interlingua.yaml_text import compose, place
+from interlingua.yaml_text import NULL, TEXT, came, compose, place
 
 __all__ = ["SHAPES", "dialect_in", "load_dialect"]
 
@@ -50,8 +50,6 @@ EXAMPLES = {
     "trim": '"\\n"',
     "sample": "the text of a genuine reply, with two calls",
 }
-_TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
-_CAME = {"bool": "the truth value", "int": "the number", "float": "the number", "timestamp": "the date"}
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -97,7 +95,7 @@ class _Place:
 
     def unexpected(self, node: yaml.Node, kind: Any) -> BadInput:
         name = self.path[-1] if self.path else ""
-        return self.wrong(node, f"expected {_expected(kind)}, got {_came(node)}", _example(name, kind))
+        return self.wrong(node, f"expected {_expected(kind)}, got {came(node)}", _example(name, kind))
 
 
 def _read(node: yaml.Node, kind: Any, at: _Place) -> object:
@@ -115,7 +113,7 @@ def _read(node: yaml.Node, kind: Any, at: _Place) -> object:
 
 def _read_union(node: yaml.Node, kind: Any, at: _Place) -> object:
     kinds = [one for one in get_args(kind) if one is not types.NoneType]
-    if len(kinds) < len(get_args(kind)) and node.tag == _NULL:
+    if len(kinds) < len(get_args(kind)) and node.tag == NULL:
         return None
     if len(kinds) == 1:
         return _read(node, kinds[0], at)
@@ -165,7 +163,7 @@ def _spelled_out(node: yaml.Node, kind: type[Any]) -> yaml.Node:
     if kind is not Span or not _is_pair(node):
         return node
     names = [
-        yaml.ScalarNode(_TEXT, name, part.start_mark) for name, part in zip(("open", "close"), node.value, strict=True)
+        yaml.ScalarNode(TEXT, name, part.start_mark) for name, part in zip(("open", "close"), node.value, strict=True)
     ]
     return yaml.MappingNode("tag:yaml.org,2002:map", list(zip(names, node.value, strict=True)), node.start_mark)
 
@@ -182,7 +180,7 @@ def _read_tuple(node: yaml.Node, kind: Any, at: _Place) -> object:
         return tuple(_read(part, one, at) for part, one in zip(node.value, inner, strict=True))
     if isinstance(node, yaml.SequenceNode) and not (inner[0] is Span and _is_pair(node)):
         return tuple(_read(part, inner[0], at) for part in node.value)
-    if isinstance(node, yaml.ScalarNode) and node.tag != _TEXT:
+    if isinstance(node, yaml.ScalarNode) and node.tag != TEXT:
         raise at.unexpected(node, kind)
     return (_read(node, inner[0], at),)
 
@@ -192,7 +190,7 @@ def _read_scalar(node: yaml.Node, kind: Any, at: _Place) -> object:
         text = node.value
         if get_origin(kind) is Literal and text in get_args(kind):
             return text
-        if kind is str and node.tag == _TEXT:
+        if kind is str and node.tag == TEXT:
             return text
         if kind is bool and node.tag.endswith(":bool"):
             return _TRUTH[text.lower()]
@@ -212,15 +210,6 @@ def _expected(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return f"{_expected(inner[0])}, or a list of such"
     return {str: "a text", bool: "true or false", int: "a number", Span: "a pair [open, close]"}.get(kind, "a mapping")
-
-
-def _came(node: yaml.Node) -> str:
-    if not isinstance(node, yaml.ScalarNode):
-        return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
-    if node.tag == _NULL:
-        return "nothing"
-    kind = _CAME.get(node.tag.rpartition(":")[2])
-    return f"{kind} {node.value}, which is a text only in quotes" if kind else f"the text {short(node.value)}"
 
 
 @cache

@@ -4,38 +4,52 @@ from __future__ import annotations
 
 import yaml
 
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, shortened
 
-__all__ = ["compose", "place"]
+__all__ = ["NULL", "TEXT", "came", "compose", "place"]
+
+TEXT, NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 LONGEST = 64 * 1024
 DEEPEST = 20
 _quoted = 'a text that begins with {0} is quoted: "{0}…"'.format
 _HINT = "write YAML, with every marker in double quotes"
+_CAME = {"bool": "the truth value", "int": "the number", "float": "the number", "timestamp": "the date"}
 
 
-def compose(text: str, where: str) -> yaml.Node:
-    """The one document in the text. `where` is what errors call it."""
-    if len(text) > LONGEST:
-        raise BadInput(f"{where} has {len(text)} characters, and {LONGEST} are the most", "is it the right file?")
+def compose(text: str, where: str, longest: int = LONGEST, otherwise: str = _HINT) -> yaml.Node:
+    """The one document in the text. `where` is what errors call it, and `otherwise` their hint if none is better."""
+    if len(text) > longest:
+        raise BadInput(f"{where} has {len(text)} characters, and {longest} are the most", "is it the right file?")
     try:
         node = _Loader(text, where).get_single_node()
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        hint = (
-            _quoted("*") if "alias" in str(error.context) else _HINT
-        )  # `*kimi*` is a glob to people, an alias to YAML
+        alias = "alias" in str(error.context)  # `*kimi*` is a glob to people, an alias to YAML
+        hint = _quoted("*") if alias else otherwise
         raise BadInput(f"{where}{line}: {error.problem or error.context}", hint) from None
     except yaml.YAMLError as error:
-        raise BadInput(f"{where}: {str(error).splitlines()[0]}", _HINT) from None
+        raise BadInput(f"{where}: {str(error).splitlines()[0]}", otherwise) from None
     if node is None:
-        raise BadInput(f"{where} is empty", _HINT)
+        raise BadInput(f"{where} is empty", otherwise)
     return node
 
 
 def place(where: str, node: yaml.Node | yaml.Event) -> str:
     """The file and the line."""
     return f"{where}:{node.start_mark.line + 1}" if node.start_mark else where
+
+
+def came(node: yaml.Node) -> str:
+    """What is there, in words."""
+    if not isinstance(node, yaml.ScalarNode):
+        return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
+    if node.tag == NULL:
+        return "nothing"
+    kind = _CAME.get(node.tag.rpartition(":")[2])
+    if kind:
+        return f"{kind} {node.value}, which is a text only in quotes"
+    return f"the text {shortened(node.value, 40)!r}"
 
 
 class _Loader(yaml.SafeLoader):
