@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-__all__ = ["ANY", "NULL", "TYPES", "Facts", "Types", "as_list", "as_mapping", "read_schema", "types_of"]
+__all__ = ["ANY", "NULL", "TYPES", "Facts", "Types", "as_list", "as_mapping", "read_schema", "resolve", "types_of"]
 
 Types: TypeAlias = frozenset[str]
 
@@ -64,7 +64,7 @@ class _Resolver:
     def _applied(self, schema: Mapping[str, Any], depth: int) -> Iterable[Facts]:
         """What the schemas say that hold for the same value."""
         if "$ref" in schema:
-            yield self.read(self._target(schema["$ref"]), depth)
+            yield self.read(resolve(schema["$ref"], self._root), depth)
         for branch in as_list(schema.get("allOf")):
             yield self.read(branch, depth)
         for word in ("anyOf", "oneOf"):
@@ -72,18 +72,19 @@ class _Resolver:
             if branches:
                 yield _any_of(branches)
 
-    def _target(self, ref: object) -> object:
-        """What a reference such as `#/$defs/point` leads to."""
-        if not isinstance(ref, str) or ref.partition("/")[0] != "#":
-            return None
-        node = self._root
-        for step in unquote(ref).split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list) and name.isdecimal() and len(name) < 5 and int(name) < len(node):
-                node = node[int(name)]
-            else:
-                node = as_mapping(node).get(name)
-        return node
+
+def resolve(ref: object, root: object) -> object:
+    """What a reference such as `#/$defs/point` leads to in the root; None if nothing is there."""
+    if not isinstance(ref, str) or ref.partition("/")[0] != "#":
+        return None
+    node = root
+    for step in unquote(ref).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, list) and name.isdecimal() and len(name) < 5 and int(name) < len(node):
+            node = node[int(name)]
+        else:
+            node = as_mapping(node).get(name)
+    return node
 
 
 def _any_of(branches: list[Facts]) -> Facts:
