@@ -74,6 +74,10 @@ KINDS: dict[str, str] = {
     "after-end": "more after the end of the stream: dropped",
     "lost": "text that waited behind an open call when the reply failed: lost",
     "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
+    # an upstream that answers otherwise than it was asked, or not at all
+    "asked-again": "an upstream that failed before it had said a word: asked again, or another one in its place",
+    "whole-reply": "a whole reply where a stream was asked for: told as a stream",
+    "streamed-reply": "a stream where a whole reply was asked for: put together",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire has no place for: dropped",
     "content-dropped": "a piece of a message that the upstream's wire cannot carry: dropped, or named in its place",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from interlingua import __version__
-from interlingua.cli import dialects, io, parse, render, request, translate
+from interlingua.cli import dialects, io, parse, render, request, serve, translate
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
@@ -18,6 +18,8 @@ OK, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 DESCRIPTION = "Any model's tool calls, in any client's API, exactly."
 EPILOG = """\
 examples:
+  interlingua serve --demo                         a gateway, with no key and no network
+  interlingua serve --upstream http://localhost:8000/v1
   interlingua dialects                             what --dialect can be
   interlingua parse --dialect kimi_k2 reply.txt    a model's own text → JSON
   interlingua render --dialect kimi_k2 reply.json  and back
@@ -88,6 +90,6 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (parse, render, translate, request, dialects):
+    for command in (serve, parse, render, translate, request, dialects):
         add_command(commands, command)
     return parser

@@ -9,7 +9,7 @@ from interlingua.gateway.refusals import CONTEXT, UpstreamFailed
 from interlingua.json_text import write_json
 from interlingua.profile import MESSAGES
 
-__all__ = ["ClientLeft", "Forbidden", "TooBusy", "TooLarge", "Unauthorized", "error_body", "error_type"]
+__all__ = ["Forbidden", "Missing", "Stopping", "TooBusy", "TooLarge", "Unauthorized", "error_body", "error_type"]
 
 ANTHROPIC_TYPES = {
     400: "invalid_request_error",
@@ -45,9 +45,22 @@ class Forbidden(InterlinguaError):
     type = "permission_error"
 
 
+class Missing(InterlinguaError):
+    """No such path."""
+
+    status = 404
+    type = "not_found_error"
+
+
 class TooLarge(InterlinguaError):
     status = 413
     type = "request_too_large"
+
+
+class Stopping(InterlinguaError):
+    status = 503
+    type = "overloaded_error"
+    retry_after = 1.0
 
 
 class TooBusy(InterlinguaError):
@@ -56,10 +69,6 @@ class TooBusy(InterlinguaError):
     status = 529
     type = "overloaded_error"
     retry_after = 1.0
-
-
-class ClientLeft(Exception):
-    """Whoever asked has gone."""
 
 
 def error_type(wire: str, status: int) -> str:

@@ -19,7 +19,7 @@ from interlingua.schema import as_list, as_mapping
 
 __all__ = ["MODELS", "PACE", "app", "start"]
 
-MODELS: Mapping[str, Dialect] = {f"demo/{dialect.name}": dialect for dialect in dialects()}
+MODELS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in dialects()}
 PACE = 0.004
 """Seconds from token to token, so that a stream can be seen."""
 LARGEST = 64 * 1024 * 1024
@@ -54,7 +54,7 @@ async def _complete(request: web.Request) -> web.StreamResponse:
         return _refusal(400, "the body is no JSON object")
     if not as_list(body.get("messages")):
         return _refusal(400, "messages should be a list with something in it")
-    dialect = MODELS.get(str(body.get("model")))
+    dialect = MODELS.get(str(body.get("model")).removeprefix("demo/"))
     if dialect is None:
         return _refusal(404, f"no model is called {body.get('model')!r:.80}", "model_not_found")
     completion = _Completion(body, dialect)

@@ -1,0 +1,99 @@
+"""`interlingua serve`: the gateway."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from interlingua.cli import io, serve_options
+from interlingua.gateway.seal_key import kept_key
+from interlingua.gateway.serve import listen, serve
+from interlingua.gateway.settings import Settings
+from interlingua.gateway.settings_file import Loaded
+
+HELP = "the gateway: point an agent at it, and its tool calls work"
+DESCRIPTION = """\
+Listens on loopback and answers Chat Completions, Messages and Responses, in
+front of upstreams that speak any of the three. What models write as text
+becomes the tool calls that the client's API has.
+
+Settings come from a file, the environment (INTERLINGUA_*) and these options;
+options win. See `interlingua config`."""
+EPILOG = """\
+examples:
+  interlingua serve --demo
+  interlingua serve --upstream http://localhost:8000/v1
+  interlingua serve --upstream https://openrouter.ai/api/v1 --upstream-key-env OPENROUTER_API_KEY
+  interlingua serve --upstream https://api.moonshot.ai/anthropic \\
+      --upstream-api anthropic-messages --upstream-key-env MOONSHOT_API_KEY
+  interlingua serve --config interlingua.yaml --workers 2 --log-format json
+
+signals:
+  SIGTERM, Ctrl-C  no new requests; streams may finish, then end properly
+  SIGHUP           reads the settings again; streams go on with the old ones
+"""
+_CURL = """\
+  curl -sN {base}/v1/chat/completions -H 'content-type: application/json' -d '{{
+    "model": "{model}", "stream": true,
+    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+    "tools": [{{"type": "function", "function": {{"name": "get_weather",
+      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
+
+  curl -sN {base}/v1/messages -H 'content-type: application/json' -d '{{
+    "model": "{model}", "max_tokens": 1000, "stream": true,
+    "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
+    "tools": [{{"name": "get_weather",
+      "input_schema": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+
+  curl -sN {base}/v1/responses -H 'content-type: application/json' -d '{{
+    "model": "{model}", "stream": true,
+    "input": "What is the weather in Paris and in Oslo?",
+    "tools": [{{"type": "function", "name": "get_weather",
+      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
+"""
+_AGENTS = """\
+  Claude Code   ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={model} claude
+  Codex         codex -c model={model} -c model_provider=il -c model_providers.il.base_url={base}/v1 \\
+                  -c model_providers.il.name=il -c model_providers.il.wire_api=responses
+  opencode      a provider with npm "@ai-sdk/openai-compatible" and options.baseURL "{base}/v1"
+  openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
+  anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    serve_options.add_options(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    loaded = serve_options.loaded(args)
+    loaded.routes()  # what is wrong is told before anything listens
+    settings = loaded.settings
+    sockets = listen(settings)
+    key, problem = (b"", "") if settings.seal_key else kept_key()
+    for note in (*loaded.notes, problem):
+        if note:
+            io.tell(f"interlingua: note: {note}")
+    io.tell(_hello(settings, loaded, sockets[0].getsockname()[1]))
+    serve(loaded, sockets, key, lambda: serve_options.loaded(args))
+
+
+def _hello(settings: Settings, loaded: Loaded, port: int) -> str:
+    """Where it is, what it does, and what to paste next."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    base = f"http://{host}:{port}"
+    where = f", settings: {loaded.source}" if loaded.source else ""
+    head = f"interlingua: listening on {base} (process {os.getpid()}{where})"
+    upstreams = [f"  {name}: {one.url} ({one.api})" for name, one in settings.upstreams.items()]
+    if settings.log.format == "json":
+        return head
+    ids = loaded.routes().ids()
+    model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
+    key = "KEY" if settings.keys else "any"
+    parts = [head, *upstreams]
+    if settings.demo:
+        some = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
+        parts += [f"  demo models: {some} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"]
+        parts += ["", "Try it, in another terminal:", "", _CURL.format(base=base, model=model).rstrip()]
+    parts += ["", "Point an agent at it:", "", _AGENTS.format(base=base, model=model, key=key)]
+    return "\n".join(parts)

@@ -1,0 +1,122 @@
+"""One question to one upstream: where it goes, with which headers, and what a failure to answer is called."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import aiohttp
+from aiohttp import hdrs
+from yarl import URL
+
+from interlingua import __version__
+from interlingua.gateway.refusals import LONGEST, UpstreamFailed, refused
+from interlingua.gateway.routes import Route
+from interlingua.gateway.settings import Upstream
+from interlingua.profile import CHAT, MESSAGES, RESPONSES
+
+__all__ = ["ask", "endpoint", "headers_for", "is_stream", "read_whole"]
+
+PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
+OWN = "anthropic"
+"""The upstream that has defined Messages. Others that speak it take keys in either header."""
+VERSION = "2023-06-01"
+AGENT = f"interlingua/{__version__}"
+PASSED_ON = ("anthropic-beta", "anthropic-version")
+"""What a client of Messages says to a server of Messages in its headers."""
+
+
+def endpoint(upstream: Upstream) -> URL:
+    """Where it is asked. Its base may lack the version, or have the path already, as people copy addresses."""
+    path = PATHS[upstream.api]
+    base = upstream.url.rstrip("/").removesuffix(path)
+    url = URL(base, encoded=True)
+    versioned = any(part[:1] == "v" and part[1:2].isdigit() for part in url.parts)
+    if not versioned and (upstream.api == MESSAGES or url.path in ("", "/")):
+        base += "/v1"
+    return URL(base + path, encoded=True)
+
+
+def headers_for(route: Route, wire: str, client: Mapping[str, str], stream: bool) -> dict[str, str]:
+    """The headers for an upstream. Of the client's own, only what is known to be meant for it goes on."""
+    upstream = route.upstream
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream" if stream else "application/json",
+        "accept-encoding": "identity",
+        "user-agent": AGENT,
+    }
+    if upstream.api == MESSAGES:
+        headers["anthropic-version"] = VERSION
+        if wire == MESSAGES:
+            headers |= {name: client[name] for name in PASSED_ON if name in client}
+    if upstream.passthrough:
+        headers |= {name: client[name] for name in ("authorization", "x-api-key") if name in client}
+    elif upstream.key:
+        if upstream.api == MESSAGES:
+            headers["x-api-key"] = upstream.key
+        if upstream.api != MESSAGES or route.profile.name != OWN:
+            headers["authorization"] = f"Bearer {upstream.key}"
+    return headers | {name.lower(): value for name, value in upstream.headers.items()}
+
+
+async def ask(
+    session: aiohttp.ClientSession, route: Route, url: URL, body: bytes, headers: Mapping[str, str]
+) -> aiohttp.ClientResponse:
+    """Its answer, once the headers are there and say that there is one. UpstreamFailed in every other case."""
+    timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
+    try:
+        response = await session.post(url, data=body, headers=headers, allow_redirects=False, timeout=timeout)
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
+        raise unreachable(error, route) from error
+    if 200 <= response.status < 300:
+        return response
+    try:
+        said = await _beginning(response, LONGEST)
+    finally:
+        response.close()
+    raise refused(response.status, response.headers, said, time.time())
+
+
+def unreachable(error: Exception, route: Route) -> UpstreamFailed:
+    """What kept the upstream from answering, in words for whoever runs the gateway."""
+    where = route.upstream.url
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return UpstreamFailed(f"no connection to {where} within {route.timeouts.connect:g} s", 504)
+        case aiohttp.ClientConnectorCertificateError():
+            return UpstreamFailed(f"the certificate of {where} is not valid: {error.certificate_error}", again=False)
+        case aiohttp.ClientConnectorDNSError():
+            return UpstreamFailed(f"no address is known for {where}")
+        case aiohttp.ClientConnectorError():
+            return UpstreamFailed(f"cannot connect to {where}: {error.os_error.strerror or error.os_error}")
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError():
+            return UpstreamFailed(f"{where} closed the connection without an answer")
+        case aiohttp.InvalidURL() | ValueError():
+            return UpstreamFailed(f"{where} cannot be asked: {error}", again=False)
+    return UpstreamFailed(f"{where} did not answer: {str(error) or type(error).__name__}")
+
+
+def is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Whether events are coming. Servers that name no type are taken at their first byte, by whoever reads it."""
+    return response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith("text/event-stream")
+
+
+async def read_whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The whole body, or UpstreamFailed."""
+    try:
+        body = await _beginning(response, limit + 1)
+    except (aiohttp.ClientError, OSError) as error:
+        raise UpstreamFailed(f"the upstream broke off in the middle of its reply: {error}") from error
+    if len(body) > limit:
+        raise UpstreamFailed(f"the upstream's reply has more than {limit:,} bytes", again=False)
+    return body
+
+
+async def _beginning(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while size < limit and (piece := await response.content.readany()):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)[:limit]

@@ -1,0 +1,46 @@
+"""A client's request body: read within limits, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from interlingua.errors import BadRequest
+from interlingua.gateway.answers import TooLarge
+from interlingua.gateway.patience import Patience, WaitedTooLong
+from interlingua.gateway.settings import RequestLimits
+from interlingua.json_text import read_values
+
+__all__ = ["decoded", "read_body"]
+
+
+async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
+    """All of it, or an error that says what to do."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        with Patience() as patience:
+            while True:
+                patience.wait("the next piece of the request", limits.send)
+                piece = await request.content.readany()
+                if not piece:
+                    return b"".join(pieces)
+                pieces.append(piece)
+                size += len(piece)
+                if size > limits.body:
+                    raise TooLarge(f"the request has more than {limits.body:,} bytes", "see limits.body")
+    except WaitedTooLong as error:
+        raise BadRequest("", str(error), "send it faster, or raise limits.send") from error
+    except (web.PayloadAccessError, web.RequestPayloadError, ValueError) as error:
+        raise BadRequest("", f"the body cannot be read: {error}", "is its encoding as its headers say?") from error
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    try:
+        body = read_values(data.decode())
+    except UnicodeDecodeError as error:
+        raise BadRequest("", f"the body is not UTF-8: {error.reason} at byte {error.start}", "encode it so") from None
+    if body is None:
+        raise BadRequest("", "the body is no JSON object", "see that it is whole, and not nested too deep")
+    return body

@@ -1,0 +1,79 @@
+"""What a client of a stream gets: the headers once, then frames; and comments while it has to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+
+from aiohttp import web
+
+__all__ = ["ClientStream", "KeepAlive"]
+
+HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+COMMENT = b": keep-alive\n\n"
+
+
+class ClientStream:
+    """Nothing is sent before the first write: until then the answer may still become an error of its own status."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self.response: web.StreamResponse | None = None
+        """Once it has begun."""
+        self.headers: dict[str, str] = {}
+        self.bytes = 0
+
+    async def write(self, data: bytes) -> None:
+        response = self.response or await self._begin()
+        self.bytes += len(data)
+        await response.write(data)
+
+    async def end(self) -> web.StreamResponse:
+        response = self.response or await self._begin()
+        await response.write_eof()
+        return response
+
+    async def _begin(self) -> web.StreamResponse:
+        self.response = web.StreamResponse(headers={**HEADERS, **self.headers})
+        await self.response.prepare(self._request)
+        return self.response
+
+
+class KeepAlive:
+    """While this lasts, the client gets a comment now and then, so that nobody between takes the line for dead."""
+
+    def __init__(self, stream: ClientStream, seconds: float, headers: Mapping[str, str]) -> None:
+        self._stream = stream
+        self._seconds = seconds
+        self._headers = headers
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        self._timer = self._loop.call_later(self._seconds, self._begin)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await self._task
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._comment())
+
+    async def _comment(self) -> None:
+        self._stream.headers |= self._headers
+        while True:
+            await self._stream.write(COMMENT)
+            await asyncio.sleep(self._seconds)

@@ -1,0 +1,93 @@
+"""What all requests of one process share: settings, connections, and those who keep account."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import aiohttp
+import msgspec
+
+from interlingua.gateway.access import Access
+from interlingua.gateway.capture import Captures
+from interlingua.gateway.log import Log
+from interlingua.gateway.metrics import Metrics
+from interlingua.gateway.routes import Routes
+from interlingua.gateway.secrets import Redactor, secrets_of
+from interlingua.gateway.settings import Settings
+from interlingua.gateway.settings_file import Loaded
+
+__all__ = ["Gateway", "Open", "Setup"]
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What follows from the settings. A reload makes a new one: requests that are under way keep theirs."""
+
+    settings: Settings
+    routes: Routes
+    access: Access
+    redactor: Redactor
+    captures: Captures | None
+    seal_key: bytes
+
+
+class Open(Protocol):
+    """A request that is under way."""
+
+    @property
+    def held(self) -> int:
+        """How many characters wait for what follows them."""
+
+    def stop(self) -> None:
+        """The gateway stops: ends the reply as its wire says."""
+
+
+class Gateway:
+    def __init__(self, loaded: Loaded, seal_key: bytes, demo_url: str, worker: str = "") -> None:
+        settings = loaded.settings
+        self.log = Log(settings.log, secrets_of(settings))
+        self.open: set[Open] = set()
+        self.metrics = Metrics(
+            worker,
+            held_back=lambda: sum(one.held for one in self.open),
+            lost_lines=lambda: self.log.dropped,
+            lost_captures=lambda: sum(one.dropped for one in self._captures),
+        )
+        self.session: aiohttp.ClientSession | None = None
+        self.ready = True
+        """Whether more requests should come. Off while the gateway stops."""
+        self._seal_key = seal_key
+        self._demo_url = demo_url
+        self._captures: list[Captures] = []  # one for each time that the settings were read
+        self.setup = self.made(loaded)
+
+    def made(self, loaded: Loaded) -> Setup:
+        """Raises if these settings cannot be used."""
+        settings = loaded.settings
+        redactor = Redactor(secrets_of(settings))
+        captures = Captures(settings.capture, redactor) if settings.capture else None
+        self._captures += [captures] if captures else []
+        return Setup(
+            settings,
+            loaded.routes(self._demo_url),
+            Access(settings),
+            redactor,
+            captures,
+            settings.seal_key.encode() or self._seal_key,
+        )
+
+    async def connect(self) -> None:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        self.session = aiohttp.ClientSession(
+            connector=connector,
+            trust_env=True,  # HTTPS_PROXY, NO_PROXY
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=64 * 1024,
+        )
+
+    async def close(self) -> None:
+        if self.session is not None:
+            await self.session.close()
+        for captures in self._captures:
+            captures.close()
+        self.log.close()

@@ -1,0 +1,266 @@
+"""From a client's request to an upstream that has begun to answer: whom to ask, how often, and when to give up.
+
+Until the first word of a reply has gone to the client, nothing is decided: an upstream that fails is asked again, or
+another one in its place. Behind that word, never: the client would hear it twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from interlingua.errors import InterlinguaError
+from interlingua.events import Finding
+from interlingua.gateway.asking import ask, endpoint, headers_for, is_stream, read_whole
+from interlingua.gateway.capture import Recording
+from interlingua.gateway.exchange import Exchange
+from interlingua.gateway.patience import Patience, WaitedTooLong
+from interlingua.gateway.refusals import UpstreamFailed, failed
+from interlingua.gateway.routes import Route
+from interlingua.gateway.settings import Retries, Settings
+from interlingua.json_text import read_values, write_json
+from interlingua.options import Options
+from interlingua.pipeline import Translator
+from interlingua.profile import MESSAGES
+from interlingua.request_translation import Translation, prepare_request
+
+__all__ = ["Answer", "Asker", "Question"]
+
+PEEKED = 256 * 1024
+"""How much of a stream is held back while it has said nothing yet."""
+BETA = "beta=true"
+BLANK = b" \t\r\n\xef\xbb\xbf"
+SPOILT = "call-withheld"
+"""Found where a call was lost that another attempt may bring."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a client asks, whoever will answer."""
+
+    wire: str
+    body: dict[str, Any]
+    model: str
+    stream: bool
+    headers: Mapping[str, str]
+    query: str
+    created: int
+    input_tokens: int
+    seal_key: bytes
+
+
+class Answer(msgspec.Struct):
+    """An upstream's reply that has begun. `first` is what the client is to be told already."""
+
+    route: Route
+    response: aiohttp.ClientResponse
+    translator: Translator
+    first: bytes
+    whole: dict[str, Any] | None = None
+
+
+class Asker:
+    """Asks the upstreams of one exchange in turn."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        settings: Settings,
+        question: Question,
+        exchange: Exchange,
+        recording: Recording | None,
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._question = question
+        self._exchange = exchange
+        self._recording = recording
+
+    async def answer(self, routes: list[Route]) -> Answer:
+        """The first upstream that begins to answer. Raises what the last one failed with."""
+        last: UpstreamFailed | None = None
+        for place, route in enumerate(routes):
+            try:
+                prepared = self._prepare(route)
+            except InterlinguaError:
+                if last is None:
+                    raise
+                continue  # what the first could be asked, this one cannot
+            try:
+                return await self._ask_often(route, prepared)
+            except UpstreamFailed as error:
+                last = error
+                if not error.again:
+                    raise
+                if place + 1 < len(routes):
+                    self._report("asked-again", f"{error}: {routes[place + 1].name} is asked in its place")
+        assert last is not None, "there is always a route"
+        raise last
+
+    def _prepare(self, route: Route) -> Translation:
+        question = self._question
+        return prepare_request(
+            question.body,
+            question.wire,
+            route.upstream.api,
+            route.model,
+            route.profile,
+            Options(seal_key=question.seal_key),
+            strict=self._settings.history == "strict",
+        )
+
+    async def _ask_often(self, route: Route, prepared: Translation) -> Answer:
+        retries = route.upstream.retries
+        for attempt in range(1, retries.attempts + 1):
+            try:
+                return await self._ask_once(route, prepared, last=attempt == retries.attempts)
+            except UpstreamFailed as error:
+                wait = pause(retries, attempt, error)
+                if wait is None:
+                    raise
+                self._report("asked-again", f"{error}: {route.name} is asked again")
+                await asyncio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _ask_once(self, route: Route, prepared: Translation, *, last: bool) -> Answer:
+        exchange, timeouts = self._exchange, route.timeouts
+        exchange.attempts += 1
+        exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
+        exchange.dialect, exchange.upstream_status = route.dialect_name, 0
+        try:
+            with Patience() as patience:
+                stream = self._question.stream
+                what, seconds = ("first word", timeouts.first_event) if stream else ("reply", timeouts.total)
+                patience.wait(f"its {what}", seconds)
+                answer = await self._post(route, prepared)
+                await self._begin(answer, last)
+        except WaitedTooLong as error:
+            raise UpstreamFailed(f"{route.name}: {error}", 504) from error
+        except UpstreamFailed as error:
+            exchange.upstream_status = exchange.upstream_status or error.status
+            error.args = (f"{route.name}: {error}",)
+            raise
+        exchange.findings += prepared.findings
+        return answer
+
+    async def _post(self, route: Route, prepared: Translation) -> Answer:
+        question = self._question
+        url = _with_query(endpoint(route.upstream), route, question)
+        body = write_json({**prepared.body, **route.extra}).encode()
+        headers = headers_for(route, question.wire, question.headers, question.stream)
+        if self._recording:
+            self._recording.asked(str(url), headers, body)
+        response = await ask(self._session, route, url, body, headers)
+        self._exchange.upstream_status = response.status
+        return Answer(route, response, self._translator(route, prepared), b"")
+
+    def _translator(self, route: Route, prepared: Translation) -> Translator:
+        question, settings = self._question, self._settings
+        options = Options(
+            prefill=route.prefill,
+            delivery=route.delivery,
+            reasoning=route.reasoning,
+            limits=settings.limits,
+            taken_ids=prepared.taken_ids,
+            served_as=question.model if question.model != route.model else "",
+            created=question.created,
+            input_tokens=question.input_tokens,
+            seal_key=question.seal_key,
+        )
+        return Translator(route.upstream.api, question.wire, route.dialect, route.model, prepared.tools, options)
+
+    # ── the beginning of an answer ────────────────────────────────────────────────────────────────────────────────
+
+    async def _begin(self, answer: Answer, last: bool) -> None:
+        """Reads the answer up to its first word, or all of it if the client wants it whole."""
+        try:
+            await (self._peek(answer) if self._question.stream else self._read(answer))
+            tally = answer.translator.tally
+            if tally.failure is not None and not (self._question.stream and tally.spoken):
+                raise failed(tally.failure)
+            if not last and self._is_spoilt(answer):
+                raise UpstreamFailed("it sent a call that is cut or not valid")
+        except BaseException:
+            answer.response.close()
+            raise
+
+    async def _peek(self, answer: Answer) -> None:
+        translator, tally = answer.translator, answer.translator.tally
+        if not is_stream(answer.response):
+            await self._peek_at_anything(answer)
+            return
+        while not tally.spoken and not translator.ended and len(answer.first) < PEEKED:
+            data = await self.read(answer)
+            answer.first += translator.feed(data) if data else translator.close()
+
+    async def _peek_at_anything(self, answer: Answer) -> None:
+        """Some servers send a whole reply where a stream was asked for, and some call a stream something else."""
+        data = await self.read(answer)
+        while data.isspace():
+            data += await self.read(answer)
+        if data.lstrip(BLANK)[:1] not in (b"{", b"[", b"<"):
+            answer.first += answer.translator.feed(data) if data else answer.translator.close()
+            return
+        body = _decoded(data + await read_whole(answer.response, self._settings.limits.reply))
+        self._report("whole-reply", "a whole reply where a stream was asked for: told as a stream")
+        answer.first += answer.translator.stream(body)
+
+    async def _read(self, answer: Answer) -> None:
+        data = await read_whole(answer.response, self._settings.limits.reply)
+        self._came(data)
+        if is_stream(answer.response) or data.lstrip(BLANK).startswith((b"data:", b"event:", b":")):
+            self._report("streamed-reply", "a stream where a whole reply was asked for: put together")
+            answer.whole = answer.translator.fold(data)
+        else:
+            answer.whole = answer.translator.reply(_decoded(data))
+
+    async def read(self, answer: Answer) -> bytes:
+        """What has come since; nothing at the end."""
+        try:
+            data = await answer.response.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise UpstreamFailed(f"the connection broke off: {error}") from error
+        self._came(data)
+        return data
+
+    def _came(self, data: bytes) -> None:
+        self._exchange.reads += 1
+        self._exchange.bytes_in += len(data)
+        if self._recording:
+            self._recording.received(data)
+
+    def _is_spoilt(self, answer: Answer) -> bool:
+        """Whether a call was lost, where calls go out whole and nothing of the reply has gone out yet."""
+        if answer.route.delivery != "whole" or (self._question.stream and not answer.translator.ended):
+            return False
+        return any(finding.kind == SPOILT for finding in answer.translator.findings)
+
+    def _report(self, kind: str, message: str) -> None:
+        self._exchange.findings.append(Finding(kind, message))
+
+
+def pause(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:
+    """How long to wait before the same upstream is asked again; None: not at all."""
+    if not error.again or attempt >= retries.attempts:
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= retries.longest else None
+    return float(min(retries.longest, retries.backoff * 2 ** (attempt - 1)) * random.uniform(0.5, 1))
+
+
+def _with_query(url: URL, route: Route, question: Question) -> URL:
+    """Clients of Messages ask for trial features so."""
+    beta = question.wire == route.upstream.api == MESSAGES and question.query == BETA
+    return url.with_query(BETA) if beta else url
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    body = read_values(data.decode("utf-8-sig", "replace"))
+    if body is None:
+        raise UpstreamFailed(f"what it sent is no reply: {data[:200].decode('utf-8', 'replace')!r}")
+    return body

@@ -1,0 +1,92 @@
+"""What the gateway answers itself: which models there are, how it is, how many tokens a request has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from interlingua.errors import InterlinguaError
+from interlingua.gateway.answers import Missing, error_body
+from interlingua.gateway.bodies import decoded, read_body
+from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.tokens import estimate
+from interlingua.json_text import write_json
+from interlingua.profile import CHAT, MESSAGES
+
+__all__ = ["Handler", "Pages"]
+
+OPEN = ("/", "/healthz", "/readyz")
+"""What anyone may ask who can reach this port: it tells nothing."""
+SINCE = "2025-01-01T00:00:00Z"
+SINCE_SECONDS = 1735689600
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Pages:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Errors of these pages in the client's words, and a key for all that tell something."""
+        try:
+            match = request.match_info.handler
+            if getattr(match, "__self__", None) is self and request.path not in OPEN:
+                self._gateway.setup.access.check_origin(request.headers)
+                self._gateway.setup.access.check_key(request.headers)
+            return await handler(request)
+        except InterlinguaError as error:
+            return _json(error.status, error_body(_wire(request), error, ""))
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            known = "POST /v1/chat/completions, /v1/messages, /v1/responses"
+            missing = Missing(f"{request.method} {request.path[:200]} is nothing here", f"there are {known}")
+            if error.status == 405:
+                missing.status = 405
+            return _json(missing.status, error_body(_wire(request), missing, ""))
+
+    async def home(self, _: web.Request) -> web.Response:
+        return web.Response(text="interlingua\n")
+
+    async def health(self, _: web.Request) -> web.Response:
+        """Whether this process lives."""
+        return web.Response(text="ok\n")
+
+    async def readiness(self, _: web.Request) -> web.Response:
+        """Whether more requests should come."""
+        ready = self._gateway.ready
+        return web.Response(status=200 if ready else 503, text="ready\n" if ready else "stopping\n")
+
+    async def metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._gateway.metrics.render(), content_type="text/plain", charset="utf-8")
+
+    async def models(self, _: web.Request) -> web.Response:
+        ids = self._gateway.setup.routes.ids()
+        ends = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
+        page = {"object": "list", "data": [_model(id) for id in ids], "has_more": False, **ends}
+        return _json(200, write_json(page).encode())
+
+    async def model(self, request: web.Request) -> web.Response:
+        id = request.match_info["id"]
+        self._gateway.setup.routes.find(id)
+        return _json(200, write_json(_model(id)).encode())
+
+    async def count_tokens(self, request: web.Request) -> web.Response:
+        body = decoded(await read_body(request, self._gateway.setup.settings.limits))
+        return _json(200, write_json({"input_tokens": estimate(body)}).encode(), {"x-interlingua-estimate": "true"})
+
+
+def _model(id: str) -> dict[str, Any]:
+    """As clients of each wire read it: they look at different fields."""
+    openai = {"id": id, "object": "model", "created": SINCE_SECONDS, "owned_by": "interlingua"}
+    return openai | {"type": "model", "display_name": id, "created_at": SINCE}
+
+
+def _wire(request: web.Request) -> str:
+    return MESSAGES if "anthropic-version" in request.headers or "messages" in request.path else CHAT
+
+
+def _json(status: int, body: bytes, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)

@@ -1,0 +1,238 @@
+"""One request passing through: from the client's bytes to an upstream's, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from aiohttp import web
+
+from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
+from interlingua.gateway.bodies import decoded, read_body
+from interlingua.gateway.client_stream import ClientStream, KeepAlive
+from interlingua.gateway.exchange import Exchange
+from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.opening import Answer, Asker, Question
+from interlingua.gateway.patience import Patience, WaitedTooLong
+from interlingua.gateway.refusals import UpstreamFailed
+from interlingua.gateway.routes import Route
+from interlingua.gateway.tokens import estimate
+from interlingua.pipeline import Translator
+
+__all__ = ["Relay"]
+
+AFTERWARDS = 5.0
+"""How long an upstream may take to close its stream once it has said all."""
+STOPPING = "the gateway is stopping"
+
+
+class Relay:
+    def __init__(self, gateway: Gateway, request: web.Request, wire: str) -> None:
+        self._gateway = gateway
+        self._setup = gateway.setup
+        self._request = request
+        self._wire = wire
+        self._exchange = Exchange(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
+        self._stream = ClientStream(request)
+        self._answer: Answer | None = None
+        self._recording = self._setup.captures.open(self._exchange) if self._setup.captures else None
+        self._task = asyncio.current_task()
+
+    @property
+    def held(self) -> int:
+        return len(self._answer.translator.held) if self._answer else 0
+
+    def stop(self) -> None:
+        if self._task is not None and self._exchange.ended is None:
+            self._exchange.outcome = "stopped"
+            self._task.cancel()
+
+    async def run(self) -> web.StreamResponse:
+        gateway, exchange = self._gateway, self._exchange
+        gateway.open.add(self)
+        gateway.metrics.begin(exchange)
+        try:
+            return await self._serve()
+        except InterlinguaError as error:
+            exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
+            return await self._fail(error)
+        except (asyncio.CancelledError, ConnectionError, WaitedTooLong):
+            if exchange.outcome == "stopped":
+                return await self._stopped()
+            exchange.outcome, exchange.status = "client-left", exchange.status or 499
+            raise
+        except Exception:  # noqa: BLE001
+            exchange.outcome = "broken"
+            gateway.log.error("a fault of the gateway", id=exchange.id, trace=traceback.format_exc())
+            return await self._fail(InterlinguaError(f"a fault of the gateway: {exchange.id} in its log"))
+        finally:
+            gateway.open.discard(self)
+            self._account()
+
+    # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _serve(self) -> web.StreamResponse:
+        settings, headers = self._setup.settings, self._request.headers
+        self._setup.access.check_origin(headers)
+        self._setup.access.check_key(headers)
+        if not self._gateway.ready:
+            raise Stopping("the gateway is stopping", "try again in a second")
+        if len(self._gateway.open) > settings.limits.streams:
+            raise TooBusy(f"{settings.limits.streams} requests are under way", "try again in a second")
+        body = await self._body()
+        question = self._question(body)
+        routes = self._setup.routes.find(question.model)
+        session = self._gateway.session
+        assert session is not None, "the gateway is connected before it listens"
+        asker = Asker(session, settings, question, self._exchange, self._recording)
+        if question.stream:
+            return await self._pass_stream(asker, routes)
+        return await self._pass_whole(asker, routes)
+
+    async def _body(self) -> dict[str, Any]:
+        data = await read_body(self._request, self._setup.settings.limits)
+        if self._recording:
+            self._recording.request(self._request.headers, data)
+        return decoded(data)
+
+    def _question(self, body: dict[str, Any]) -> Question:
+        model = body.get("model")
+        if not isinstance(model, str) or not model:
+            came = "nothing came" if model is None else f"{model!r:.60} came"
+            raise BadRequest("model", f"the id of a model is expected, and {came}", f"for example: {self._example()}")
+        self._exchange.model, self._exchange.stream = model, body.get("stream") is True
+        return Question(
+            wire=self._wire,
+            body=body,
+            model=model,
+            stream=self._exchange.stream,
+            headers=self._request.headers,
+            query=self._request.query_string,
+            created=int(time.time()),
+            input_tokens=estimate(body),
+            seal_key=self._setup.seal_key,
+        )
+
+    def _example(self) -> str:
+        return next(iter(self._setup.routes.ids()), "kimi-k2")
+
+    # ── to the client ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _pass_whole(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
+        self._answer = answer = await asker.answer(routes)
+        answer.response.release()
+        body = msgspec.json.encode(answer.whole)
+        self._exchange.first_byte = time.monotonic()
+        return self._respond(200, body, self._findings_header(answer.translator))
+
+    async def _pass_stream(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
+        async with KeepAlive(self._stream, self._setup.settings.keepalive, self._headers()):
+            self._answer = answer = await asker.answer(routes)
+        try:
+            await self._pump(asker, answer)
+        finally:
+            answer.response.close()
+        return await self._stream.end()
+
+    async def _pump(self, asker: Asker, answer: Answer) -> None:
+        """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
+        translator, limits, timeouts = answer.translator, self._setup.settings.limits, answer.route.timeouts
+        self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
+        self._stream.headers |= self._headers()
+        await self._send(answer.first)
+        try:
+            with Patience() as patience:
+                while not translator.ended:
+                    stopped = translator.tally.stop is not None
+                    patience.wait("the upstream's next word", AFTERWARDS if stopped else timeouts.idle)
+                    data = await asker.read(answer)
+                    out = translator.feed(data) if data else translator.close()
+                    if out:
+                        patience.wait("the client", limits.send)
+                        await self._send(out)
+        except UpstreamFailed as error:
+            await self._send(translator.abort(f"{answer.route.name}: {error}"))
+        except WaitedTooLong as error:
+            if error.what == "the client":
+                raise
+            await self._send(translator.abort(f"{answer.route.name}: {error}", "timeout_error"))
+        if (failure := translator.tally.failure) is not None:
+            self._exchange.outcome, self._exchange.error = "upstream-failed", self._setup.redactor.text(failure.message)
+
+    async def _send(self, data: bytes) -> None:
+        if data:
+            if self._recording:
+                self._recording.sent(data)
+            await self._stream.write(data)
+
+    # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
+        """A response of its own, or the last frame of a stream that has begun."""
+        self._exchange.error = self._setup.redactor.text(str(error))
+        if isinstance(error, UpstreamFailed):
+            error.args = (self._exchange.error,)  # an upstream may quote the key it was shown
+        if self._stream.response is None:
+            return self._respond(error.status, error_body(self._wire, error, self._exchange.id), _waiting(error))
+        self._exchange.status = 200
+        dead = Translator("openai-chat", self._wire)
+        await self._send(dead.abort(str(error), error_type(self._wire, error.status)))
+        return await self._stream.end()
+
+    async def _stopped(self) -> web.StreamResponse:
+        if self._task is not None:
+            self._task.uncancel()
+        error = UpstreamFailed(STOPPING, 503)
+        if self._answer is None or self._stream.response is None:
+            return await self._fail(error)
+        await self._send(self._answer.translator.abort(STOPPING, "overloaded_error"))
+        return await self._stream.end()
+
+    # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+        self._exchange.status = status
+        if self._recording:
+            self._recording.sent(body)
+        self._stream.bytes += len(body)
+        return web.Response(
+            status=status, body=body, content_type="application/json", headers={**self._headers(), **headers}
+        )
+
+    def _headers(self) -> dict[str, str]:
+        """What a client may want to know, and what its SDK shows in an error."""
+        exchange = self._exchange
+        headers = {"x-interlingua-id": exchange.id, "request-id": exchange.id, "x-request-id": exchange.id}
+        if exchange.upstream:
+            headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
+        return headers
+
+    def _findings_header(self, translator: Translator) -> dict[str, str]:
+        kinds = dict.fromkeys(one.kind for one in (*self._exchange.findings, *translator.findings))
+        return {"x-interlingua-findings": ", ".join(kinds)} if kinds else {}
+
+    def _account(self) -> None:
+        exchange = self._exchange
+        exchange.ended = time.monotonic()
+        exchange.bytes_out = self._stream.bytes
+        if self._answer is not None:
+            translator = self._answer.translator
+            exchange.findings += translator.findings
+            exchange.calls, exchange.usage = translator.tally.calls, translator.tally.usage
+            if translator.dialect is not None:
+                exchange.dialect = translator.dialect.name
+        self._gateway.metrics.end(exchange)
+        self._gateway.log.request(exchange)
+        if self._recording:
+            self._recording.finish(exchange)
+
+
+def _waiting(error: InterlinguaError) -> dict[str, str]:
+    wait = getattr(error, "retry_after", None)
+    return {} if wait is None else {"retry-after": str(max(1, round(wait)))}

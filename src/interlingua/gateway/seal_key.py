@@ -1,0 +1,33 @@
+"""The key that seals thinking, where the settings have none: made once, and kept for this user."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+__all__ = ["kept_key"]
+
+SIZE = 32
+
+
+def kept_key(folder: Path | None = None) -> tuple[bytes, str]:
+    """The key, and a word to the user if it could not be kept: then thinking is not known again after a restart."""
+    path = (folder or _state_folder()) / "seal.key"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(file, "r+b") as stream:
+            key = stream.read(SIZE)
+            if len(key) < SIZE:
+                key = secrets.token_bytes(SIZE)
+                stream.seek(0)
+                stream.write(key)
+        return key, ""
+    except OSError as error:
+        return secrets.token_bytes(SIZE), f"cannot keep a key in {path}: {error.strerror}"
+
+
+def _state_folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "interlingua"

@@ -1,0 +1,111 @@
+"""One process that serves: it listens, reloads and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+
+from aiohttp import web
+
+from interlingua.errors import InterlinguaError
+from interlingua.gateway.app import make_app
+from interlingua.gateway.demo import server as demo
+from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.settings_file import Loaded
+
+__all__ = ["Worker"]
+
+KEPT = ("host", "port", "workers", "demo", "log", "otel")
+"""What only a new start can change."""
+ENDING = 5.0
+"""How long streams may take to say that they were stopped."""
+
+
+class Worker:
+    """Runs until it is told to stop. `reload` reads the settings again; it raises if they are wrong."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        listener: socket.socket,
+        seal_key: bytes,
+        reload: Callable[[], Loaded],
+        name: str = "",
+    ) -> None:
+        self._loaded = loaded
+        self._listener = listener
+        self._seal_key = seal_key
+        self._reload = reload
+        self._name = name
+
+    def run(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        demo_url, demo_runner = await demo.start() if self._loaded.settings.demo else ("", None)
+        gateway = Gateway(self._loaded, self._seal_key, demo_url, self._name)
+        await gateway.connect()
+        runner = web.AppRunner(
+            make_app(gateway), handler_cancellation=True, access_log=None, keepalive_timeout=90, shutdown_timeout=1
+        )
+        await runner.setup()
+        site = web.SockSite(runner, self._listener, backlog=1024)
+        await site.start()
+        try:
+            await self._until_told(gateway)
+            gateway.ready = False
+            await site.stop()
+            await _drain(gateway)
+        finally:
+            await runner.cleanup()
+            await gateway.close()
+            if demo_runner is not None:
+                await demo_runner.cleanup()
+
+    async def _until_told(self, gateway: Gateway) -> None:
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(signal.SIGHUP, self._read_again, gateway)
+        await told.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):  # told twice, it goes at once
+            loop.remove_signal_handler(number)
+        gateway.log.note("stopping", open=len(gateway.open), seconds=gateway.setup.settings.drain)
+
+    def _read_again(self, gateway: Gateway) -> None:
+        """Requests that are under way keep the settings that they began with."""
+        try:
+            loaded = self._reload()
+            gateway.setup = gateway.made(loaded)
+        except InterlinguaError as error:
+            gateway.log.error("the new settings are wrong, and the old ones stay", error=str(error), hint=error.hint)
+            return
+        later = [name for name in KEPT if getattr(loaded.settings, name) != getattr(self._loaded.settings, name)]
+        gateway.log.note("reloaded", **({"only_after_a_restart": ", ".join(later)} if later else {}))
+
+
+async def _drain(gateway: Gateway) -> None:
+    """Streams finish; those that have not in time are told that they will not."""
+    await _wait_until_none(gateway, gateway.setup.settings.drain)
+    for relay in list(gateway.open):
+        relay.stop()
+    await _wait_until_none(gateway, ENDING)
+
+
+async def _wait_until_none(gateway: Gateway, seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while gateway.open and loop.time() < until:
+        await asyncio.sleep(0.05)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return None
+    return uvloop.new_event_loop
