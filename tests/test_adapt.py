@@ -9,12 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlingua.adapt import adapt
+from interlingua.adapt import adapt, disown
 from interlingua.events import Seal
 from interlingua.history import mend
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result, Thinking, ToolChoice
+from interlingua.seals import LOST as LOST_SEAL
 from interlingua.tools import Tool
 from interlingua.upstreams import for_model, profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
@@ -225,6 +226,27 @@ def test_the_wire_says_whose_seal_it_is() -> None:
     adapted, findings = adapt(asked, ANY)
     assert adapted.messages[1] == model(SIGNED, "so")  # of which the other wire can write the text
     assert [finding.kind for finding in findings] == ["thinking-dropped"]
+
+
+OF_KIMI = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}, "moonshot"))
+NO_LONGER = Reasoning("hm", Seal(LOST_SEAL, {"signature": "s"}))
+DISOWNED: list[tuple[str, bool, Reasoning, Reasoning]] = [
+    # who is asked, whether what has no name may be its own, what it is asked with and what is left of that
+    ("moonshot", False, OF_KIMI, OF_KIMI),
+    ("moonshot", False, SIGNED, NO_LONGER),
+    ("moonshot", False, SAID, SAID),
+    ("anthropic", True, OF_KIMI, NO_LONGER),
+    ("anthropic", True, SIGNED, SIGNED),
+    ("anthropic", True, REDACTED, REDACTED),
+    ("anthropic", True, Reasoning("x"), Reasoning("x")),
+]
+
+
+@pytest.mark.parametrize(("upstream", "nameless", "came", "left"), DISOWNED)
+def test_what_another_upstream_has_signed(upstream: str, nameless: bool, came: Reasoning, left: Reasoning) -> None:
+    asked = request([ASK, model(came, "so", call("a")), user(result("a"))])
+    told = disown(asked, upstream, "anthropic-messages", nameless)
+    assert told == request([ASK, model(left, "so", call("a")), user(result("a"))])
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────

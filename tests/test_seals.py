@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from interlingua.events import Seal
 from interlingua.reply import Reasoning
-from interlingua.seals import is_ours, open_seal, seal
+from interlingua.seals import Value, is_ours, open_seal, open_value, past_thinking, seal, seal_value
 
 KEY = b"a key"
-SIGNED = Reasoning("Two cities. 🙂", Seal("anthropic-messages", {"signature": "S"}))
+MESSAGES = "anthropic-messages"
+SIGNED = Reasoning("Two cities. 🙂", Seal(MESSAGES, {"signature": "S"}))
 
 
 def test_what_was_sealed_comes_back() -> None:
@@ -22,6 +23,22 @@ def test_what_was_sealed_comes_back() -> None:
 
 def test_thinking_alone_is_sealed_with_the_wire_that_it_came_on() -> None:
     assert open_seal(seal(Reasoning("hm"), "openai-chat", KEY), KEY) == Reasoning("hm", Seal("openai-chat", {}))
+
+
+def test_a_seal_has_the_name_of_the_upstream() -> None:
+    sealed = seal(SIGNED, MESSAGES, KEY, "kimi")
+    assert open_seal(sealed, KEY) == Reasoning(SIGNED.text, Seal(MESSAGES, {"signature": "S"}, "kimi"))
+    assert open_value(sealed, KEY) is None
+
+
+@given(st.text(), st.text())
+def test_a_value_is_sealed_in_its_place(value: str, upstream: str) -> None:
+    sealed = seal_value(value, MESSAGES, upstream, KEY)
+    assert open_value(sealed, KEY) == Value(value, upstream)
+    assert open_value(sealed, b"another key") is None
+    native = Seal(MESSAGES, {"id": "i", "in": [{"signature": sealed}]})
+    came_back = Seal(MESSAGES, {"id": "i", "in": [{"signature": value}]}, upstream)
+    assert past_thinking("hm", sealed, native, KEY) == Reasoning("hm", came_back)
 
 
 def test_half_characters_do_no_harm() -> None:

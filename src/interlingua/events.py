@@ -48,10 +48,12 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 class Seal(msgspec.Struct, frozen=True):
     """What an upstream sends beside the thinking before it and wants back with it: a signature, or the thinking itself,
-    encrypted. `wire` is the upstream's; `data` are the fields as that wire has them."""
+    encrypted. `wire` is the upstream's; `data` are the fields as that wire has them. `upstream` is its name, if it
+    has come back from a client with one."""
 
     wire: str
     data: dict[str, Any]
+    upstream: str = ""
 
 
 class RefusalDelta(msgspec.Struct, frozen=True):

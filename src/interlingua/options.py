@@ -32,6 +32,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """When the reply was asked for, in seconds since 1970, if the upstream does not say: nothing here has a clock."""
     input_tokens: int = 0
     """An estimate for clients that want to be told before the upstream does."""
+    upstream: str = ""
+    """The name of the upstream that is asked and replies: what it signs or encrypts goes back to it alone. Keep it
+    from reply to request. Empty: nobody knows whose thinking is whose. Anthropic is `anthropic` and OpenAI
+    `openai`: what these sign on their own wires passes as it is."""
     seal_key: bytes = b""
     """Authenticates thinking that travels through the client and comes back. Keep it from reply to reply."""
 

@@ -12,11 +12,13 @@ from interlingua import events as ev
 from interlingua.dialect import Dialect
 from interlingua.dialects import STANDARD, dialect_for, dialect_named
 from interlingua.errors import UpstreamError, UsageError, expect
+from interlingua.json_text import write_json
 from interlingua.lane import Lane
 from interlingua.options import Options
 from interlingua.tally import Tally
 from interlingua.tools import Offer, ToolsLike
-from interlingua.wire import chunks, sse
+from interlingua.upstreams import signs
+from interlingua.wire import chunks, opaque, sse
 from interlingua.wire.folding import Folding
 from interlingua.wire.wire import Choice, Chunk, Emitter
 from interlingua.wires import wire_named
@@ -70,6 +72,8 @@ class Translator:
         self._offer = Offer(tools)
         self._options = Options() if options is None else options
         expect(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
+        upstream = self._options.upstream
+        self._puts_name = self._same and upstream != "" and not signs(upstream, source)  # in what it signs
         self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
         self._reader = self._source.reader(self._options.limits)
@@ -136,9 +140,10 @@ class Translator:
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole reply, instead of a stream. It is what the stream would have folded to."""
         body = self._given(body)
-        if self._same and not self._source.is_body(body):
-            return body
         read = self._source.read_body(body, self._reader)
+        if self._same and not self._source.is_body(body):
+            self.tally.count(read.common)
+            return body
         said: list[tuple[int, list[ev.Event]]] = []
         for choice, events in self._whole(read):
             if not self._same or not choice.exact or events != choice.events:
@@ -185,7 +190,9 @@ class Translator:
         self._must_be_open()
         expect(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = _State.CLOSED
-        return self._chunks.join(body) if chunks.has_halves(body) else body
+        if chunks.has_halves(body):
+            body = self._chunks.join(body)
+        return opaque.sealed(body, self._source.NAME, self._options) if self._puts_name else body
 
     def _whole(self, read: Chunk) -> list[tuple[Choice, list[ev.Event]]]:
         """Each choice of a body, and what is to be said of it."""
@@ -222,8 +229,18 @@ class Translator:
             decoded = _as_error(decoded, message.data)
         if decoded is None:
             return self._unreadable(message)
-        events, sent = self._translate(decoded, message.raw)
+        raw = message.raw
+        if self._puts_name:
+            decoded, raw = self._with_name(decoded, message)
+        events, sent = self._translate(decoded, raw)
         return self._tell(message.raw, message.data, events, sent)
+
+    def _with_name(self, decoded: chunks.Decoded, message: sse.Message) -> tuple[chunks.Decoded, bytes]:
+        """The chunk, and its bytes, with the upstream's name in what the upstream alone can read."""
+        chunk = opaque.sealed(decoded.chunk, self._source.NAME, self._options)
+        if chunk is decoded.chunk:
+            return decoded, message.raw
+        return chunks.Decoded(chunk, decoded.exact), sse.encode(write_json(chunk), message.event)
 
     def _translate(self, decoded: chunks.Decoded, raw: bytes) -> tuple[list[ev.Event], bytes]:
         chunk = decoded.chunk

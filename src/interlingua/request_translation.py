@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
-from interlingua.adapt import adapt
+from interlingua.adapt import adapt, disown
 from interlingua.errors import BadRequest, expect
 from interlingua.events import Finding
 from interlingua.history import mend
 from interlingua.json_text import write_json
 from interlingua.options import Options
-from interlingua.profile import ANY, Profile
+from interlingua.profile import ANY, CHAT, Profile
 from interlingua.reply import Call
 from interlingua.request import Request
 from interlingua.seals import PREFIX
 from interlingua.tools import Tool
-from interlingua.upstreams import for_model, profile_named
+from interlingua.upstreams import for_model, profile_named, signs
+from interlingua.wire import opaque
 from interlingua.wire.downgrades import shown
 from interlingua.wire.notes import Notes
 from interlingua.wire.wire import Json, Requests
@@ -74,7 +75,11 @@ def prepare_request(
     reads, writes = wire_named(source), wire_named(target)
     profile = profile_named(upstream or ANY)
     known = profile != ANY  # of a stranger that speaks its wire, the client knows best what it takes
-    given = reads.read_request(body, options or Options())
+    options = options or Options()
+    signer = signs(options.upstream, target) if options.upstream else profile.seal_wire == target
+    if not options.upstream and profile.name != ANY.name:
+        options = msgspec.structs.replace(options, upstream=profile.name)
+    given = reads.read_request(body, options)
     if given.continues and source != target:
         raise BadRequest(
             given.continues,
@@ -85,13 +90,16 @@ def prepare_request(
         given = msgspec.structs.replace(given, model=model)
     profile = for_model(profile, given.model)
     request, found = (given, list[Finding]()) if given.continues else mend(given, strict)
+    if options.upstream:
+        request = disown(request, options.upstream, target, nameless=signer or target == CHAT)
     if known or source != target:
         request, adapted = adapt(request, profile, target)
         found = found + adapted
-    if source != target or PREFIX in write_json(body):  # no seal of ours goes to an upstream as it came
+    came = opaque.opened(body, source, options) if source == target else body
+    if source != target or PREFIX in write_json(came):  # no seal of ours goes to an upstream as it came
         written, lost = writes.write_request(request, profile if known or source != target else ABLE)
     else:
-        written, lost = _like(body, given, request, profile if known else None, writes)
+        written, lost = _like(came, given, request, profile if known else None, writes)
     found = [*found, *_placed(lost, given, request), *_unread(given, written, writes)]
     return Translation(written, found, _offered(request, target), _ids(request))
 

@@ -4,8 +4,10 @@ Upstreams want their thinking back in the next turn, just as they sent it. A cli
 field for: a signature, or encrypted content. So what the upstream sent is written into that field, with a sum over it
 that only the key can make. It is not encrypted: the client has been shown the thinking anyway.
 
-A seal tells the wire that it is from, and not the upstream: of two upstreams that speak one wire, each gets what the
-other has sealed. Where they check signatures, such as Anthropic and a cloud that also has Claude, that may be refused.
+A seal tells the wire and the upstream that it is from, if that has a name: of two upstreams that speak one wire, none
+gets what the other has signed. A client that speaks the upstream's wire has a field for what the upstream signs. There
+the value alone is sealed, in its place and with the name; but what Anthropic signs in Messages and OpenAI encrypts in
+Responses goes as it is.
 
     il1.<what was sealed: JSON, deflated, base64url>.<HMAC-SHA256 of that, base64url>
 """
@@ -17,6 +19,7 @@ import json
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,11 +27,13 @@ from interlingua.events import Seal
 from interlingua.json_text import write_json
 from interlingua.reply import Reasoning
 
-__all__ = ["LOST", "PREFIX", "is_ours", "open_seal", "past_thinking", "seal"]
+__all__ = ["LOST", "PREFIX", "Value", "is_ours", "open_seal", "open_value", "past_thinking", "seal", "seal_value"]
 
 PREFIX = "il1."
 LOST = "sealed"
-"""No wire's name: of a seal that is ours and cannot be opened. No upstream wants it."""
+"""No wire's name: of a seal that cannot be opened, or is another upstream's. The one that is asked does not want it."""
+VALUE = "value"
+"""What is in a seal that stands for one value of the client's own wire, and for nothing beside it."""
 LARGEST = 64 * 1024 * 1024
 """How large a seal may grow when it is opened."""
 
@@ -39,13 +44,28 @@ class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     wire: str
     data: dict[str, object] = {}
+    upstream: str = ""
 
 
-def seal(thinking: Reasoning, wire: str, key: bytes) -> str:
+class Value(NamedTuple):
+    """What an upstream had signed or encrypted, and its name."""
+
+    value: str
+    upstream: str
+
+
+def seal(thinking: Reasoning, wire: str, key: bytes, upstream: str = "") -> str:
     """The thinking of an upstream that speaks this wire, as a text for the client's opaque field."""
-    sent = _Sealed(
-        thinking.text, thinking.seal.wire if thinking.seal else wire, thinking.seal.data if thinking.seal else {}
-    )
+    sent = thinking.seal or Seal(wire, {})
+    return _sealed(_Sealed(thinking.text, sent.wire, sent.data, upstream), key)
+
+
+def seal_value(value: str, wire: str, upstream: str, key: bytes) -> str:
+    """What an upstream has signed or encrypted, for a client of its wire, with the upstream's name."""
+    return _sealed(_Sealed("", wire, {VALUE: value}, upstream), key)
+
+
+def _sealed(sent: _Sealed, key: bytes) -> str:
     packed = urlsafe_b64encode(zlib.compress(write_json(msgspec.to_builtins(sent)).encode(), 6)).rstrip(b"=")
     return f"{PREFIX}{packed.decode()}.{_sum(packed, key)}"
 
@@ -64,14 +84,34 @@ def open_seal(text: str, key: bytes) -> Reasoning | None:
         sent = msgspec.convert(json.loads(unpacked), type=_Sealed)  # this one reads half characters
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
-    return Reasoning(sent.text, Seal(sent.wire, sent.data))
+    return Reasoning(sent.text, Seal(sent.wire, sent.data, sent.upstream))
+
+
+def open_value(text: str, key: bytes) -> Value | None:
+    """The value that was sealed in its place; None if this is no such seal."""
+    match open_seal(text, key):
+        case Reasoning(seal=Seal(data={"value": str(value)}, upstream=upstream)):
+            return Value(value, upstream)
+    return None
 
 
 def past_thinking(shown: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
     """Thinking as a client sends it back: what was sealed, if its opaque field is ours, else as the client says."""
+    if native is not None and (sent := open_value(opaque, key)):
+        return Reasoning(shown, Seal(native.wire, _put(sent.value, opaque, native.data), sent.upstream))
     if is_ours(opaque):
         return open_seal(opaque, key) or Reasoning(shown, Seal(LOST, {}))
     return Reasoning(shown, native)
+
+
+def _put(value: str, opaque: str, node: Any) -> Any:
+    """The node with the value where its seal stands."""
+    match node:
+        case dict():
+            return {key: _put(value, opaque, inner) for key, inner in node.items()}
+        case list():
+            return [_put(value, opaque, inner) for inner in node]
+    return value if node == opaque else node
 
 
 def _sum(packed: bytes, key: bytes) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from interlingua import events as ev
 from interlingua.adapt import call_ids, messages, results, settings
 from interlingua.adapt.upstream import Upstream
+from interlingua.adapt.whose import disown
 from interlingua.profile import CHAT, Profile
 from interlingua.request import Request
 
-__all__ = ["adapt"]
+__all__ = ["adapt", "disown"]
 
 STEPS = (*messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
 """Ids come before files, which are told with the ids of their calls."""

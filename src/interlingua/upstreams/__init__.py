@@ -10,7 +10,7 @@ from interlingua.profile import ANY, Profile
 from interlingua.upstreams.models import for_model
 from interlingua.upstreams.profiles import PROFILES
 
-__all__ = ["for_model", "profile_for", "profile_named", "profiles"]
+__all__ = ["for_model", "profile_for", "profile_named", "profiles", "signs"]
 
 BY_NAME = {profile.name: profile for profile in (*PROFILES, ANY)}
 
@@ -28,6 +28,12 @@ def profile_named(name: str | Profile) -> Profile:
     if known is None:
         raise UnknownUpstream(name, BY_NAME)
     return known
+
+
+def signs(upstream: str, wire: str) -> bool:
+    """Whether this is the upstream whose signatures or encryption a wire is made for. Others may have their own, which
+    look alike."""
+    return any(profile.name == upstream and profile.seal_wire == wire for profile in PROFILES)
 
 
 def profile_for(address: str) -> Profile:

@@ -135,7 +135,7 @@ class Frames:
             if block.not_json:
                 self._delta("input_json_delta", partial_json=write_json(wrapped("".join(block.not_json))))
             if block.kind == "thinking" and self.upstream == "another":
-                sealed = seal(Reasoning("".join(block.thought)), UNSEALED, self._options.seal_key)
+                sealed = self._seal(Reasoning("".join(block.thought)), UNSEALED)
                 self._delta("signature_delta", signature=sealed)
             self._send_stop(block)
         self.open = None
@@ -198,12 +198,15 @@ class Frames:
             self._send_stop(block)
         elif event.wire != NAME and self.open is not None and self.open.kind == "thinking":
             thinking = Reasoning("".join(self.open.thought), event)
-            self._delta("signature_delta", signature=seal(thinking, event.wire, self._options.seal_key))
+            self._delta("signature_delta", signature=self._seal(thinking, event.wire))
             self._send_stop(self.open)
         else:
-            data = redacted or seal(Reasoning("", event), event.wire, self._options.seal_key)
+            data = redacted or self._seal(Reasoning("", event), event.wire)
             self.start("redacted_thinking", {"data": data})
             self.close()
+
+    def _seal(self, thinking: Reasoning, wire: str) -> str:
+        return seal(thinking, wire, self._options.seal_key, self._options.upstream)
 
     def _write_call(self, event: ev.CallStart) -> None:
         given = self.like.get("content_block")

@@ -142,7 +142,7 @@ def _write_reasoning(reply: Reply, given: Json, options: Options) -> Json:
     elif sealed := [
         detail
         for number, part in enumerate(part for part in reply.parts if isinstance(part, Reasoning) and part.seal)
-        for detail in seal_details(part, number, options.seal_key)
+        for detail in seal_details(part, number, options)
     ]:
         written[DETAILS] = sealed
     if reasoning:

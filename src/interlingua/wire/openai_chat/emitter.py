@@ -75,11 +75,11 @@ class _Choice:
         text = as_input(args.text)
         return {"tool_calls": [{"index": args.index, "custom": {"input": text}}]} if text else None
 
-    def seal(self, seal: ev.Seal, key: bytes) -> Json:
+    def seal(self, seal: ev.Seal, options: Options) -> Json:
         """What vouches for the thinking since the last one."""
         text, self._thought = "".join(self._thought), []
         self._seals += 1
-        return {DETAILS: seal_details(Reasoning(text, seal), self._seals - 1, key)}
+        return {DETAILS: seal_details(Reasoning(text, seal), self._seals - 1, options)}
 
 
 class Emitter:
@@ -89,7 +89,7 @@ class Emitter:
         options = options or Options()
         self.findings: list[ev.Finding] = []
         self._served_as = options.served_as
-        self._seal_key = options.seal_key
+        self._options = options
         self._choices: dict[int, _Choice] = {}
         self._envelope = envelope(options) | {"object": OBJECT}
 
@@ -168,7 +168,7 @@ class Emitter:
             case ev.ReasoningDelta():
                 return choice.reasoning(event.text), None
             case ev.Seal():
-                return choice.seal(event, self._seal_key), None
+                return choice.seal(event, self._options), None
             case ev.RefusalDelta():
                 return {"refusal": event.text}, None
             case ev.CallStart():
@@ -187,14 +187,14 @@ def envelope(options: Options) -> Json:
     return {"id": "chatcmpl-interlingua", "object": "", "created": options.created, "model": options.served_as}
 
 
-def seal_details(thinking: Reasoning, number: int, key: bytes) -> list[Json]:
+def seal_details(thinking: Reasoning, number: int, options: Options) -> list[Json]:
     """`reasoning_details` with what vouches for the thinking: as it came on this wire, else sealed. They are numbered:
     the official SDK gives up where one of several has no index."""
     if thinking.seal is None:
         return []
     if thinking.seal.wire == NAME:
         return list(thinking.seal.data[DETAILS])
-    sealed = seal(thinking, thinking.seal.wire, key)
+    sealed = seal(thinking, thinking.seal.wire, options.seal_key, options.upstream)
     return [{"type": SEALED, "data": sealed, "format": SEAL_FORMAT, "index": number}]
 
 

@@ -11,7 +11,7 @@ from interlingua.options import Options
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, Role
 from interlingua.request import ToolChoice as Choice
-from interlingua.seals import is_ours, past_thinking
+from interlingua.seals import is_ours, open_value, past_thinking
 from interlingua.wire.downgrades import error_read
 from interlingua.wire.fields import Fields
 from interlingua.wire.offered import read_tools
@@ -176,10 +176,13 @@ class _Messages:
         for detail in message.items(DETAILS):
             text += detail_text(detail)
             silent = without_text(detail)
-            if silent is not None and is_ours(data := str(silent.get("data"))):
-                parts.append(past_thinking("", data, None, self._seal_key))
-            elif silent is not None:
-                parts.append(Reasoning(text, Seal(NAME, {DETAILS: [silent]})))
+            if silent is None:
+                continue
+            native, opaque = Seal(NAME, {DETAILS: [silent]}), str(silent.get("signature") or silent.get("data"))
+            if is_ours(opaque) and open_value(opaque, self._seal_key) is None:
+                parts.append(past_thinking("", opaque, None, self._seal_key))
+            else:
+                parts.append(past_thinking(text, opaque, native, self._seal_key))
                 text = ""
         told = "".join(part.text for part in parts)
         shown = reasoning_text(message.object) or text

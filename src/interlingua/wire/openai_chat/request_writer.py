@@ -199,7 +199,7 @@ class _Messages:
 
     def _thinking(self, thoughts: list[Reasoning], place: str) -> Json:
         """Past thinking, in the field that the upstream takes it from; with what was sent beside it, where that may be
-        the upstream's own. Which of those that send `reasoning_details` had sent them, no seal tells."""
+        the upstream's own."""
         replay, takes_details = self._profile.replay, self._profile.takes_details
         if replay == "none":
             return {}

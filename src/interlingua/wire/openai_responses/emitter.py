@@ -241,14 +241,17 @@ class Emitter:
             item.body["encrypted_content"] = event.data.get("encrypted_content")
         else:
             thinking = Reasoning(item.text, event)
-            item.body["encrypted_content"] = seal(thinking, event.wire, self._options.seal_key)
+            item.body["encrypted_content"] = self._sealed(thinking, event.wire)
         self._send(*self._output.end(item, "completed"))
 
     def _vouch(self, item: Item) -> Json:
         """A seal for thinking that came without one, so that it can come back. An upstream of this wire needs none."""
         if self._upstream is _Upstream.SAME:
             return {}
-        return {"encrypted_content": seal(Reasoning(item.text), UNSEALED, self._options.seal_key)}
+        return {"encrypted_content": self._sealed(Reasoning(item.text), UNSEALED)}
+
+    def _sealed(self, thinking: Reasoning, wire: str) -> str:
+        return seal(thinking, wire, self._options.seal_key, self._options.upstream)
 
     def _call(self, event: ev.CallStart) -> None:
         tool = self._offer.get(event.name)
