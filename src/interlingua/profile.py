@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["ANY", "CHAT", "MESSAGES", "RESPONSES", "Profile", "ReplayField", "ThinkingStyle"]
+__all__ = ["ANY", "CHAT", "MESSAGES", "RESPONSES", "STRANGER", "Profile", "ReplayField", "ThinkingStyle"]
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 """The wires, by the names that they have for users."""

@@ -27,7 +27,7 @@ from interlingua.gateway.settings import Retries, Settings
 from interlingua.json_text import read_values, write_json
 from interlingua.options import Options
 from interlingua.pipeline import Translator
-from interlingua.profile import MESSAGES
+from interlingua.profile import MESSAGES, STRANGER
 from interlingua.request_translation import Translation, prepare_request
 
 __all__ = ["Answer", "Asker", "Question"]
@@ -110,7 +110,7 @@ class Asker:
             route.upstream.api,
             route.model,
             route.profile,
-            Options(seal_key=question.seal_key),
+            Options(seal_key=question.seal_key, upstream=_known_as(route)),
             strict=self._settings.history == "strict",
         )
 
@@ -171,6 +171,7 @@ class Asker:
             created=question.created,
             input_tokens=question.input_tokens,
             seal_key=question.seal_key,
+            upstream=_known_as(route),
         )
         return Translator(route.upstream.api, question.wire, route.dialect, route.model, prepared.tools, options)
 
@@ -251,6 +252,11 @@ def pause(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= retries.longest else None
     return float(min(retries.longest, retries.backoff * 2 ** (attempt - 1)) * random.uniform(0.5, 1))
+
+
+def _known_as(route: Route) -> str:
+    """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger."""
+    return route.name if route.profile.name == STRANGER else route.profile.name
 
 
 def _with_query(url: URL, route: Route, question: Question) -> URL:
