@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
 import interlingua as il
+from interlingua.cli.config.schema import docs_of
 from interlingua.cli.show import field_docs, on_one_line
 from interlingua.dialect_check import shape_name
 from interlingua.dialect_file import SHAPES
 from interlingua.dialects import dialect_named
 from interlingua.findings import KINDS
+from interlingua.gateway.settings import Capture, Log, RequestLimits, Retries, Settings, Timeouts, Upstream
+from interlingua.gateway.settings import Model as ModelEntry
+from interlingua.gateway.settings_read import expected, without_meta
 from interlingua.profile import ANY, Profile
 from interlingua.shapes.tags import Tag
 from interlingua.upstreams import profiles
@@ -287,6 +292,82 @@ def _parity_reasons() -> Iterator[tuple[str, str, list[str]]]:
             yield path.stem, reason, found
 
 
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "interlingua.yaml"
+PARTS: dict[str, type[msgspec.Struct]] = {
+    "upstreams.NAME": Upstream,
+    "models.ID": ModelEntry,
+    "timeouts": Timeouts,
+    "retries": Retries,
+    "limits": RequestLimits,
+    "capture": Capture,
+    "log": Log,
+}
+"""The settings that have settings in them, as a file has them."""
+
+
+def settings() -> str:
+    parts = "\n".join(f"## {name}\n\n{_settings(kind)}" for name, kind in PARTS.items())
+    return f"""# Settings
+
+What may be set for `interlingua serve`, and what it is if it is left out. It is read from the file that `--config` or
+`INTERLINGUA_CONFIG` names, else from `interlingua.yaml` in the working directory, else from
+`~/.config/interlingua/interlingua.yaml`. With `--upstream URL` no file is needed. `interlingua config check` tells
+what is wrong with it, and where; `interlingua config show` what is set in the end; `interlingua config schema` is for
+editors.
+
+- Times are in seconds.
+- In texts, `${{NAME}}` is a variable of the environment, or of a file `.env` beside the settings or in the working
+  directory; the environment comes first. One that is not set, or empty, is a mistake. `$$` is a dollar sign.
+- Variables set things too, over the file: `INTERLINGUA_PORT=9000`, and with two underscores what stands deeper:
+  `INTERLINGUA_LOG__FORMAT=json`. Flags come over both, and each is a variable as well: `INTERLINGUA_UPSTREAM`.
+- A client's model id is looked for among the `models`: as it is, then as those with `*`, the longest first; then among
+  the `tiers`; then it goes to the `default`.
+
+```yaml
+{EXAMPLE.read_text(encoding="utf-8")}```
+
+## All of them
+
+{_settings(Settings)}
+{parts}"""
+
+
+def _settings(kind: type[msgspec.Struct]) -> str:
+    docs = docs_of(kind)
+    rows = "".join(
+        f"| `{field.name}` | {_kind(field.type)} | {_default(field)} | {plain(docs[field.name])} |\n"
+        for field in msgspec.structs.fields(kind)
+    )
+    about = next((one.__doc__ for one in kind.__mro__[: kind.__mro__.index(msgspec.Struct)] if one.__doc__), "")
+    head = "".join(f"{wrapped(paragraph)}\n\n" for paragraph in inspect.cleandoc(about).split("\n\n") if paragraph)
+    return f"{head}| name | what it is | left out | what it means |\n|---|---|---|---|\n{rows}"
+
+
+def _kind(kind: Any) -> str:
+    inner, _ = without_meta(kind)
+    names = [name for name, part in PARTS.items() if part in (inner, *get_args(inner), *_values(inner))]
+    words = "a mapping" if _values(inner) else expected(kind)
+    return f"{words}: [{names[0]}](#{_anchor(names[0]).lower()})" if names else words
+
+
+def _values(kind: Any) -> tuple[Any, ...]:
+    """The types of what stands under names of the user's choice."""
+    if get_origin(kind) is not dict:
+        return ()
+    values = get_args(kind)[1]
+    return get_args(values) or (values,)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    return code(json.dumps(default)) if isinstance(default, str | bool | int | float) and default != "" else ""
+
+
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -314,6 +395,7 @@ PAGES = {
     "shapes.md": shapes,
     "upstreams.md": upstreams,
     "parity.md": parity,
+    "settings.md": settings,
 }
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     event: int = 32 * MIB
     """One event of a stream."""
     over: Literal["flush", "error"] = "flush"
+    """What becomes of a reply that is over one of them."""
 
     def __post_init__(self) -> None:
         check(self)

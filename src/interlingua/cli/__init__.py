@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from interlingua import __version__
-from interlingua.cli import dialects, io, parse, render, request, serve, translate
+from interlingua.cli import config, dialects, io, parse, render, request, serve, translate
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
@@ -26,6 +26,7 @@ examples:
   curl -sN … | interlingua translate               as it streams
   interlingua translate --explain recorded.sse     what came, went out, and why
   interlingua request --from anthropic-messages --to openai-chat body.json
+  interlingua config check                         whether the gateway's settings are right
 
 Data goes to standard output; findings, errors and hints go to standard error.
 
@@ -90,6 +91,6 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (serve, parse, render, translate, request, dialects):
+    for command in (serve, config, parse, render, translate, request, dialects):
         add_command(commands, command)
     return parser

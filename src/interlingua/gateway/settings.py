@@ -75,22 +75,28 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ids: Literal["auto", "any", "functions", "nine"] = "auto"
     """What ids of past calls it wants: as they are, Kimi's functions.NAME:N, or Mistral's nine letters and digits."""
     timeouts: Timeouts = Timeouts()
+    """How long is waited for it."""
     retries: Retries = Retries()
+    """How often it is asked."""
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a client's model id stands for. What is not set here is as its upstream, or the whole gateway, has it."""
 
     upstream: str
+    """Who is asked: a name among `upstreams`."""
     model: str = ""
     """Its id there; without one, the client's. A `*` in it is what the `*` of the client's id has met."""
     fallback: list[str] = []
     """Other ids of this table, asked in turn if it fails before the first word."""
     dialect: str = ""
+    """How it writes calls, if that is not as its upstream says: a name, auto or detect."""
     prefill: str = ""
     """What its prompt has already written of the reply, such as <think>."""
     delivery: Delivery | None = None
+    """For this model, instead of the gateway's."""
     reasoning: ReasoningPolicy | None = None
+    """For this model, instead of the gateway's."""
     timeouts: Timeouts | None = None
     """All of them, instead of its upstream's."""
     extra: dict[str, Any] = {}
@@ -117,6 +123,7 @@ class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
+    """text: for people. json: an object on each line."""
     level: Literal["error", "info", "debug"] = "info"
     """debug: bodies too, and never a key."""
 
@@ -131,6 +138,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo: bool = False
     """Adds the demo model: demo/<dialect> for every dialect, with no key and no network."""
     upstreams: dict[str, Upstream] = {}
+    """Who can be asked, each under a name of your choice."""
     default: str = ""
     """The upstream of all models that no entry of `models` names; if there is but one upstream, it is that one."""
     models: dict[str, Model | str] = {}
@@ -138,7 +146,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tiers: dict[Literal["opus", "sonnet", "haiku"], str] = {}
     """What Claude's tiers stand for: every id with `claude` and the tier in it, and the tier alone."""
     overrides: dict[str, str] = {}
-    """Dialects by the upstream's model ids, before all else: "*kimi*": kimi_k2"""
+    """Dialects by the upstream's model ids, before all else: `"*kimi*": kimi_k2`"""
     dialects: dict[str, dict[str, Any]] = {}
     """Dialects of one's own, with the fields of a dialect file but `name`."""
     delivery: Delivery = "stream"
@@ -148,6 +156,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     history: Literal["mend", "strict"] = "mend"
     """What becomes of a conversation with gaps: mended, or refused with the place."""
     limits: RequestLimits = RequestLimits()
+    """How much is too much."""
     keys: list[Secret] = []
     """What clients may show as their key. None: on loopback anyone may ask."""
     hosts: list[str] = []
@@ -156,7 +165,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Authenticates thinking that travels through clients. Without one, a key is made and kept for this user. Several
     machines behind one balancer need the same."""
     capture: Capture | None = None
+    """Writes what came and went to files. They hold all that is said, and never a key."""
     log: Log = Log()
+    """What is told on standard error."""
     keepalive: Seconds = 10
     """How long a client waits for the first event before it gets keep-alive comments, and between two of them."""
     drain: Seconds = 30

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from interlingua.errors import BadInput, nearest
 from interlingua.yaml_text import NULL, TEXT, came, place
 
-__all__ = ["NoVariable", "Path", "Reader", "is_secret", "missing", "unquoted", "without_meta"]
+__all__ = ["NoVariable", "Path", "Reader", "expected", "is_secret", "missing", "unquoted", "without_meta"]
 
 Path: TypeAlias = tuple[str, ...]
 _SCHEMA = "`interlingua config schema` tells what may be set"
@@ -77,12 +77,12 @@ class Reader:
             return self.read(node, kinds[0], path, hint)
         fitting = [one for one in kinds if isinstance(node, yaml.ScalarNode) == (one is str)]
         if isinstance(node, yaml.SequenceNode) or node.tag == NULL:
-            raise self.wrong(node, path, f"expected {_expected(kind)}, got {came(node)}", hint)
+            raise self.wrong(node, path, f"expected {expected(kind)}, got {came(node)}", hint)
         return self.read(node, fitting[0], path, hint)
 
     def _struct(self, node: yaml.Node, kind: type[Struct], path: Path) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, path, f"expected {_expected(kind)}, got {came(node)}", _SCHEMA)
+            raise self.wrong(node, path, f"expected {expected(kind)}, got {came(node)}", _SCHEMA)
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
         values = {}
         for key, value in node.value:
@@ -118,7 +118,7 @@ class Reader:
         inner, meta = without_meta(kind)
         value = self._plain(node, inner, path) if isinstance(node, yaml.ScalarNode) else None
         if value is None or not _is_in(value, inner, meta):
-            raise self.wrong(node, path, f"expected {_expected(kind)}, got {_came(node, inner)}", hint)
+            raise self.wrong(node, path, f"expected {expected(kind)}, got {_came(node, inner)}", hint)
         if is_secret(kind) and value and "${" not in node.value:
             self.open_secrets.append(path)
         return value
@@ -201,12 +201,13 @@ def _is_in(value: Any, kind: Any, meta: Meta) -> bool:
     return low and (meta.gt is None or value > meta.gt) and (meta.le is None or value <= meta.le)
 
 
-def _expected(kind: Any) -> str:
+def expected(kind: Any) -> str:
+    """What values of this type are, in words."""
     inner, meta = without_meta(kind)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(get_args(inner))}"
     if get_origin(inner) in (Union, types.UnionType):
-        return " or ".join(_expected(one) for one in get_args(inner) if one is not types.NoneType)
+        return " or ".join(expected(one) for one in get_args(inner) if one is not types.NoneType)
     words = _WORDS.get(get_origin(inner) or inner, "a mapping")
     if meta.gt is not None:
         return f"{words} over {meta.gt}"

@@ -1,0 +1,65 @@
+"""`interlingua config check`: which file was read, what it says, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+
+from interlingua.cli import io
+from interlingua.gateway.routes import DEMO, Route, Routes
+from interlingua.gateway.settings import Settings
+from interlingua.gateway.settings_file import load
+
+HELP = "whether the settings are right, and what they mean"
+DESCRIPTION = """\
+Reads the settings and tells what was found: upstreams, models, and whom each
+model leads to. What is wrong is told with its line."""
+EPILOG = """\
+examples:
+  interlingua config check
+  interlingua config check ./interlingua.yaml
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the settings; else as `interlingua serve` finds them")
+
+
+def run(args: argparse.Namespace) -> None:
+    loaded = load(args.file, os.environ)
+    for note in loaded.notes:
+        io.tell(f"note: {io.printable(note)}")
+    routes = loaded.routes()
+    lines = [f"settings: {loaded.source or 'no file'}", *_told(loaded.settings, routes)]
+    io.write("".join(f"{io.printable(line)}\n" for line in lines).encode())
+
+
+def _told(settings: Settings, routes: Routes) -> Iterator[str]:
+    yield f"listens on: {settings.host}:{settings.port}"
+    yield "upstreams:"
+    width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO)))
+    for name, upstream in settings.upstreams.items():
+        key = "the client's key" if upstream.passthrough else "with a key" if upstream.key else "no key"
+        yield f"  {name:{width}}  {upstream.url} ({upstream.api}, {key})"
+    if settings.demo:
+        yield f"  {DEMO:{width}}  demo/<dialect>, for every dialect"
+    if settings.models:
+        yield "models:"
+    for id in settings.models:
+        yield f"  {id:{width}}  {_way(routes.find(id))}"
+    if settings.tiers:
+        yield "tiers:"
+    for tier in settings.tiers:
+        yield f"  {tier:{width}}  {_way(routes.find(f'claude-{tier}'))}"
+    only = next(iter(settings.upstreams)) if len(settings.upstreams) == 1 else ""
+    yield f"every other model: {settings.default or only or 'unknown'}"
+
+
+def _way(routes: list[Route]) -> str:
+    return ", then ".join(f"{route.name}: {route.model}{_dialect(route)}" for route in routes)
+
+
+def _dialect(route: Route) -> str:
+    """As far as it is known without the model's whole id."""
+    return "" if "*" in route.model else f" ({route.dialect_name})"

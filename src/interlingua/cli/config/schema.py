@@ -1,0 +1,48 @@
+"""`interlingua config schema`: what may be set, as a JSON Schema, for editors."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from interlingua.cli import io
+from interlingua.cli.show import field_docs
+from interlingua.gateway import settings
+
+HELP = "what may be set, as a JSON Schema"
+DESCRIPTION = (
+    "Writes the JSON Schema of a settings file, with what each setting means. Editors use it to complete and check."
+)
+EPILOG = """\
+examples:
+  interlingua config schema > interlingua.schema.json
+  # first line of interlingua.yaml, for editors with the YAML language server:
+  # yaml-language-server: $schema=interlingua.schema.json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def run(_: argparse.Namespace) -> None:
+    io.write_json(schema())
+
+
+def schema() -> dict[str, Any]:
+    """The types' own schema, with the docstrings of their fields."""
+    written = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(settings.Settings)}
+    for name, part in written["$defs"].items():
+        docs = docs_of(getattr(settings, name))
+        for field, described in part.get("properties", {}).items():
+            if field in docs:
+                described["description"] = docs[field]
+    return written
+
+
+def docs_of(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """What is said of each field, those of its base classes first."""
+    structs = [one for one in reversed(kind.__mro__) if issubclass(one, msgspec.Struct) and one is not msgspec.Struct]
+    return {name: " ".join(doc.split()) for one in structs for name, doc in field_docs(one).items()}

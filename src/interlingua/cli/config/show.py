@@ -1,0 +1,34 @@
+"""`interlingua config show`: all settings as they are in the end, without secrets."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import yaml
+
+from interlingua.cli import io
+from interlingua.cli.config.check import add_options
+from interlingua.gateway.settings_file import load
+from interlingua.gateway.settings_shown import shown
+
+__all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
+
+HELP = "all settings as they are in the end, without secrets"
+DESCRIPTION = """\
+Writes all settings as YAML: what the file says, over it the environment, and
+the defaults of all the rest. Keys, and headers that look like them, are ***."""
+EPILOG = """\
+examples:
+  interlingua config show
+  INTERLINGUA_PORT=9000 interlingua config show ./interlingua.yaml
+"""
+WIDTH = 120
+
+
+def run(args: argparse.Namespace) -> None:
+    loaded = load(args.file, os.environ)
+    for note in loaded.notes:
+        io.tell(f"note: {io.printable(note)}")
+    io.tell(f"settings: {io.printable(loaded.source or 'no file')}")
+    io.write(yaml.safe_dump(shown(loaded.settings), sort_keys=False, allow_unicode=True, width=WIDTH).encode())
