@@ -12,6 +12,7 @@ from interlingua.dialects import dialect_for, dialect_named
 from interlingua.errors import BadSetting, UnknownModel
 from interlingua.gateway.routes import Route, Routes
 from interlingua.gateway.settings import Settings, Timeouts
+from interlingua.upstreams import for_model
 
 ROUTER = {"url": "https://openrouter.ai/api/v1"}
 LOCAL = {"url": "http://localhost:8000/v1"}
@@ -145,6 +146,12 @@ PROFILES = {
 def test_profiles(upstream: dict[str, Any], name: str, ids: str) -> None:
     [route] = routes(upstreams={"it": upstream}).find("x")
     assert (route.profile.name, route.profile.ids) == (name, ids)
+
+
+@pytest.mark.parametrize(("ids", "wanted"), [("auto", "functions"), ("any", "any"), ("nine", "nine")])
+def test_the_users_word_on_ids_counts_for_every_model(ids: str, wanted: str) -> None:
+    [route] = routes(upstreams={"it": {**ROUTER, "ids": ids}}).find("moonshotai/kimi-k2")
+    assert for_model(route.profile, route.model).ids == wanted
 
 
 DIALECTS: dict[str, tuple[dict[str, Any], str]] = {

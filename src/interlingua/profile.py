@@ -98,6 +98,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     ids: Literal["any", "functions", "nine"] = "any"
     """What ids of past calls must be: Kimi wants `functions.NAME:N`, counted over the conversation, Mistral nine
     letters and digits."""
+    settled: tuple[str, ...] = ()
+    """Fields that no model changes, for whoever set them knows better."""
     images_in_results: bool = False
     """Whether tool messages of chat completions may hold images. If not, a user message behind them does."""
     top_k: bool = False

@@ -134,4 +134,4 @@ def _profile(name: str, upstream: Upstream) -> Profile:
         profile = profile_for(upstream.url) if upstream.profile == "auto" else profile_named(upstream.profile)
     except UnknownUpstream as error:
         raise BadSetting(("upstreams", name, "profile"), str(error), error.hint) from error
-    return profile if upstream.ids == "auto" else msgspec.structs.replace(profile, ids=upstream.ids)
+    return profile if upstream.ids == "auto" else msgspec.structs.replace(profile, ids=upstream.ids, settled=("ids",))

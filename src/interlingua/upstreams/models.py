@@ -123,5 +123,6 @@ def for_model(profile: Profile, model: str) -> Profile:
         if row.upstreams and profile.name not in row.upstreams:
             continue
         if any(fnmatchcase(model.lower(), pattern) for pattern in row.ids):
-            profile = msgspec.structs.replace(profile, **row.changes)
+            changes = {name: value for name, value in row.changes.items() if name not in profile.settled}
+            profile = msgspec.structs.replace(profile, **changes)
     return profile
