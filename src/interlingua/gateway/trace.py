@@ -1,0 +1,97 @@
+"""What does a trace say of a request? One span of OpenTelemetry, in its words for generative AI, if `otel` is set.
+
+The span is the child of the client's and the parent of the upstream's: `traceparent` is read, and sent on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from interlingua.errors import UsageError
+from interlingua.gateway.exchange import Exchange
+from interlingua.gateway.secrets import printable
+from interlingua.gateway.settings import Settings
+
+__all__ = ["Trace", "Tracer"]
+
+_OURS = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
+
+
+class Tracer:
+    """Without a provider, nothing is traced. The provider is `Any`, for its package need not be installed."""
+
+    def __init__(self, provider: Any = None) -> None:
+        self._provider = provider
+
+    @staticmethod
+    def of(settings: Settings) -> Tracer:
+        """Raises UsageError if what is set is not installed."""
+        return Tracer(_provider() if settings.otel else None)
+
+    def begin(self, headers: Mapping[str, str]) -> Trace:
+        """Of a request with these headers."""
+        trace = Trace()
+        if self._provider:
+            api = import_module("opentelemetry.trace")
+            w3c = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
+            parent = w3c.extract({name.lower(): value for name, value in headers.items()})
+            trace.span = self._provider.get_tracer("interlingua").start_span("chat", parent, api.SpanKind.CLIENT)
+            w3c.inject(trace.headers, api.set_span_in_context(trace.span))
+        return trace
+
+
+class Trace:
+    """Of one request. `headers` tell an upstream of it."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.span: Any = None
+
+    def end(self, exchange: Exchange) -> None:
+        if self.span:
+            told = {name: value for name, value in _attributes(exchange).items() if value not in (None, "")}
+            self.span.set_attributes({name: printable(v) if isinstance(v, str) else v for name, v in told.items()})
+            self.span.update_name(f"chat {printable(exchange.upstream_model or exchange.model)}".strip())
+            if exchange.outcome != "ok":
+                code = import_module("opentelemetry.trace").StatusCode.ERROR
+                self.span.set_status(code, printable(exchange.error or exchange.outcome))
+            self.span.end()
+
+
+def _attributes(exchange: Exchange) -> dict[str, Any]:
+    usage, status = exchange.usage, exchange.upstream_status
+    failed = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic" if exchange.upstream_wire == "anthropic-messages" else "openai",
+        "gen_ai.request.model": exchange.upstream_model or exchange.model,
+        "gen_ai.request.stream": exchange.stream,
+        "gen_ai.response.finish_reasons": [exchange.stop_reason] if exchange.stop_reason else None,
+        "gen_ai.response.time_to_first_chunk": exchange.first_byte and exchange.first_byte - exchange.started,
+        "gen_ai.usage.input_tokens": usage and usage.input,
+        "gen_ai.usage.output_tokens": usage and usage.output,
+        "gen_ai.usage.cache_read.input_tokens": usage and usage.cached,
+        "gen_ai.usage.cache_creation.input_tokens": usage and usage.cache_written,
+        "gen_ai.usage.reasoning.output_tokens": usage and usage.reasoning,
+        "error.type": failed,
+        "http.response.status_code": exchange.status or None,
+        **{f"interlingua.{name}": getattr(exchange, name) for name in _OURS},
+        "interlingua.findings": sorted({finding.kind for finding in exchange.findings}) or None,
+    }
+
+
+def _provider() -> Any:
+    """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
+    try:
+        api = import_module("opentelemetry.trace")
+        if not isinstance(known := api.get_tracer_provider(), api.ProxyTracerProvider):
+            return known
+        provider = import_module("opentelemetry.sdk.trace").TracerProvider()
+        export = import_module("opentelemetry.sdk.trace.export")
+        otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ImportError as error:
+        raise UsageError(f"otel is set, but {error.name} is missing", "pip install 'interlingua[otel]'") from None
+    provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    return provider
