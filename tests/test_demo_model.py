@@ -20,11 +20,12 @@ from interlingua.gateway.demo.native import UNWRITABLE, deltas, native, pieces
 from interlingua.gateway.demo.prompt import own_words, steps
 from interlingua.gateway.demo.script import TIRED, reply_to
 from interlingua.gateway.demo.server import MODELS, start
-from interlingua.reply import Reasoning, Reply
+from interlingua.reply import Part, Reasoning, Reply
 from interlingua.request_translation import prepare_request
 from interlingua.tools import Offer
 from tests.harness import tool
 from tests.request_forms import CHAT
+from tests.sdk import listen
 from tests.test_recorded_requests import REQUESTS, WHOLE
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ WEATHER = needing("get_weather", {"city": "string"})
 PLOT = tool("plot", {"points": "array", "style": "object", "title": "string"})
 WRITE = needing("Write", {"file_path": "string", "content": "string"})
 TOOLS = [BASH, WEATHER, PLOT, WRITE, needing("Read", {"path": "string"}), tool("get_time", {}), tool("now", {})]
+FREE = {"type": "function", "function": {"name": "anything"}}
 
 
 def body(prompt: str, *more: Json, **fields: Any) -> Json:
@@ -165,6 +167,7 @@ def test_what_a_dialect_cannot_write_is_said_in_words() -> None:
 LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
     ("just prose about bash, and then some", []),
     ("x=1 PROOF_FILE=/tmp/x", []),
+    ("anything x=1", [[("anything", {"x": 1})]]),
     ("city=Paris", [[("get_weather", {"city": "Paris"})]]),
     ("bash command=ls.", [[("Bash", {"command": "ls"})]]),
     ("Bash command='touch /tmp/x'", [[("Bash", {"command": "touch /tmp/x"})]]),
@@ -190,12 +193,7 @@ LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
 
 @pytest.mark.parametrize(("prompt", "expected"), LANGUAGE, ids=[prompt for prompt, _ in LANGUAGE])
 def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Json]]]) -> None:
-    assert [[(wish.tool, wish.args) for wish in step] for step in steps(prompt, Offer(TOOLS))] == expected
-
-
-def test_a_tool_without_declared_params_takes_all() -> None:
-    free = Offer([{"type": "function", "function": {"name": "any_thing"}}])
-    assert [[wish.args for wish in step] for step in steps("any_thing a=1 b='x y'", free)] == [[{"a": 1, "b": "x y"}]]
+    assert [[(wish.tool, wish.args) for wish in step] for step in steps(prompt, Offer([*TOOLS, FREE]))] == expected
 
 
 @pytest.mark.parametrize(
@@ -206,7 +204,9 @@ def test_a_tool_without_declared_params_takes_all() -> None:
             "hello<system-reminder>a</system-reminder> you <environment_context><cwd>/x</cwd></environment_context>",
             "hello you",
         ),
-        ("<system-reminder>never closed", "<system-reminder>never closed"),
+        ("<system-reminder>cut sh…", ""),
+        ("hi<system-reminder>a</system-reminder><system-reminder>b", "hi"),
+        ("<info>Bash</info>What is <context>?", "What is <context>?"),
         ('"Use Bash command=\\"ls -l\\""', 'Use Bash command="ls -l"'),
         ('"a" and "b"', '"a" and "b"'),
         ("<system-reminder>a</system-reminder>", ""),
@@ -412,7 +412,7 @@ GUESSES: list[tuple[str, Any, Any]] = [
     ("n", {"type": "integer"}, 12),
     ("n", {"type": "integer", "maximum": 5, "minimum": 4}, 4),
     ("n", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
-    ("n", {"type": "integer", "multipleOf": 5}, 15),
+    ("n", {"type": "integer", "multipleOf": 5}, 5),
     ("unit", {"enum": ["c", "f"]}, "c"),
     ("limit", {"type": "integer", "default": 10}, 10),
     ("limit", {"type": "integer", "default": "ten", "examples": [7]}, 7),
@@ -508,9 +508,30 @@ def test_whole_and_streamed_are_the_same(model: str) -> None:
         assert chunks[-1]["usage"] == whole["usage"]
         assert whole["usage"]["completion_tokens"] == len(told) - 2
         assert chunks[0]["id"] != whole["id"]
-        read = il.translate_reply(whole, "openai-chat", "openai-chat", dialect=model[5:], tools=TOOLS)
-        assert read is not None
         assert whole["choices"][0]["finish_reason"] == ("stop" if "kimi" in model else "tool_calls")
+
+    asking(what)
+
+
+@ALL
+def test_a_loop_over_http(dialect: il.Dialect) -> None:
+    """As an agent has it behind a gateway: streams are translated, calls answered, until there are words."""
+
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        asked = body("city=Paris and Bash command='ls -l', then get_time", model=f"demo/{dialect.name}", stream=True)
+        turns = []
+        for _ in range(3):
+            translator = il.Translator("openai-chat", "openai-chat", dialect, tools=TOOLS)
+            async with session.post(f"{url}/chat/completions", json=asked) as response:
+                sent = [translator.feed(piece) async for piece in response.content.iter_any()]
+            said = listen(b"".join([*sent, translator.close()])).choices[0]
+            turns.append([(name, json.loads(arguments)) for _, name, arguments in said.calls])
+            calls: list[Part] = [il.Call(*call) for call in said.calls]
+            asked["messages"] += turn(Reply(parts=calls), "all is well")
+        assert turns == [[("get_weather", {"city": "Paris"}), ("Bash", {"command": "ls -l"})], [("get_time", {})], []]
+        assert said.finish == "stop"
+        assert "all is well" in said.text
+        assert translator.findings == []
 
     asking(what)
 

@@ -5,23 +5,25 @@ Schemas come from clients: whatever they say, something is made, and where they 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
-from interlingua.schema import TYPES, as_list, as_mapping, resolve, types_of
+from interlingua.schema import ANY, NULL, TYPES, as_list, as_mapping, resolve, types_of
 
 __all__ = ["Hints", "fill"]
 
 DEEPEST = 8
 LARGEST = 2000
 """How deep, and how many schemas, are followed: they may lead in circles."""
+SHORT = 20
+"""How much of a text is tried on a pattern: some patterns take twice as long for each character."""
 MOST = 64
 """How many items, and how much of a text, at most are made up on demand."""
-_UNIONS = ("anyOf", "oneOf")
+_LIMITS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
 _FORMATS = {
     "date": "2025-01-01",
     "date-time": "2025-01-01T12:00:00Z",
@@ -34,22 +36,7 @@ _FORMATS = {
     "ipv6": "::1",
     "hostname": "example.com",
 }
-_FOR_PATTERNS = (
-    "a",
-    "A",
-    "1",
-    "abc",
-    "ABC",
-    "a1",
-    "12",
-    "123",
-    "2025-01-01",
-    "12:00",
-    "a@b.co",
-    "/a",
-    "a-b",
-    "#abcdef",
-)
+_FOR_PATTERNS = ("a", "A", "1", "abc", "ABC", "a1", "12", "123", "2025-01-01", "12:00", "a@b.co", "/a", "a-b")
 
 
 @dataclass(frozen=True)
@@ -71,8 +58,10 @@ class Hints:
             plain = word.strip("\"'“”‘’()")
             name = plain.rstrip(".,;:!?")
             if name[:1].isupper() and len(name) > 1 and last[-1:] not in ".!?:":
-                follows = names and names[-1].endswith(last)
-                names[-1:] = [f"{names[-1]} {name}"] if follows else [*names[-1:], name]
+                if names and names[-1].endswith(last):
+                    names[-1] += f" {name}"
+                else:
+                    names.append(name)
             last = plain or "."
         return names
 
@@ -97,18 +86,16 @@ class Hints:
         """A string for a param of this name."""
         words = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
         hello = f"hello{' again' * self.nth} from {self.model}"
-        readable = self.pick(self.paths, "README.md")
+        path = "interlingua-demo.txt" if self.careful else self.pick(self.paths, "README.md")
+        place = self.pick(self.names, "Rome" if self.nth % 2 else "Paris")
         guesses = (
             ("command cmd shell script commandline", f"echo {hello}"),
             ("code program snippet python javascript", f"print({hello!r})"),
             ("url uri link href website", self.pick(self.urls, "https://example.com/")),
             ("cwd dir directory folder workdir", "."),
             ("pattern glob regex", "README*"),
-            ("path file filename filepath", "interlingua-demo.txt" if self.careful else readable),
-            (
-                "city location place town address destination origin",
-                self.pick(self.names, ("Paris", "Rome")[self.nth % 2]),
-            ),
+            ("path file filename filepath", path),
+            ("city location place town address destination origin", place),
             ("country", "France"),
             ("email recipient", _FORMATS["email"]),
             ("timezone tz", "UTC"),
@@ -157,11 +144,14 @@ class _Filling:
         flat = self._flat(schema, depth)
         properties = as_mapping(flat.get("properties"))
         required = [key for key in as_list(flat.get("required")) if isinstance(key, str)] if depth > 0 else []
-        lacking = _count(flat, "minProperties", 0) - len({*required, *given})
-        others = [key for key in properties if key not in required and key not in given] if depth > 0 else []
-        wanted = [*given, *required, *others[: max(lacking, 0)]]
-        in_order = sorted(dict.fromkeys(wanted), key=lambda key: [*properties, key].index(key))
-        return {key: given[key] if key in given else self.value(properties.get(key), key, depth) for key in in_order}
+        wanted = dict.fromkeys((*given, *required))
+        others = [key for key in properties if key not in wanted] if depth > 0 else []
+        wanted |= dict.fromkeys(others[: max(_count(flat, "minProperties", 0) - len(wanted), 0)])
+        order = {key: n for n, key in enumerate(properties)}
+        return {
+            key: given[key] if key in given else self.value(properties.get(key), key, depth)
+            for key in sorted(wanted, key=lambda key: order.get(key, len(order)))
+        }
 
     def _flat(self, schema: object, depth: int) -> Mapping[str, Any]:
         """The schema with its references, all of `allOf`, and the best of its unions in it."""
@@ -171,7 +161,7 @@ class _Filling:
             return said
         inner: list[object] = [resolve(said.pop("$ref"), self._root)] if "$ref" in said else []
         inner += as_list(said.pop("allOf", None))
-        for word in _UNIONS:
+        for word in ("anyOf", "oneOf"):
             branches = as_list(said.pop(word, None))
             inner += [branch for branch in branches if as_mapping(branch).get("type") != "null"][:1] or branches[:1]
         for each in inner:
@@ -183,19 +173,23 @@ class _Filling:
         guess = f"{guess} {nth + 1}" if nth else guess
         pattern = flat.get("pattern")
         if isinstance(pattern, str):
-            guess = _matching(pattern, (guess[:MOST], *_FOR_PATTERNS)) or guess
+            guess = _matching(pattern, (guess[:SHORT], *_FOR_PATTERNS)) or guess
         least, most = _count(flat, "minLength", 0), flat.get("maxLength")
         guess = guess.ljust(min(least, MOST * MOST), ".")
         return guess[:most] if isinstance(most, int) and 0 <= most < len(guess) else guess
 
-    def _number(self, flat: Mapping[str, Any], type: str, nth: int) -> float | int:
-        low, high = _bounds(flat, type)
-        step = _finite(flat.get("multipleOf")) or (1 if type == "integer" else 0)
-        asked = next((n for n in self._numbers if low <= n <= high and (type == "number" or n == int(n))), None)
-        number = min(max(asked if asked is not None else 1, low), high) + nth
-        if step > 0:
-            number = math.ceil(number / step) * step
-            number = number if number <= high else math.floor(high / step) * step
+    def _number(self, flat: Mapping[str, Any], type: str, nth: int) -> float:
+        """The next number of the prompt that fits, or a small one, or one by a limit."""
+        limits = [n for word in _LIMITS if (n := _finite(flat.get(word))) is not None]
+        step = abs(_finite(flat.get("multipleOf")) or (type == "integer"))
+        asked = (n for n in self._numbers if _fits(n, flat, step))
+        near = [1, step, 0, *(limit + by for limit in limits for by in (0, 1, -1)), sum(limits) / max(len(limits), 1)]
+        by_steps = (
+            [round(n / step) * step for limit in limits for n in (limit, limit + step, limit - step)] if step else []
+        )
+        made = [n + nth for n in (*near, *by_steps) if _fits(n + nth, flat, step)]
+        number = next(asked, None) if nth == 0 else None
+        number = number if number is not None else next(iter(made), 1)
         return int(number) if number == int(number) else number
 
     def _array(self, flat: Mapping[str, Any], name: str, depth: int) -> list[Any]:
@@ -221,24 +215,17 @@ def _known(flat: Mapping[str, Any]) -> list[Any]:
 def _types(said: object) -> frozenset[str]:
     names = as_list(said) or [said]
     types = (TYPES.get(name.lower(), frozenset()) for name in names if isinstance(name, str))
-    return frozenset[str]().union(*types) or frozenset().union(*TYPES.values())
+    return frozenset[str]().union(*types) or ANY
 
 
 def _type(flat: Mapping[str, Any]) -> str:
     """The one that is made up: the first that is named, but for null."""
     names = [name.lower() for name in as_list(flat.get("type")) or [flat.get("type")] if isinstance(name, str)]
-    known = [name for name in names if name in TYPES]
-    if not known:
+    named = [TYPES[name] for name in names if name in TYPES]
+    if not named:
         return "object" if "properties" in flat else "array" if "items" in flat or "prefixItems" in flat else "string"
-    name = next((name for name in known if name != "null"), "null")
-    return {
-        "str": "string",
-        "int": "integer",
-        "float": "number",
-        "bool": "boolean",
-        "dict": "object",
-        "list": "array",
-    }.get(name, name)
+    types = next((types for types in named if types != NULL), NULL)
+    return "number" if "number" in types else next(iter(types))
 
 
 def _both(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,18 +248,10 @@ def _matching(pattern: str, candidates: tuple[str, ...]) -> str | None:
         return None
 
 
-def _bounds(flat: Mapping[str, Any], type: str) -> tuple[float, float]:
-    """What a number may be at least and at most; beyond a limit that is excluded, by one or by half the way."""
-    low, high = _finite(flat.get("minimum")), _finite(flat.get("maximum"))
-    above, below = _finite(flat.get("exclusiveMinimum")), _finite(flat.get("exclusiveMaximum"))
-    gap = 1.0
-    if type == "number" and above is not None and (end := below if below is not None else high) is not None:
-        gap = min(gap, (end - above) / 2)
-    if type == "number" and below is not None and low is not None:
-        gap = min(gap, (below - low) / 2)
-    lows = [n for n in (low, None if above is None else above + gap) if n is not None]
-    highs = [n for n in (high, None if below is None else below - gap) if n is not None]
-    return max(lows, default=-math.inf), min(highs, default=math.inf)
+def _fits(number: float, flat: Mapping[str, Any], step: float) -> bool:
+    limits = (limit if (limit := _finite(flat.get(word))) is not None else other for word, other in _LIMITS.items())
+    low, above, high, below = limits
+    return low <= number <= high and above < number < below and (not step or number % step == 0)
 
 
 def _finite(value: object) -> float | None:

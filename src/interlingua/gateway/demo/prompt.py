@@ -9,7 +9,7 @@
   '…', "…", `…`, “…”, ‘…’. In them a backslash keeps a quote or a backslash, and is itself in front of all else.
 - A key that the call has already begins another call of the same tool: `get_weather city=Paris city=Rome`.
 - A key that the tool does not take begins a call of the first tool that does: `city=Paris` alone will do. Keys that no
-  tool takes mean nothing.
+  tool declares mean nothing.
 - A name alone is a call if it is no word of prose (`get_time`, `WebSearch`), or with parentheses: `date()`.
 
 The schema says what a value is: for a string `5` is "5", for a number 5. What is required and not given is made up.
@@ -51,15 +51,16 @@ class Wish:
 
 
 def own_words(text: str) -> str:
-    """A user's message without the notes that agents put into it, and without the quotes that some put around it."""
+    """A user's text without the notes that agents put into it, and without the quotes that some put around it."""
     kept, at = [], 0
-    for note in _NOTE.finditer(text):
+    while note := _NOTE.search(text, at):
         end = text.find(f"</{note[1]}>", note.end())
-        if note.start() >= at and end >= 0:
-            kept.append(text[at : note.start()])
-            at = end + len(note[0]) + 1
-        elif end < 0:
+        if end < 0:
             break
+        kept.append(text[at : note.start()])
+        at = end + len(note[0]) + 1
+    if _NOTE.match(text, at):
+        return "".join(kept).strip()  # the last one was cut short
     words = "".join((*kept, text[at:])).strip()
     return words[1:-1].replace('\\"', '"').strip() if _WRAPPED.fullmatch(words) else words
 
@@ -100,7 +101,7 @@ class _Reading:
         raw, quoted, end = self._value(token.end())
         last = self.steps[-1][-1] if self.steps[-1] else None
         if last is None or not _takes(self._offer, last.tool, key):
-            tool = next((name for name in self._offer.names if _takes(self._offer, name, key)), None)
+            tool = next((name for name in self._offer.names if self._offer.declares(name, key)), None)
             if tool is None:
                 return end
             self.steps[-1].append(Wish(tool))

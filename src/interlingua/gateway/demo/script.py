@@ -83,7 +83,7 @@ def _wishes(body: Mapping[str, Any], offer: Offer, talk: _Talk) -> list[Wish]:
     asked = [step for step in asked if step]
     if talk.turns < len(asked):
         return asked[talk.turns]
-    over = bool(asked) or talk.turns > 0 or talk.tired
+    over = bool(asked) or talk.turns > 0 or talk.tired or not talk.prompt
     if not over:
         return _fitting(tools, talk.prompt, several=body.get("parallel_tool_calls") is not False)
     if mode != "required":
@@ -216,16 +216,16 @@ def _named(tool: object) -> str:
 
 
 def _talk(messages: list[Mapping[str, Any]], offer: Offer) -> _Talk:
-    """Its prompt is the last user message since the last answer that says what to call, else the last with words."""
+    """Its prompt is the last thing since the last answer that tells what to call, else the last that the user said."""
     begin = 1 + max((n for n in range(len(messages) - 1) if _is_answer(messages, n)), default=-1)
-    said = [(n, own_words(_text(messages[n]))) for n in range(begin, len(messages)) if _role(messages[n]) == "user"]
-    with_words = [(n, words) for n, words in said if words]
-    asking = [(n, words) for n, words in with_words if steps(words, offer)]
-    at, prompt = (asking or with_words or [(begin, "")])[-1]
+    users = [n for n in range(begin, len(messages)) if _role(messages[n]) == "user"]
+    said = [(n, words) for n in users if (words := list(filter(None, map(own_words, _texts(messages[n])))))]
+    asking = [(n, asked) for n, words in said if (asked := [text for text in words if steps(text, offer)])]
+    at, prompt = (asking or said or [(begin, [])])[-1]
     turns = [n for n in range(begin, len(messages)) if _is_turn(messages, n)]
     ending = list(takewhile(lambda message: _role(message) != "assistant", reversed(messages))) if turns else []
     return _Talk(
-        prompt,
+        "\n".join(prompt),
         sum(n > at for n in turns) if asking else len(turns),
         tuple(_text(message) for message in reversed(ending) if _role(message) == "tool")[:4],
         tuple(str(as_mapping(call).get("id")) for message in messages for call in as_list(message.get("tool_calls"))),
@@ -252,8 +252,12 @@ def _is_answer(messages: list[Mapping[str, Any]], n: int) -> bool:
     return _role(messages[n]) == "assistant" and not _is_turn(messages, n) and not goes_on
 
 
-def _text(message: Mapping[str, Any]) -> str:
+def _texts(message: Mapping[str, Any]) -> list[str]:
     content = message.get("content")
     if isinstance(content, str):
-        return content
-    return "\n".join(str(as_mapping(part).get("text") or "") for part in as_list(content))
+        return [content]
+    return [str(as_mapping(part).get("text") or "") for part in as_list(content)]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    return "\n".join(_texts(message))
