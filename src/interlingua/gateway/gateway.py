@@ -15,6 +15,7 @@ from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import Redactor, secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
+from interlingua.gateway.trace import Tracer
 
 __all__ = ["Gateway", "Open", "Setup"]
 
@@ -45,6 +46,7 @@ class Gateway:
     def __init__(self, loaded: Loaded, seal_key: bytes, demo_url: str, worker: str = "") -> None:
         settings = loaded.settings
         self.log = Log(settings.log, secrets_of(settings))
+        self.tracer = Tracer.of(settings)
         self.open: set[Open] = set()
         self.metrics = Metrics(
             worker,

@@ -74,12 +74,14 @@ class Asker:
         question: Question,
         exchange: Exchange,
         recording: Recording | None,
+        further: Mapping[str, str],
     ) -> None:
         self._session = session
         self._settings = settings
         self._question = question
         self._exchange = exchange
         self._recording = recording
+        self._further = further  # headers for whoever is asked
 
     async def answer(self, routes: list[Route]) -> Answer:
         """The first upstream that begins to answer. Raises what the last one failed with."""
@@ -152,7 +154,7 @@ class Asker:
         question = self._question
         url = _with_query(endpoint(route.upstream), route, question)
         body = write_json({**prepared.body, **route.extra}).encode()
-        headers = headers_for(route, question.wire, question.headers, question.stream)
+        headers = headers_for(route, question.wire, question.headers, question.stream) | dict(self._further)
         if self._recording:
             self._recording.asked(str(url), headers, body)
         response = await ask(self._session, route, url, body, headers)

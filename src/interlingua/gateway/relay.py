@@ -42,6 +42,7 @@ class Relay:
         self._stream = ClientStream(request)
         self._answer: Answer | None = None
         self._recording = self._setup.captures.open(self._exchange) if self._setup.captures else None
+        self._trace = gateway.tracer.begin(request.headers)
         self._task = asyncio.current_task()
 
     @property
@@ -90,7 +91,7 @@ class Relay:
         routes = self._setup.routes.find(question.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        asker = Asker(session, settings, question, self._exchange, self._recording)
+        asker = Asker(session, settings, question, self._exchange, self._recording, self._trace.headers)
         if question.stream:
             return await self._pass_stream(asker, routes)
         return await self._pass_whole(asker, routes)
@@ -224,9 +225,12 @@ class Relay:
         if self._answer is not None:
             translator = self._answer.translator
             exchange.findings += translator.findings
-            exchange.calls, exchange.usage = translator.tally.calls, translator.tally.usage
+            tally = translator.tally
+            exchange.calls, exchange.usage = tally.calls, tally.usage
+            exchange.stop_reason = tally.stop.reason if tally.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
+        self._trace.end(exchange)
         self._gateway.metrics.end(exchange)
         self._gateway.log.request(exchange)
         if self._recording:

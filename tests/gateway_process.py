@@ -1,0 +1,91 @@
+"""A gateway as users start it: a process of its own, on a port of loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+STARTED = re.compile(r"listening on (http://\S+) ")
+
+
+@dataclass
+class Running:
+    base: str
+    """http://127.0.0.1:PORT"""
+    process: subprocess.Popen[bytes]
+    log: Path
+    folder: Path
+    """Its working directory."""
+
+    def told(self, pattern: str, seconds: float = 10) -> str:
+        """The log, once this is in it."""
+        until = time.monotonic() + seconds
+        while not re.search(pattern, text := self.log.read_text(encoding="utf-8", errors="replace")):
+            assert time.monotonic() < until, f"{pattern!r} is not in the log:\n{text[-3000:]}"
+            time.sleep(0.02)
+        return text
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self, seconds: float = 20) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+
+@contextmanager
+def running(*args: str, config: str | None = None, **environment: str) -> Iterator[Running]:
+    """`interlingua serve` with these arguments, until the block ends. `config` is the text of a settings file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if config is not None:
+            (folder / "interlingua.yaml").write_text(config, encoding="utf-8")
+        log = folder / "log"
+        known = {key: value for key, value in os.environ.items() if not key.startswith("INTERLINGUA_")}
+        env = {**known, "HOME": name, "XDG_STATE_HOME": name, "XDG_CONFIG_HOME": name, **environment}
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "interlingua", "serve", "--port", "0", *args],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        gateway = Running("", process, log, folder)
+        try:
+            found = STARTED.search(gateway.told(STARTED.pattern))
+            assert found is not None
+            gateway.base = found[1]
+            _wait_until_ready(gateway)
+            yield gateway
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(10)
+
+
+def _wait_until_ready(gateway: Running) -> None:
+    import http.client
+
+    host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
+    until = time.monotonic() + 10
+    while True:
+        try:
+            connection = http.client.HTTPConnection(host, int(port), timeout=5)
+            connection.request("GET", "/readyz")
+            assert connection.getresponse().status == 200
+            connection.close()
+            return
+        except (ConnectionError, AssertionError):
+            assert time.monotonic() < until, gateway.log.read_text(encoding="utf-8", errors="replace")[-3000:]
+            time.sleep(0.02)
