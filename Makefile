@@ -40,7 +40,8 @@ fmt: setup ## format, and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-run: demo ## the main job; today that is the demo
+run: setup ## the gateway with its demo model: no key, no network; Ctrl-C ends it
+	$(BIN)/interlingua serve --demo $(SERVE)
 
 demo: setup ## a Kimi stream goes in on the left, standard frames come out on the right
 	$(BIN)/python examples/demo.py
