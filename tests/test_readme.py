@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import interlingua as il
 from interlingua.dialects import dialect_named
+from tests.gateway_process import running
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,6 +32,7 @@ FILES = {
     "reply.json": '{"calls": [{"id": "", "name": "ls", "arguments": "{}"}]}',
     "body.json": '{"model": "m", "messages": [{"role": "user", "content": "hi"}]}',
     "tools.json": '[{"type": "function", "function": {"name": "get_weather"}}]',
+    "interlingua.yaml": "demo: true\n",
     "recorded.jsonl": json.dumps({"text": 'Well.<tool_call>\n{"name": "ls"}\n</tool_call>', "calls": [{"name": "ls"}]}),
     "chat_template.jinja": (ROOT / "tests" / "fixtures" / "templates" / "hermes.jinja").read_text(encoding="utf-8"),
 }
@@ -39,8 +42,12 @@ def test_the_commands_run(tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
-    assert len(commands) == 12
-    for command in commands:
+    served = [command for command in commands if "interlingua serve" in command]
+    assert (len(commands), len(served)) == (16, 3)
+    for command in served:
+        with running(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
+            assert gateway.stop() == 0
+    for command in [command for command in commands if command not in served]:
         line = command.replace("curl -sN …", "cat recorded.sse").replace(
             "interlingua", f"{sys.executable} -m interlingua"
         )
