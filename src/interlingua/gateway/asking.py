@@ -15,7 +15,7 @@ from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["ask", "endpoint", "headers_for", "is_stream", "read_whole"]
+__all__ = ["ask", "endpoint", "headers_for", "is_stream", "models_url", "read_whole"]
 
 PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
 OWN = "anthropic"
@@ -35,6 +35,11 @@ def endpoint(upstream: Upstream) -> URL:
     if not versioned and (upstream.api == MESSAGES or url.path in ("", "/")):
         base += "/v1"
     return URL(base + path, encoded=True)
+
+
+def models_url(upstream: Upstream) -> URL:
+    """Where it lists its models."""
+    return URL(str(endpoint(upstream)).removesuffix(PATHS[upstream.api]) + "/models", encoded=True)
 
 
 def headers_for(route: Route, wire: str, client: Mapping[str, str], stream: bool) -> dict[str, str]:

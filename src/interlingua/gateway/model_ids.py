@@ -42,7 +42,7 @@ class ModelIds:
         patterns = most_telling_first(id for id in self._table if ANYTHING in id)
         self._patterns = [(pattern, like(pattern)) for pattern in patterns]
         self._tiers = settings.tiers
-        self._default = _default(settings)
+        self.default = _default(settings)
         self.listed = [id for id in self._table if ANYTHING not in id]
         """The ids that a client can be told of."""
         self._check(settings)
@@ -57,7 +57,7 @@ class ModelIds:
         return self._left_to_default(id)
 
     def _left_to_default(self, id: str) -> list[Meant]:
-        return [Meant(Model(upstream=self._default), id)] if self._default and id else []
+        return [Meant(Model(upstream=self.default), id)] if self.default and id else []
 
     def _in_turn(self, id: str, seen: set[str], way: tuple[str, ...] = ()) -> Iterator[Meant]:
         """The entry of this id, and its fallbacks with theirs; each id once. Nothing, if there is none. No entry leads
@@ -87,7 +87,7 @@ class ModelIds:
             else:
                 self._check_entry(id, entry, settings)
         for tier, target in self._tiers.items():
-            if not (target and (self._default or self._key(target))):
+            if not (target and (self.default or self._key(target))):
                 raise BadSetting(("tiers", tier), f"no model is called {target!r}", self._hint(target))
 
     def _check_entry(self, id: str, entry: Model, settings: Settings) -> None:

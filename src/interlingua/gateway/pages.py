@@ -10,6 +10,7 @@ from aiohttp import web
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.answers import Missing, error_body
 from interlingua.gateway.bodies import decoded, read_body
+from interlingua.gateway.catalogue import Catalogue
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.tokens import estimate
 from interlingua.json_text import write_json
@@ -27,6 +28,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Pages:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._catalogue = Catalogue(gateway)
 
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Errors of these pages in the client's words, and a key for all that tell something."""
@@ -62,8 +64,8 @@ class Pages:
     async def metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=self._gateway.metrics.render(), content_type="text/plain", charset="utf-8")
 
-    async def models(self, _: web.Request) -> web.Response:
-        ids = self._gateway.setup.routes.ids()
+    async def models(self, request: web.Request) -> web.Response:
+        ids = await self._catalogue.ids(request.headers)
         ends = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
         page = {"object": "list", "data": [_model(id) for id in ids], "has_more": False, **ends}
         return _json(200, write_json(page).encode())

@@ -72,6 +72,12 @@ class Routes:
             raise UnknownModel(model_id, self.ids())
         return list(self._known(model_id))
 
+    @property
+    def default(self) -> Route | None:
+        """Who is asked for models that no entry names, if there is one. No model is named in it."""
+        upstream = self._ids.default
+        return self._route(Meant(Model(upstream=upstream), "")) if upstream else None
+
     def _find(self, model_id: str) -> tuple[Route, ...]:
         meant = self._ids.find(model_id)
         if not meant or any(self._is_unknown_demo(one) for one in meant):
