@@ -9,7 +9,7 @@ from typing import Any
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.cli import columns, io, options
+from interlingua.cli import captures, columns, io, options
 from interlingua.cli.explain import Explainer
 from interlingua.errors import UpstreamError, UsageError
 from interlingua.pipeline import Step
@@ -29,6 +29,10 @@ examples:
   interlingua translate --explain recorded.sse | less
   interlingua translate whole-reply.json
   interlingua translate --from openai-chat --to anthropic-messages recorded.sse
+  interlingua translate --explain captured.jsonl
+
+A capture of the gateway (`interlingua serve --capture DIR`) has its wires, tools
+and dialect with it; --dialect reads it in another one.
 
 --explain shows what matters of each chunk: its delta, without what is null,
 empty or said twice. It takes two columns from a width of 100 on ($COLUMNS is
@@ -63,15 +67,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    came = io.pieces(args.file, "a reply's server-sent events or JSON")
+    tools = options.tools_from(args.tools)
+    if args.file.endswith(captures.SUFFIX):
+        replay = captures.load(args.file)
+        came, tools = replay.pieces, replay.tools if tools is None else tools
+        args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
+        args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
     translator = il.Translator(
         source=args.source,
         target=args.target,
         dialect=args.dialect if args.dialect == options.AUTO else options.dialect_called(args.dialect),
         model=args.model,
-        tools=options.tools_from(args.tools),
+        tools=tools,
         options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),
     )
-    first, pieces = _begin(io.pieces(args.file, "a reply's server-sent events or JSON"))
+    first, pieces = _begin(came)
     if first != b"{":
         failure = (_explain if args.explain else _pass_on)(translator, pieces, args.tell)
     elif args.explain:

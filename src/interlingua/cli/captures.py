@@ -1,0 +1,63 @@
+"""A capture of the gateway as something to translate: what came, and all that it is to be read with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+import interlingua as il
+from interlingua.errors import BadInput
+from interlingua.gateway.captured import Asked, Captured, End, read
+from interlingua.json_text import read_values
+
+__all__ = ["SUFFIX", "Replay", "load"]
+
+SUFFIX = ".jsonl"
+
+
+class Replay(msgspec.Struct, frozen=True):
+    source: str
+    target: str
+    dialect: str
+    model: str
+    tools: list[il.Tool] | None
+    captured: Captured
+
+    @property
+    def pieces(self) -> Iterator[bytes]:
+        """As they came, one by one."""
+        return (line.data for line in self.captured.received)
+
+
+def load(path: str) -> Replay:
+    try:
+        captured = read(path)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}", "give a file of the gateway's --capture") from error
+    ends = captured.all(End)
+    told: dict[str, Any] = ends[-1].exchange if ends else {}
+    source, target = told.get("upstream_wire"), told.get("wire")
+    if not isinstance(source, str) or not isinstance(target, str) or not source:
+        raise BadInput(f"{path}: no upstream was asked in this exchange", "there is nothing to translate")
+    dialect, model = told.get("dialect"), told.get("upstream_model")
+    return Replay(source, target, str(dialect or "auto"), str(model or ""), _tools(captured), captured)
+
+
+def _tools(captured: Captured) -> list[il.Tool] | None:
+    """What the model was offered."""
+    asked = captured.all(Asked)
+    body = read_values(asked[-1].data.decode("utf-8", "replace")) if asked else None
+    if body is None:
+        return None
+    offered = body.get("tools")
+    if not isinstance(offered, list):
+        return []
+    read_tools = [il.Tool.read(tool) for tool in offered if isinstance(tool, dict) and _has_name(tool)]
+    return read_tools or None
+
+
+def _has_name(tool: dict[str, Any]) -> bool:
+    body = tool.get("function") if isinstance(tool.get("function"), dict) else tool
+    return isinstance(body, dict) and isinstance(body.get("name"), str)
