@@ -279,6 +279,7 @@ CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
         [("now", {})],
     ),
     ("hi", [], {"tools": []}, []),
+    ("Summarize this. Respond with TEXT ONLY. Do NOT call any tools.", [], {}, []),
     ("hello", [], {}, [("Bash", {"command": "echo hello from demo/hermes"})]),
     ("write a poem", [], {}, [("Bash", {"command": "echo hello from demo/hermes"})]),
     ("read src/main.py and README.md", [], {}, [("Read", {"path": "src/main.py"}), ("Read", {"path": "README.md"})]),

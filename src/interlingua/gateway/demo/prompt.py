@@ -28,6 +28,8 @@ from interlingua.tools import Offer
 
 __all__ = ["Wish", "own_words", "steps"]
 
+LONGEST = 100_000
+"""How much of a long text is read: its end."""
 _TOKEN = re.compile(r"(?P<key>[\w.-]+)=(?!=)|(?P<word>[^\s,;()'\"`=<>\[\]{}“”‘’]+)")
 _BARE = re.compile(r"[^\s,)]*")
 _QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "‘": "’"}
@@ -61,7 +63,7 @@ def own_words(text: str) -> str:
         at = end + len(note[0]) + 1
     if _NOTE.match(text, at):
         return "".join(kept).strip()  # the last one was cut short
-    words = "".join((*kept, text[at:])).strip()
+    words = "".join((*kept, text[at:])).strip()[-LONGEST:]
     return words[1:-1].replace('\\"', '"').strip() if _WRAPPED.fullmatch(words) else words
 
 

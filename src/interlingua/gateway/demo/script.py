@@ -27,6 +27,8 @@ __all__ = ["reply_to"]
 
 TIRED = 24
 """After how many turns with calls none is made that nobody has asked for: some agents go on without a user."""
+MOST = 64
+"""How many calls one reply has at most."""
 SHORT = 160
 """How much is quoted of what others said."""
 _CAREFUL = re.compile(
@@ -36,6 +38,8 @@ _CAREFUL = re.compile(
 """Words in names of tools that change things, ask the user, start others or end the work."""
 _LAST = re.compile("finish|final|answer|complet(e|ion)|done|submit")
 """Words in names of tools that end the work."""
+_NO_CALLS = re.compile(r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\btext only\b", re.I)
+"""What agents say that want a summary, and offer their tools all the same."""
 _SEVERAL = re.compile("and|both|two|twice|several|each|parallel")
 
 
@@ -82,8 +86,8 @@ def _wishes(body: Mapping[str, Any], offer: Offer, talk: _Talk) -> list[Wish]:
         asked = [[wish] for step in asked for wish in step]
     asked = [step for step in asked if step]
     if talk.turns < len(asked):
-        return asked[talk.turns]
-    over = bool(asked) or talk.turns > 0 or talk.tired or not talk.prompt
+        return asked[talk.turns][:MOST]
+    over = bool(asked) or talk.turns > 0 or talk.tired or not talk.prompt or bool(_NO_CALLS.search(talk.prompt))
     if not over:
         return _fitting(tools, talk.prompt, several=body.get("parallel_tool_calls") is not False)
     if mode != "required":
