@@ -4,6 +4,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 
 BIN := .venv/bin
 READY := .venv/.ready
+USABLE := .venv/.usable
 PYTHON_DIRS := $(wildcard src tests bench fuzz docs examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -18,9 +19,14 @@ help: ## list the targets
 
 setup: $(READY) ## create .venv; does nothing if it is up to date
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+$(READY): $(USABLE)
 	$(PINNED) $(BIN)/python -m pip install -qq -e '.[dev]'
+	@touch $@
+
+# What it takes to use it, without the tools and clients that test it: a few seconds instead of a minute.
+$(USABLE): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PINNED) $(BIN)/python -m pip install -qq -e .
 	@touch $@
 
 test: check ## all that has to pass: check, the tests with coverage, and then in every cutting
@@ -40,10 +46,10 @@ fmt: setup ## format, and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-run: setup ## the gateway with its demo model: no key, no network; Ctrl-C ends it
+run: $(USABLE) ## the gateway with its demo model: no key, no network; Ctrl-C ends it
 	$(BIN)/interlingua serve --demo $(SERVE)
 
-demo: setup ## a Kimi stream goes in on the left, standard frames come out on the right
+demo: $(USABLE) ## a Kimi stream goes in on the left, standard frames come out on the right
 	$(BIN)/python examples/demo.py
 
 docs: setup ## write what in docs/reference is made from the code
@@ -61,7 +67,7 @@ fuzz: setup ## hostile text for every dialect
 # The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
 pins: ## refresh constraints.txt with the newest releases
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
-	.venv-pins/bin/python -m pip install -qq -e '.[dev,fuzz]' hatchling editables
+	.venv-pins/bin/python -m pip install -qq -e '.[dev,fuzz,otel]' hatchling editables
 	{ grep '^#' constraints.txt; .venv-pins/bin/python -m pip freeze --exclude-editable; } > .venv-pins/constraints.txt
 	mv .venv-pins/constraints.txt constraints.txt
 	rm -rf .venv-pins
