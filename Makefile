@@ -20,11 +20,13 @@ help: ## list the targets
 setup: $(READY) ## create .venv; does nothing if it is up to date
 
 $(READY): $(USABLE)
+	@echo "installing what tests it, once: a minute or two" >&2
 	$(PINNED) $(BIN)/python -m pip install -qq -e '.[dev]'
 	@touch $@
 
 # What it takes to use it, without the tools and clients that test it: a few seconds instead of a minute.
 $(USABLE): pyproject.toml constraints.txt
+	@echo "setting up .venv, once" >&2
 	$(PYTHON) -m venv .venv
 	$(PINNED) $(BIN)/python -m pip install -qq -e .
 	@touch $@
