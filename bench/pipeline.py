@@ -6,12 +6,15 @@
 Only ratios carry over from machine to machine, so each time stands beside msgspec's decoding of the same events,
 measured in the same run and interleaved with it. The streams are one reply, told on each wire: thinking, text and two
 calls in token-sized deltas. `native` is the same reply as a Kimi model writes it, in the text of chat completions.
+Below that stands what a Translator takes while it waits, once its reply has begun, and the time to make one.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +27,8 @@ from interlingua.wire.sse import Decoder
 from interlingua.wires import WIRES
 
 CHAT = WIRES[0]
+BEGUN = 8
+"""So many events, and a reply has begun on every wire."""
 TOOLS = [{"type": "function", "function": {"name": "write", "parameters": {"type": "object"}}}]
 
 
@@ -68,6 +73,26 @@ def translate(messages: list[bytes], source: str, target: str, dialect: str) -> 
     return b"".join([*map(translator.feed, messages), translator.close()])
 
 
+def begin(messages: list[bytes], source: str, target: str, dialect: str) -> il.Translator:
+    translator = il.Translator(source=source, target=target, dialect=dialect, tools=TOOLS)
+    for message in messages:
+        translator.feed(message)
+    return translator
+
+
+def memory(make: Callable[[], object], count: int = 1000) -> float:
+    """Bytes that one of many takes."""
+    kept: list[object] = [make()]
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    kept += (make() for _ in range(count))
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (after - before) / count
+
+
 def decode(data: list[str]) -> None:
     for one in data:
         msgspec.json.decode(one)
@@ -87,9 +112,18 @@ def main() -> None:
         data = [message.data for message in messages if message.data.startswith("{")]
         cells = ""
         for target in WIRES:
-            run = partial(translate, raw, name if name in WIRES else CHAT, target, dialect)
-            ours, base = interleaved(run, partial(decode, data))
+            translation = partial(translate, raw, name if name in WIRES else CHAT, target, dialect)
+            ours, base = interleaved(translation, partial(decode, data))
             cells += f"{ours / len(raw) * 1e6:14.2f} µs {ours / base:6.1f} ×"
+        print(f"  {name:<20}{cells}")
+    print("\nKiB of one that waits after its first events, and µs to make one\n")
+    for name, stream, dialect in rows:
+        raw = [message.raw for message in Decoder().feed(stream)[:BEGUN]]
+        cells = ""
+        for target in WIRES:
+            run = partial(begin, raw, name if name in WIRES else CHAT, target, dialect)
+            (made,) = interleaved(partial(begin, [], *run.args[1:]), times=100)
+            cells += f"{memory(run) / 1024:14.2f} KiB {made * 1e6:5.1f} µs"
         print(f"  {name:<20}{cells}")
 
 

@@ -255,3 +255,26 @@ def test_findings_are_told_by_the_translator() -> None:
     assert [finding.kind for finding in translator.findings] == ["noise"]
     with pytest.raises(UsageError, match="closed"):
         translator.reply({})
+
+
+# ── what a whole reply has come to ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("wire", ["anthropic-messages", "openai-responses"])
+def test_a_reply_that_passes_as_it_came_is_counted_all_the_same(wire: str) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    body = {"id": "x", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}
+    told = il.translate_reply(body, target=wire, dialect="standard")
+    translator = il.Translator(wire, wire, "standard")
+    assert translator.reply(told) == told
+    assert (translator.tally.calls, translator.tally.spoken) == (1, True)
+    assert translator.tally.stop is not None
+
+
+def test_a_stream_that_has_begun_is_no_place_for_a_whole_reply() -> None:
+    translator = il.Translator(dialect="standard")
+    translator.feed(b'data: {"choices": []}\n\n')
+    for use in (lambda: translator.reply({}), lambda: translator.stream({}), lambda: translator.fold(b"")):
+        with pytest.raises(il.InterlinguaError, match="in the middle of a stream"):
+            use()

@@ -42,6 +42,8 @@ class Args:
                 return self.hold(text), ""
             text = text.lstrip()
         pos = cursor.walk(text, 0)
+        if pos == len(text):
+            return text, ""
         while pos < len(text) and not cursor.ended:
             pos = cursor.walk(text, cursor.skip(text, pos))
         return text[:pos], text[pos:]

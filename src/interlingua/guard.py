@@ -78,7 +78,7 @@ class Guard:
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         for event in events:
             self._handlers[type(event)](self, event)  # a look-up, for this runs for every token of every reply
-            if self._line:
+            if self._line.waiting:
                 self._next()
         out, self._out = self._out, []
         return out
@@ -90,7 +90,7 @@ class Guard:
         self._out.append(event)
 
     def _fail(self, event: ev.Failure) -> None:
-        if self._line:
+        if self._line.waiting:
             self._report("lost", f"{self._line.size:,} characters that waited behind an open call: lost in the failure")
         self._out.append(event)
         self._handlers = _FAILED
@@ -215,7 +215,7 @@ class Guard:
 
     def _next(self) -> None:
         """Lets those go that waited, up to the first call that is still open."""
-        while self._line and self._open is None:
+        while self._line.waiting and self._open is None:
             for event in self._line.leave():
                 self._take(event)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["NOT_JSON", "read_json", "read_object", "read_values", "unwrapped", "wrapped", "write_json"]
+__all__ = ["NOT_JSON", "encode_json", "read_json", "read_object", "read_values", "unwrapped", "wrapped", "write_json"]
 
 T = TypeVar("T")
 NOT_JSON = "INVALID_JSON"
@@ -52,12 +52,17 @@ def _refuse(constant: str) -> None:
 
 def write_json(value: Any) -> str:
     """The value as JSON text; `null` if it is nested too deep to be written."""
+    return encode_json(value).decode()
+
+
+def encode_json(value: Any) -> bytes:
+    """The same, as bytes."""
     try:
-        return msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value)
     except UnicodeError:
-        return json.dumps(value)
+        return json.dumps(value).encode()
     except RecursionError:
-        return "null"
+        return b"null"
 
 
 def wrapped(arguments: str) -> dict[str, Any]:

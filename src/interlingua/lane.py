@@ -50,7 +50,7 @@ class Lane:
         return self._guard.inside_call is not None or (self._parser is not None and self._parser.inside_calls)
 
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
-        return self._guard.take(self._parse(events))
+        return self._guard.take(self._parse(events) if self._parser else events)
 
     def release(self) -> list[ev.Event]:
         """No more text will come: gives out what is held."""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import Enum
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import msgspec
 
 from interlingua import events as ev
 from interlingua.dialect import Dialect
-from interlingua.dialects import STANDARD, dialect_for, dialect_named
-from interlingua.errors import UpstreamError, UsageError, expect
+from interlingua.errors import UpstreamError, expect
 from interlingua.json_text import write_json
-from interlingua.lane import Lane
 from interlingua.options import Options
-from interlingua.tally import Tally
-from interlingua.tools import Offer, ToolsLike
-from interlingua.upstreams import signs
+from interlingua.tools import ToolsLike
+from interlingua.way import State, failure_in
+from interlingua.whole import Whole
 from interlingua.wire import chunks, opaque, sse
 from interlingua.wire.folding import Folding
-from interlingua.wire.wire import Choice, Chunk, Emitter
-from interlingua.wires import wire_named
+from interlingua.wire.wire import Choice, Chunk
 
 __all__ = ["Step", "Translator", "translate_reply"]
 
@@ -30,6 +26,14 @@ DONE = "[DONE]"
 COMMENT = b":\n\n"
 ERROR = "error"
 """The event that is an error, whatever its data looks like."""
+ERROR_LINE = b"event: error"
+USUAL = 2 * chunks.DEEP
+"""How long the data of a usual chunk may be, in bytes: no brackets can be too deep in it."""
+TOO_LONG, CLOSE = sse.Block([], b""), sse.Block([], b"")
+"""What stands for an event that is too long, and for the end of all bytes."""
+
+_Said: TypeAlias = tuple[list[ev.Event], bytes]
+"""What was said, and what goes out for it."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -42,14 +46,10 @@ class Step(msgspec.Struct, frozen=True):
     held: str
 
 
-class _State(Enum):
-    OPEN = "open"
-    ENDED = "the client has been told the end"
-    OVERRUN = "more has come since, and was dropped"
-    CLOSED = "closed"
+_OPEN = State.OPEN  # it is asked for with every token, and an Enum is slow to answer
 
 
-class Translator:
+class Translator(Whole):
     """SSE bytes of one reply in, SSE bytes out. On the same wire, chunks that need no change pass on byte for byte.
 
     `dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
@@ -64,166 +64,106 @@ class Translator:
         tools: ToolsLike = None,
         options: Options | None = None,
     ) -> None:
-        self._source, self._target = wire_named(source), wire_named(target)
-        self._same = source == target
-        self.findings: list[ev.Finding] = []
-        self.tally = Tally()
-        self._dialect = _choose_dialect(dialect, model)
-        self._offer = Offer(tools)
-        self._options = Options() if options is None else options
-        expect(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
-        upstream = self._options.upstream
-        self._puts_name = self._same and upstream != "" and not signs(upstream, source)  # in what it signs
+        super().__init__(source, target, dialect, model, tools, options)
         self._decoder = sse.Decoder(self._options.limits.event)
-        self._chunks = chunks.ChunkDecoder()
-        self._reader = self._source.reader(self._options.limits)
-        self._emitter: Emitter = self._target.emitter(self._options, self._offer)
-        self._lanes: dict[int, Lane] = {}
-        self._dropped: set[int] = set()  # choices that the client cannot be told of
-        self._messages = 0
-        self._state = _State.OPEN
-
-    @property
-    def dialect(self) -> Dialect | None:
-        """The dialect in use; None while nothing has told which."""
-        return self._dialect
-
-    def feed(self, data: bytes) -> bytes:
-        return b"".join(step.sent for step in self.steps(data))
-
-    def close(self) -> bytes:
-        """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
-        return b"".join(step.sent for step in self.last_steps())
 
     @property
     def ended(self) -> bool:
         """Whether the client has been told the end."""
-        return self._state is not _State.OPEN
+        return self._state is not State.OPEN
 
-    @property
-    def held(self) -> str:
-        """The text that waits for what follows it."""
-        return "".join(lane.held for lane in self._lanes.values())
+    def feed(self, data: bytes) -> bytes:
+        blocks = self._blocks(data)
+        if len(blocks) == 1:  # as it mostly is: this runs for every token
+            return self._take(blocks[0])[1]
+        return b"".join([self._take(block)[1] for block in blocks])
+
+    def close(self) -> bytes:
+        """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
+        return b"".join([self._take(block)[1] for block in self._last_blocks()])
 
     def abort(self, message: str, type: str = "api_error") -> bytes:
         """The upstream's stream is over, and not by its own will. If it had said all, that is as good as `close`."""
-        stopped = bool(self._lanes) and all(lane.stopped for lane in self._lanes.values())
-        if self.ended or stopped:
+        if self.ended or self._stopped:
             return self.close()
         failure = ev.Failure(message, type)
         events, sent = self._fail([failure], failure)
-        self._state = _State.CLOSED
-        self._tell(b"", "", events, sent)
-        return sent
-
-    def stream(self, body: dict[str, Any]) -> bytes:
-        """A whole reply, for a client that wants a stream."""
-        read = self._source.read_body(self._given(body), self._reader)
-        said = [(choice.index, events) for choice, events in self._whole(read)]
-        events = [*(event for _, events in said for event in events), *read.common]
-        failure = _failure(events)
-        sent = self._emitter.emit(said, [] if failure else read.common)
-        sent += self._emitter.fail(self._for_client(failure)) if failure else self._emitter.done()
-        self._tell(b"", "", [*events, *self._halves()], sent)
+        self._state = State.CLOSED
+        self._noted(events)
         return sent
 
     def fold(self, stream: bytes) -> dict[str, Any]:
         """A stream, for a client that wants a whole reply."""
+        self._must_be_fresh()
         folding = self._emitter = Folding(self._target, self._options, self._offer)
-        self._same = False
+        self._same = False  # nothing passes as it came
         self.feed(stream)
         self.close()
         body = folding.body()
-        self._tell(b"", "", [], b"")
+        self._noted([])
         return body
-
-    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A whole reply, instead of a stream. It is what the stream would have folded to."""
-        body = self._given(body)
-        read = self._source.read_body(body, self._reader)
-        if self._same and not self._source.is_body(body):
-            self.tally.count(read.common)
-            return body
-        said: list[tuple[int, list[ev.Event]]] = []
-        for choice, events in self._whole(read):
-            if not self._same or not choice.exact or events != choice.events:
-                said.append((choice.index, events))
-        failure = _failure(read.common)
-        if failure and self._same:
-            return body
-        told = [self._for_client(failure)] if failure else read.common
-        written, found = self._target.write_body(said, told, self._options, self._offer, body if self._same else None)
-        found += self._halves()
-        self._tell(b"", "", [*(event for _, events in said for event in events), *read.common, *found], b"")
-        return written
 
     def steps(self, data: bytes) -> list[Step]:
         """`feed`, told message by message."""
-        self._must_be_open()
-        expect(data, bytes | bytearray | memoryview, "data is bytes", "feed what came from the wire as it is")
-        if self._state is _State.OVERRUN:
-            return []
-        steps: list[Step] = []
-        limit = self._options.limits.event  # no more at once, or the decoder would lose what precedes a long event
-        for start in range(0, len(data), limit):
-            try:
-                steps += [self._step(message) for message in self._decoder.feed(bytes(data[start : start + limit]))]
-            except UpstreamError:
-                steps += self._too_long()
-        return steps
+        return [self._step(block) for block in self._blocks(data)]
 
     def last_steps(self) -> list[Step]:
         """`close`, told message by message."""
-        if self._state is _State.CLOSED:
+        return [self._step(block) for block in self._last_blocks()]
+
+    def _step(self, block: sse.Block) -> Step:
+        events, sent = self._take(block)
+        return Step(block.raw, block.message().data, events, sent, self.held)
+
+    def _blocks(self, data: bytes) -> list[sse.Block]:
+        if self._state is not _OPEN:
+            self._must_be_open()
+        if type(data) is not bytes:  # looked at here first, for this runs for every token
+            expect(data, bytes | bytearray | memoryview, "data is bytes", "feed what came from the wire as it is")
+            data = bytes(data)
+        if self._state is not _OPEN and self._state is State.OVERRUN:
             return []
+        limit = self._options.limits.event
+        if len(data) > limit:  # no more at once, or the decoder would lose what precedes a long event
+            return [block for at in range(0, len(data), limit) for block in self._blocks(data[at : at + limit])]
         try:
-            steps = [self._step(message) for message in self._decoder.close()]
+            return self._decoder.blocks(data)
         except UpstreamError:
-            steps = self._too_long()
-        if self._state is _State.OPEN:
-            events, sent = self._end(b"")
-            steps.append(self._tell(b"", "", events, sent))
-        self._state = _State.CLOSED
-        return steps
+            return [TOO_LONG]
 
-    def _given(self, body: dict[str, Any]) -> dict[str, Any]:
-        self._must_be_open()
-        expect(body, dict, "a reply is a dict", "decode its JSON first")
-        self._state = _State.CLOSED
-        if chunks.has_halves(body):
-            body = self._chunks.join(body)
-        return opaque.sealed(body, self._source.NAME, self._options) if self._puts_name else body
-
-    def _whole(self, read: Chunk) -> list[tuple[Choice, list[ev.Event]]]:
-        """Each choice of a body, and what is to be said of it."""
-        self._learn_dialect(read.model)
-        choices = self._choices(read.choices, read.common)
-        lanes = [(choice, self._lane(choice)) for choice in choices]
-        return [(choice, lane.take(choice.events) + lane.close_stream(said_done=True)) for choice, lane in lanes]
-
-    def _must_be_open(self) -> None:
-        if self._state is _State.CLOSED:
-            raise UsageError("this Translator is closed", "one Translator translates one reply: make another one")
-
-    def _learn_dialect(self, model: str) -> None:
-        if self._dialect is None and model:
-            self._dialect = dialect_for(model)
-            for lane in self._lanes.values():
-                lane.speak(self._dialect)
+    def _last_blocks(self) -> Iterator[sse.Block]:
+        if self._state is State.CLOSED:
+            return
+        try:
+            yield from self._decoder.last_blocks()
+        except UpstreamError:
+            yield TOO_LONG
+        if self._state is State.OPEN:
+            yield CLOSE
+        self._state = State.CLOSED
 
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _step(self, message: sse.Message) -> Step:
+    def _take(self, block: sse.Block) -> _Said:
+        """What a block says, with what was odd about it, and what goes out for it."""
+        events, sent = self._usual(block) or self._read(block)
+        return self._noted(events), sent
+
+    def _read(self, block: sse.Block) -> _Said:
+        if block is TOO_LONG:
+            return self._too_long()
+        if block is CLOSE:
+            return self._end(b"")
+        message = block.message()
         if not message.has_data:
-            passes = message.closed and self._state is not _State.OVERRUN
+            passes = message.closed and self._state is not State.OVERRUN
             kept = message.raw if self._same else COMMENT
-            return self._tell(message.raw, "", [], kept if passes else b"")
+            return [], kept if passes else b""
         self._messages += 1
-        if self._state is not _State.OPEN:
+        if self._state is not State.OPEN:
             return self._overrun(message)
         if message.data.strip() == DONE:
-            events, sent = self._end(message.raw)
-            return self._tell(message.raw, message.data, events, sent)
+            return self._end(message.raw)
         decoded = self._chunks.decode(message.data)
         if message.event == ERROR and message.data.strip():
             decoded = _as_error(decoded, message.data)
@@ -232,8 +172,7 @@ class Translator:
         raw = message.raw
         if self._puts_name:
             decoded, raw = self._with_name(decoded, message)
-        events, sent = self._translate(decoded, raw)
-        return self._tell(message.raw, message.data, events, sent)
+        return self._translate(self._reader.read(decoded.chunk), decoded, raw)
 
     def _with_name(self, decoded: chunks.Decoded, message: sse.Message) -> tuple[chunks.Decoded, bytes]:
         """The chunk, and its bytes, with the upstream's name in what the upstream alone can read."""
@@ -242,93 +181,82 @@ class Translator:
             return decoded, message.raw
         return chunks.Decoded(chunk, decoded.exact), sse.encode(write_json(chunk), message.event)
 
-    def _translate(self, decoded: chunks.Decoded, raw: bytes) -> tuple[list[ev.Event], bytes]:
-        chunk = decoded.chunk
-        read = self._reader.read(chunk)
-        self._learn_dialect(read.model)
-        exact = self._same and decoded.exact and read.exact
-        choices = self._choices(read.choices, read.common)
-        said = [(choice.index, self._lane(choice).take(choice.events)) for choice in choices]
-        events = [event for _, out in said for event in out] + read.common
-        if failure := _failure(read.common):
-            if self._lanes and all(lane.stopped for lane in self._lanes.values()):
+    def _usual(self, block: sse.Block) -> _Said | None:
+        """The same for a block whose chunk is a usual one; None, and nothing has happened, if it is not."""
+        data = block.data
+        if data is None or len(data) > USUAL or self._state is not _OPEN:
+            return None
+        if self._dialect is None or self._chunks.halves or block.lines[0].startswith(ERROR_LINE):
+            return None
+        if (read := self._reader.usual(data)) is None:
+            return None
+        self._messages += 1
+        decoded = self._chunks.decode(data.decode("utf-8", "replace")) if self._same else None
+        return self._translate(read, decoded, block.raw)
+
+    def _translate(self, read: Chunk, decoded: chunks.Decoded | None, raw: bytes) -> _Said:
+        """Takes what was read to the client. Of the chunk itself only those are told that speak its wire."""
+        if self._dialect is None:
+            self._learn_dialect(read.model)
+        like = decoded.chunk if decoded is not None and self._same else None
+        exact = like is not None and decoded is not None and decoded.exact and read.exact
+        choices, common = read.choices, read.common
+        if self._target.SINGLE:
+            choices = self._choices(choices, common)
+        said: list[tuple[int, list[ev.Event]]] = []
+        events: list[ev.Event] = []
+        for choice in choices:
+            lane = self._lanes.get(choice.index) or self._lane(choice)
+            out = lane.take(choice.events)
+            said.append((choice.index, out))
+            events += out
+        events += common
+        if common and (failure := failure_in(common)):
+            if self._stopped:
                 late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
                 return [late], b""
             return self._fail(events, failure, raw if exact else b"")
-        exact &= [out for _, out in said] == [choice.events for choice in choices]
-        if exact and not read.last and (passed := self._emitter.pass_on(chunk, raw)) is not None:
+        exact = exact and all(map(_unchanged, said, choices))
+        if exact and like is not None and not read.last and (passed := self._emitter.pass_on(like, raw)) is not None:
             return events, passed
-        sent = self._emitter.emit(said, read.common, chunk if self._same else None)
-        if failure := _failure(events):
+        sent = self._emitter.emit(said, common, like)
+        if failure := failure_in(events):
             events, end = self._fail(events, failure)
-        elif read.last:
+            return events, sent + end
+        if read.last:
             last, end = self._end(raw, exact=exact)
-            events = events + last
-        else:
-            end = b""
-        return events, sent + end
+            return events + last, sent + end
+        return events, sent
 
-    def _choices(self, choices: list[Choice], common: list[ev.Event]) -> list[Choice]:
-        """Those that the client can be told of."""
-        if not self._target.SINGLE:
-            return choices
-        for index in {choice.index for choice in choices} - {0, *self._dropped}:
-            self._dropped.add(index)
-            common.append(ev.Finding("choice-dropped", f"choice {index}: this client can be told of one, so it is not"))
-        return [choice for choice in choices if choice.index == 0]
-
-    def _for_client(self, failure: ev.Failure) -> ev.Failure:
-        """What an upstream says of its failure beside the message is for clients of its own wire."""
-        return failure if self._same else msgspec.structs.replace(failure, native=None)
-
-    def _lane(self, choice: Choice) -> Lane:
-        if choice.index not in self._lanes:
-            begin = next((event for event in choice.events if isinstance(event, ev.Begin)), ev.Begin())
-            seed = f"{begin.id or ''}/{choice.index}"
-            self._lanes[choice.index] = Lane(self._dialect or STANDARD, self._offer, self._options, seed)
-        return self._lanes[choice.index]
-
-    def _unreadable(self, message: sse.Message) -> Step:
+    def _unreadable(self, message: sse.Message) -> _Said:
         if not message.data.strip():
             finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
-            return self._tell(message.raw, message.data, [finding], COMMENT)
+            return [finding], COMMENT
         if message.closed:
             return self._bad_json(message)
         finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
-        return self._tell(message.raw, message.data, [finding], b"")
+        return [finding], b""
 
-    def _bad_json(self, message: sse.Message) -> Step:
+    def _bad_json(self, message: sse.Message) -> _Said:
         """Official clients give up at such an event, so none is sent it. If a call is open, a piece of it may be lost:
         better no call than a wrong one."""
         finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
         if not any(lane.inside_call for lane in self._lanes.values()):
-            return self._tell(message.raw, message.data, [finding], b"")
+            return [finding], b""
         failure = ev.Failure("the upstream sent an event that cannot be read, inside a call")
-        events, sent = self._fail([finding, failure], failure)
-        return self._tell(message.raw, message.data, events, sent)
+        return self._fail([finding, failure], failure)
 
-    def _overrun(self, message: sse.Message) -> Step:
+    def _overrun(self, message: sse.Message) -> _Said:
         """A message after the end. The first one is a finding, but for a [DONE] after an error."""
         findings: list[ev.Event] = []
-        if self._state is _State.ENDED and message.data.strip() != DONE:
-            self._state = _State.OVERRUN
+        if self._state is State.ENDED and message.data.strip() != DONE:
+            self._state = State.OVERRUN
             findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
-        return self._tell(message.raw, message.data, findings, b"")
-
-    def _tell(self, came: bytes, data: str, events: list[ev.Event], sent: bytes) -> Step:
-        events = [*events, *self._emitter.findings]
-        self._emitter.findings = []
-        for event in events:
-            if isinstance(event, ev.Finding):
-                where = f"event {self._messages}" if self._messages else "the reply"
-                place = f"{where}, {event.place}" if event.place else where
-                self.findings.append(msgspec.structs.replace(event, place=place))
-        self.tally.count(events)
-        return Step(came, data, events, sent, self.held)
+        return findings, b""
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _end(self, done: bytes, *, exact: bool = True) -> tuple[list[ev.Event], bytes]:
+    def _end(self, done: bytes, *, exact: bool = True) -> _Said:
         """The upstream's stream is over; `done` is how it said so, if it did, and `exact` whether that may pass."""
         said_done = bool(done)
         said = []
@@ -339,35 +267,31 @@ class Translator:
         events += self._halves()
         if not self._lanes and not (said_done and self._same):
             events.append(ev.Failure("the upstream ended without a reply"))
-        failure = _failure(events)
+        failure = failure_in(events)
         sent = self._emitter.emit(said)
         if failure:
             sent += self._emitter.fail(self._for_client(failure))
         else:
             sent += self._emitter.done(done if self._same and exact else b"")
-        self._state = _State.ENDED
+        self._state = State.ENDED
         return events, sent
 
-    def _halves(self) -> list[ev.Finding]:
-        what = "half of a surrogate pair was left at the end of a text: dropped"
-        return [ev.Finding("half-character", what)] if self._chunks.halves else []
-
-    def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> tuple[list[ev.Event], bytes]:
+    def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> _Said:
         """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if
         that may pass."""
         said = [(index, lane.release()) for index, lane in self._lanes.items()]
-        self._state = _State.ENDED
+        self._state = State.ENDED
         sent = self._emitter.emit(said)
         sent += raw or self._emitter.fail(self._for_client(failure))
         return events + [event for _, out in said for event in out], sent
 
-    def _too_long(self) -> list[Step]:
-        if self._state is not _State.OPEN:
-            return []
+    def _too_long(self) -> _Said:
+        if self._state is not State.OPEN:
+            return [], b""
         failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.event:,} bytes")
-        events, sent = self._fail([failure], failure)
-        self._state = _State.OVERRUN
-        return [self._tell(b"", "", events, sent)]
+        told = self._fail([failure], failure)
+        self._state = State.OVERRUN
+        return told
 
 
 def translate_reply(
@@ -383,8 +307,8 @@ def translate_reply(
     return Translator(source, target, dialect, model, tools, options).reply(body)
 
 
-def _failure(events: Iterable[ev.Event]) -> ev.Failure | None:
-    return next((event for event in events if isinstance(event, ev.Failure)), None)
+def _unchanged(said: tuple[int, list[ev.Event]], choice: Choice) -> bool:
+    return said[1] == choice.events
 
 
 def _as_error(decoded: chunks.Decoded | None, data: str) -> chunks.Decoded:
@@ -393,10 +317,3 @@ def _as_error(decoded: chunks.Decoded | None, data: str) -> chunks.Decoded:
         return chunks.Decoded({"error": {"message": data}}, exact=False)
     says_so = decoded.chunk.get("error") or decoded.chunk.get("type") == "error"
     return decoded if says_so else chunks.Decoded({"error": decoded.chunk}, exact=False)
-
-
-def _choose_dialect(dialect: str | Dialect, model: str | None) -> Dialect | None:
-    """None: the upstream's first chunk will tell."""
-    if dialect != "auto":
-        return dialect_named(dialect)
-    return dialect_for(model) if model else None

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from interlingua import events as ev
 
-__all__ = ["Tally"]
+__all__ = ["QUIET", "Tally"]
 
-_SPOKEN = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal)
+QUIET = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.ArgsDelta})
+"""Nearly all events are such. Once a reply has begun, there is nothing to count in them."""
+_SPOKEN = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal})
 
 
 class Tally:
@@ -20,14 +22,18 @@ class Tally:
         self.stop: ev.Stop | None = None
         self.failure: ev.Failure | None = None
 
-    def count(self, events: Iterable[ev.Event]) -> None:
-        for event in events:
-            if isinstance(event, _SPOKEN):
-                self.spoken = True
-                self.calls += isinstance(event, ev.CallStart)
-            elif isinstance(event, ev.Usage):
+    def hear(self, events: Iterable[ev.Event]) -> None:
+        """As long as nothing is spoken."""
+        self.spoken = any(type(event) in _SPOKEN for event in events)
+
+    def count(self, event: ev.Event) -> None:
+        """One that is not quiet."""
+        match event:
+            case ev.CallStart():
+                self.calls += 1
+            case ev.Usage():
                 self.usage = event
-            elif isinstance(event, ev.Stop):
+            case ev.Stop():
                 self.stop = self.stop or event
-            elif isinstance(event, ev.Failure):
+            case ev.Failure():
                 self.failure = self.failure or event

@@ -47,7 +47,7 @@ class ChunkDecoder:
     def _read(self, data: str) -> tuple[Any, bool]:
         try:
             chunk = msgspec.json.decode(data)
-            if data.count("[") + data.count("{") > DEEP:
+            if len(data) > DEEP and data.count("[") + data.count("{") > DEEP:
                 _try_to_write(chunk)
         except (msgspec.MsgspecError, UnicodeError):
             # Half characters, control characters in strings, NaN.

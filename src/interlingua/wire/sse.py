@@ -21,7 +21,7 @@ import msgspec
 
 from interlingua.errors import UpstreamError, UsageError
 
-__all__ = ["Decoder", "Message", "encode"]
+__all__ = ["Block", "Decoder", "Message", "encode"]
 
 _BOM = b"\xef\xbb\xbf"
 _CR = ord("\r")
@@ -37,6 +37,41 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     id: str | None  # this block's own; remembering the last one is for those who reconnect
     raw: bytes  # the whole block, its blank line included
     closed: bool  # False: the stream ended before the blank line; raw has been given the line ends it lacked
+
+
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """The lines of one block that are not blank, and all of its bytes."""
+
+    lines: list[bytes]
+    raw: bytes
+    closed: bool = True
+
+    def message(self) -> Message:
+        data: list[str] = []
+        event = ""
+        id: str | None = None
+        for line in self.lines:
+            if line.startswith(b"data: "):  # nearly every line is one
+                data.append(line[6:].rstrip(_LINE_ENDS).decode("utf-8", "replace"))
+                continue
+            # A comment is a field without a name, and a line without a colon is a field without a value.
+            name, _, value = line.rstrip(_LINE_ENDS).partition(b":")
+            text = value.removeprefix(b" ").decode("utf-8", "replace")
+            if name == b"data":
+                data.append(text)
+            elif name == b"event":
+                event = text
+            elif name == b"id" and "\0" not in text:
+                id = text
+        return Message(data[0] if len(data) == 1 else "\n".join(data), bool(data), event, id, self.raw, self.closed)
+
+    @property
+    def data(self) -> bytes | None:
+        """The data, if that is one line and nothing stands beside it but the name of an event; None if it is more."""
+        lines = self.lines
+        if len(lines) == 1 or (len(lines) == 2 and lines[0].startswith(b"event: ")):
+            return lines[-1][6:] if lines[-1].startswith(b"data: ") else None
+        return None
 
 
 class Decoder:
@@ -57,6 +92,13 @@ class Decoder:
     def feed(self, data: bytes) -> list[Message]:
         """The messages that these bytes complete.
 
+        Raises UpstreamError as `blocks` does.
+        """
+        return [block.message() for block in self.blocks(data)]
+
+    def blocks(self, data: bytes) -> list[Block]:
+        """The same, not yet taken apart.
+
         Raises UpstreamError if a block is over the limit, and from then on. Messages before that block are
         lost only if they came in the same call, which takes a call with more bytes than the limit.
         """
@@ -73,19 +115,24 @@ class Decoder:
         lines = data.splitlines(True)  # of bytes: splits after "\n", "\r\n" and "\r", and nowhere else
         rest = b"" if data[-1] in _LINE_ENDS else lines.pop()
         if lines and (self._rest or self._bom):
-            lines[0] = self._finish_line(lines[0])
+            line = self._finish_line(lines[0])
+            data = line + data[len(lines[0]) :]
+            lines[0] = line
 
-        messages: list[Message] = []
-        raw, fields = self._raw, self._fields
+        blocks: list[Block] = []
+        fields, start, end = self._fields, 0, 0  # from start to end are finished lines of one block
         for line in lines:
-            raw += line
-            if line[0] not in _LINE_ENDS:
+            end += len(line)
+            if len(line) > 2 or line[0] not in _LINE_ENDS:
                 fields.append(line)
             elif fields:
-                messages.append(self._take_block())
-        self._rest += rest
-        self._check_limit()
-        return messages
+                blocks.append(self._take_block(data[start:end]))
+                fields, start = self._fields, end
+        if rest or start < end:
+            self._raw += data[start:end]
+            self._rest += rest
+            self._check_limit()
+        return blocks
 
     def close(self) -> list[Message]:
         """The stream has ended: what still waits, as one message at most.
@@ -93,13 +140,19 @@ class Decoder:
         A block without its blank line comes out not closed. Its raw gets the line ends that it lacked, so
         that what is sent after it cannot become part of it. Mere blank lines are a message without data.
         """
+        return [block.message() for block in self.last_blocks()]
+
+    def last_blocks(self) -> list[Block]:
+        """The same, not yet taken apart."""
         if line := self._finish_line(b""):
             self._raw += line
             self._fields.append(line)
         if not self._fields:
             return [self._take_block()] if self._raw else []
         # After "\r" it takes two: the first one only makes it "\r\n".
-        return [self._take_block(missing=b"\n" if self._raw.endswith(b"\n") else b"\n\n")]
+        missing = b"\n" if self._raw.endswith(b"\n") else b"\n\n"
+        block = self._take_block()
+        return [Block(block.lines, block.raw + missing, closed=False)]
 
     def _finish_line(self, end: bytes) -> bytes:
         """The waiting line with its end. However a byte order mark was cut, it is in one piece here."""
@@ -108,12 +161,15 @@ class Decoder:
         self._bom = b""
         return line
 
-    def _take_block(self, missing: bytes = b"") -> Message:
-        self._check_limit()
-        message = _message(self._fields, bytes(self._raw) + missing, not missing)
-        self._raw.clear()
-        self._fields.clear()
-        return message
+    def _take_block(self, end: bytes = b"") -> Block:
+        """The block that waits, with its end."""
+        if self._raw or len(end) > self._limit:
+            self._raw += end
+            self._check_limit()
+            end = bytes(self._raw)
+            self._raw.clear()
+        fields, self._fields = self._fields, []
+        return Block(fields, end)
 
     def _check_limit(self) -> None:
         size = len(self._raw) + len(self._rest)
@@ -122,23 +178,6 @@ class Decoder:
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
                 hint="if events of this size are expected, allow more with Decoder(limit=...)",
             )
-
-
-def _message(fields: list[bytes], raw: bytes, closed: bool) -> Message:
-    data: list[str] = []
-    event = ""
-    id: str | None = None
-    for line in fields:
-        # A comment is a field without a name, and a line without a colon is a field without a value.
-        name, _, value = line.rstrip(_LINE_ENDS).partition(b":")
-        text = value.removeprefix(b" ").decode("utf-8", "replace")
-        if name == b"data":
-            data.append(text)
-        elif name == b"event":
-            event = text
-        elif name == b"id" and "\0" not in text:
-            id = text
-    return Message("\n".join(data), bool(data), event, id, raw, closed)
 
 
 def encode(data: str | bytes, event: str = "") -> bytes:

@@ -57,6 +57,10 @@ class Reader(Protocol):
 
     def read(self, chunk: Json) -> Chunk: ...
 
+    def usual(self, data: bytes) -> Chunk | None:
+        """What `read` would say of this JSON, if all it does is to say more of what has begun: most chunks do, and are
+        read in a fraction of the time. None if it does not: then nothing has been read."""
+
     def close(self, finished: bool) -> Said:
         """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""
 

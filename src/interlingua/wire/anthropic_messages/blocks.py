@@ -128,6 +128,18 @@ class Blocks:
             choice.report("stray-delta", f"a {kind} where no block of its kind is open: read all the same")
         read(self, block, delta, choice)
 
+    def more(self, index: int, kind: str, text: str, choice: Choice) -> bool:
+        """`delta` for what a block of this kind says. False, and nothing has happened, if that is not the one block
+        which is open, or not in its place."""
+        block = self._open.get(index)
+        if block is None or block.kind != kind or block.number != index or len(self._open) != 1:
+            return False
+        if block.call is not None:
+            self._args(block.call, text, choice)
+        elif text:
+            choice.events.append(ev.TextDelta(text) if kind == "text" else ev.ReasoningDelta(text))
+        return True
+
     def _unknown_delta(self, block: _Block | None, kind: Any, choice: Choice) -> None:
         if not isinstance(kind, str):
             choice.report("bad-chunk", f"a delta without a type: {kind!r:.60}; dropped")
@@ -177,7 +189,7 @@ class Blocks:
         choice.exact &= passed == text or (ended and not text.strip())
         if passed:
             choice.events.append(ev.ArgsDelta(call.key, passed))
-        if rest.strip():
+        if rest and rest.strip():
             choice.report("after-arguments", f"{len(rest)} characters after the arguments' end: dropped")
         if call.input.ended and not ended:
             self._end_call(call, choice)

@@ -13,7 +13,7 @@ from interlingua.json_text import read_json, read_object, write_json
 from interlingua.options import Options
 from interlingua.tools import Offer
 from interlingua.wire.anthropic_messages.blocks import SPOKEN
-from interlingua.wire.anthropic_messages.frames import NOT_JSON, Frames
+from interlingua.wire.anthropic_messages.frames import FIELDS, NOT_JSON, Delta, Frame, Frames
 from interlingua.wire.anthropic_messages.objects import error_object
 from interlingua.wire.anthropic_messages.reader import Reader
 from interlingua.wire.wire import Choice, Chunk, Json, Said
@@ -114,22 +114,24 @@ def _write(events: list[ev.Event], options: Options, like: Json | None = None) -
     for event in events:
         frames.write(event)
     frames.end()
-    return _join([frame for frame in frames.take() if isinstance(frame, dict)])
+    return _join(frames.take())
 
 
-def _join(frames: list[Json]) -> Json:
+def _join(frames: list[Frame]) -> Json:
     """What a client makes of a stream."""
     message: Json = {}
     args: list[str] = []
     for frame in frames:
+        if isinstance(frame, Delta):
+            _join_delta(message["content"][-1], frame, args)
+            continue
+        assert not isinstance(frame, bytes)  # nothing passes here
         match frame["type"]:
             case "message_start":
                 message = {**frame["message"], "content": []}
             case "content_block_start":
                 message["content"].append(dict(frame["content_block"]))
                 args = []
-            case "content_block_delta":
-                _join_delta(message["content"][-1], frame["delta"], args)
             case "content_block_stop":
                 if args:
                     message["content"][-1]["input"] = _input("".join(args))
@@ -138,12 +140,11 @@ def _join(frames: list[Json]) -> Json:
     return message
 
 
-def _join_delta(block: Json, delta: Json, args: list[str]) -> None:
-    if delta["type"] == "input_json_delta":
-        args.append(delta["partial_json"])
-        return
-    key = delta["type"].removesuffix("_delta")
-    block[key] += delta[key]
+def _join_delta(block: Json, delta: Delta, args: list[str]) -> None:
+    if delta.kind == "input_json_delta":
+        args.append(delta.text)
+    else:
+        block[FIELDS[delta.kind]] += delta.text
 
 
 def _input(args: str) -> Any:

@@ -15,7 +15,7 @@ from interlingua import events as ev
 from interlingua.options import Options
 from interlingua.wire import sse
 from interlingua.wire.anthropic_messages.blocks import SPOKEN
-from interlingua.wire.anthropic_messages.frames import Block, Frame, Frames, State
+from interlingua.wire.anthropic_messages.frames import Block, Delta, Frame, Frames, State
 from interlingua.wire.anthropic_messages.objects import error_object
 from interlingua.wire.wire import Json, Said
 
@@ -48,15 +48,28 @@ class Emitter:
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         """The frames for what was said. Why it stopped and what it cost wait for `done`."""
         frames = self._frames
-        frames.like = like or {}
+        if like is None and not common and (plain := self._plain(said)):
+            return plain
         if like is not None:
             frames.upstream = "this wire"
-        for event in (*common, *(event for _, events in said for event in events)):
+            frames.like = like
+        for event in common:
             frames.write(event)
-        if frames.state is not State.TOLD:
-            self._tell_beside(frames.like)
+        for _, events in said:
+            for event in events:
+                frames.write(event)
+        if like is not None and frames.state is not State.TOLD:
+            self._tell_beside(like)
         frames.like = {}
         return _encoded(frames.take())
+
+    def _plain(self, said: Said) -> bytes:
+        """The frame if there is one delta to write, of the block that is open, and nothing beside it: nearly always.
+        Nothing if it is not so."""
+        if len(said) != 1 or len(said[0][1]) != 1:
+            return b""
+        delta = self._frames.plain(said[0][1][0])
+        return delta.written() if delta is not None else b""
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""
@@ -174,11 +187,18 @@ def _numbered(raw: bytes, chunk: Json, index: int) -> Frame:
 
 def _named(raw: bytes, chunk: Json) -> Frame:
     """As it came, if it came with its name: clients look at nothing else."""
+    kind = chunk["type"].encode()
+    if raw.startswith(b"event: %b\ndata: " % kind):
+        return raw
     name = _EVENT.search(raw)
-    return raw if name and name[1] == chunk["type"].encode() else chunk
+    return raw if name and name[1] == kind else chunk
 
 
 def _encoded(frames: list[Frame]) -> bytes:
-    return b"".join(
-        frame if isinstance(frame, bytes) else sse.encode(msgspec.json.encode(frame), frame["type"]) for frame in frames
-    )
+    return b"".join([_written(frame) for frame in frames])
+
+
+def _written(frame: Frame) -> bytes:
+    if isinstance(frame, bytes):
+        return frame
+    return frame.written() if isinstance(frame, Delta) else sse.encode(msgspec.json.encode(frame), frame["type"])

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from interlingua import events as ev
 from interlingua.args import STREAMED
 from interlingua.json_text import NOT_JSON, wrapped, write_json
@@ -21,9 +23,37 @@ from interlingua.wire.anthropic_messages.objects import message_object, stop_fie
 from interlingua.wire.legal_ids import encode
 from interlingua.wire.wire import Json
 
-__all__ = ["NOT_JSON", "Block", "Frame", "Frames", "State"]
+__all__ = ["FIELDS", "NOT_JSON", "Block", "Delta", "Frame", "Frames", "State"]
 
-Frame: TypeAlias = Json | bytes
+DeltaKind: TypeAlias = Literal["text_delta", "thinking_delta", "signature_delta", "input_json_delta"]
+FIELDS: dict[DeltaKind, str] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""Where each kind of delta has its text."""
+_WRITTEN = {
+    kind: b"event: content_block_delta\n"
+    b'data: {"type":"content_block_delta","index":%%d,"delta":{"type":"%b","%b":%%b}}\n\n'
+    % (kind.encode(), field.encode())
+    for kind, field in FIELDS.items()
+}
+"""The frame of each kind, but for the index of its block and its text."""
+
+
+class Delta(msgspec.Struct, frozen=True, gc=False):
+    """What is said of a block. Nearly all frames are such."""
+
+    index: int
+    kind: DeltaKind
+    text: str
+
+    def written(self) -> bytes:
+        return _WRITTEN[self.kind] % (self.index, msgspec.json.encode(self.text))
+
+
+Frame: TypeAlias = Json | Delta | bytes
 """A frame, or one that is written already."""
 
 UNSEALED = "openai-chat"
@@ -34,6 +64,9 @@ class State(Enum):
     FRESH = "nothing is written"
     OPEN = "the message has begun"
     TOLD = "why it stopped is written"
+
+
+_TOLD = State.TOLD  # it is asked for with every token, and an Enum is slow to answer
 
 
 class Block:
@@ -79,6 +112,21 @@ class Frames:
     def write(self, event: ev.Event) -> None:
         if self.state is not State.TOLD and (write := _WRITERS.get(type(event))):
             write(self, event)
+
+    def plain(self, event: ev.Event) -> Delta | None:
+        """What goes out if the event says more of what the open block says; None, and nothing is written, if not."""
+        block = self.open
+        if block is None or block.start is not None or self.state is _TOLD:
+            return None
+        if type(event) is ev.TextDelta and block.kind == "text":
+            return Delta(block.index, "text_delta", event.text) if event.text else None
+        if type(event) is ev.ReasoningDelta and block.kind == "thinking" and event.text:
+            block.thought.append(event.text)
+            return Delta(block.index, "thinking_delta", event.text)
+        if type(event) is ev.ArgsDelta and block.kind == "tool_use" and block.args and not block.not_json:
+            block.args += len(event.text)
+            return Delta(block.index, "input_json_delta", event.text)
+        return None
 
     def send(self, frame: Frame) -> None:
         self._out.append(frame)
@@ -133,10 +181,10 @@ class Frames:
             return
         if block.start is None:
             if block.not_json:
-                self._delta("input_json_delta", partial_json=write_json(wrapped("".join(block.not_json))))
+                self._delta("input_json_delta", write_json(wrapped("".join(block.not_json))))
             if block.kind == "thinking" and self.upstream == "another":
                 sealed = self._seal(Reasoning("".join(block.thought)), UNSEALED)
-                self._delta("signature_delta", signature=sealed)
+                self._delta("signature_delta", sealed)
             self._send_stop(block)
         self.open = None
 
@@ -154,6 +202,8 @@ class Frames:
 
     def _inside(self, kind: str, content: Json) -> Block:
         """The open block if it is of this kind, else a new one."""
+        if self.open is not None and self.open.kind == kind and self.open.start is None and not self.like:
+            return self.open
         if self.open is None or self.open.kind != kind:
             self.start(kind, content)
         self.let_start()
@@ -162,10 +212,9 @@ class Frames:
         self.open.upstream = self.open.upstream if index is None else index
         return self.open
 
-    def _delta(self, kind: str, **said: str) -> None:
+    def _delta(self, kind: DeltaKind, said: str) -> None:
         assert self.open is not None
-        delta = {"type": kind, **said}
-        self.send({"type": "content_block_delta", "index": self.open.index, "delta": delta})
+        self._out.append(Delta(self.open.index, kind, said))
 
     def _like_index(self) -> int | None:
         index = self.like.get("index")
@@ -176,7 +225,7 @@ class Frames:
     def _write_text(self, event: ev.TextDelta | ev.RefusalDelta) -> None:
         if event.text:
             self._inside("text", {"text": ""})
-            self._delta("text_delta", text=event.text)
+            self._delta("text_delta", event.text)
 
     def _write_refusal(self, event: ev.RefusalDelta) -> None:
         if self.upstream == "another":  # else it stands where this wire has it, beside the stop reason
@@ -187,18 +236,18 @@ class Frames:
         if event.text:
             block = self._inside("thinking", {"thinking": "", "signature": ""})
             block.thought.append(event.text)
-            self._delta("thinking_delta", thinking=event.text)
+            self._delta("thinking_delta", event.text)
 
     def _write_seal(self, event: ev.Seal) -> None:
         """The end of the thinking before it. What has nothing to show is redacted thinking."""
         redacted = event.data.get("redacted") if event.wire == NAME else None
         if event.wire == NAME and redacted is None:
             block = self._inside("thinking", {"thinking": "", "signature": ""})
-            self._delta("signature_delta", signature=str(event.data.get("signature") or ""))
+            self._delta("signature_delta", str(event.data.get("signature") or ""))
             self._send_stop(block)
         elif event.wire != NAME and self.open is not None and self.open.kind == "thinking":
             thinking = Reasoning("".join(self.open.thought), event)
-            self._delta("signature_delta", signature=self._seal(thinking, event.wire))
+            self._delta("signature_delta", self._seal(thinking, event.wire))
             self._send_stop(self.open)
         else:
             data = redacted or self._seal(Reasoning("", event), event.wire)
@@ -221,7 +270,7 @@ class Frames:
             block.not_json += [event.text] if event.text.strip() or block.not_json else []
             return
         block.args += len(event.text)
-        self._delta("input_json_delta", partial_json=event.text)
+        self._delta("input_json_delta", event.text)
 
     def _end_call(self, event: ev.CallEnd) -> None:  # noqa: ARG002 (the stop reason tells if it was cut)
         if self.open is not None and self.open.kind == "tool_use":

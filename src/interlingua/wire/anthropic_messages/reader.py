@@ -13,6 +13,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.anthropic_messages.blocks import NAME, Blocks, not_translated
+from interlingua.wire.anthropic_messages.usual import read_usual
 from interlingua.wire.loose import as_dict, as_str
 from interlingua.wire.wire import Choice, Chunk, Json
 
@@ -63,6 +64,15 @@ class Reader:
         if isinstance(kind, str):
             return Chunk([], [not_translated("an event", kind)], exact=True)
         return Chunk([], [ev.Finding("bad-chunk", f"an event without a type: {chunk!r:.60}; dropped")], exact=False)
+
+    def usual(self, data: bytes) -> Chunk | None:
+        chunk = read_usual(data)
+        if chunk is None:
+            return None
+        choice = Choice(0, [], exact=True)
+        if not self._blocks.more(chunk.index, chunk.kind, chunk.delta.text, choice):
+            return None
+        return Chunk([choice], [], choice.exact)
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held, and the usage if nobody has said why it stopped."""

@@ -61,6 +61,15 @@ class Calls:
                 exact = False
         return self._drain(), exact
 
+    def more(self, index: int, arguments: str) -> tuple[list[ev.Event], bool] | None:
+        """`read` for an entry that has nothing but more of the arguments of a function. None, and nothing has happened,
+        if it is not being called, or its name is not known."""
+        call = self._by_index.get(index)
+        if call is None or call.name is None or call.custom:
+            return None
+        untouched = self._args(call, arguments)
+        return self._drain(), untouched and index == call.key
+
     def finish(self, cut: bool = False) -> list[ev.Event]:
         """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit, which only the text
         of a custom tool does not show."""
@@ -202,13 +211,13 @@ class Calls:
         if call.name is None:
             self._keep_early(call, text)
             return False
-        new = text[call.told.size :] if self._is_resent(call, text) else text
+        resent = len(text) >= call.told.size and self._is_resent(call, text)  # nearly all pieces are shorter
+        new = text[call.told.size :] if resent else text
         passed, rest = ("", new) if call.ended else call.args.feed(new)
-        read = new[: len(new) - len(rest)]
-        call.told.add(read)
+        call.told.add(new[: len(new) - len(rest)] if rest else new)
         if passed:
             self._out.append(ev.ArgsDelta(call.key, passed))
-        if rest.strip():
+        if rest and rest.strip():
             self._report_once(call, "after-arguments", f"{len(rest)} characters after the arguments' end: dropped")
         if call.args.cursor.ended and not call.ended:
             self._end(call)

@@ -6,7 +6,8 @@ model, fingerprints and everything that we do not know stay as the upstream sent
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -35,8 +36,12 @@ __all__ = ["FINISH", "Emitter", "call_entry", "envelope", "failure_object", "sea
 FINISH = {reason: finish for finish, reason in STOP_REASONS.items()}
 _LASTING = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 """What an upstream says of the whole reply, in each of its chunks."""
-_SPOKEN = ("role", "content", "refusal", "reasoning", "reasoning_content", "tool_calls", "function_call")
-_REPLACED = ("index", "delta", "message", "finish_reason", "usage")
+_STATED = {*_LASTING, "choices", "usage"}
+_SPOKEN = {"role", "content", "refusal", "reasoning", "reasoning_content", "tool_calls", "function_call", DETAILS}
+_REPLACED = {"index", "delta", "message", "finish_reason", "usage"}
+_ANSWER = {"role", "content", "refusal", "tool_calls", "function_call"}
+_PLAIN = b'data: %b,"choices":[{"index":%d,"delta":{%b},"finish_reason":null}]}\n\n'
+_PLAIN_ARGS = b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]'
 SEALED = "reasoning.encrypted"
 SEAL_FORMAT = "interlingua-v1"
 
@@ -44,7 +49,8 @@ SEAL_FORMAT = "interlingua-v1"
 class _Choice:
     """A choice that has begun: the form in which its upstream sends thinking."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options) -> None:
+        self._options = options
         self._fields: tuple[str, ...] = ("reasoning_content",)
         self._detail: Json | None = None
         self._thought: list[str] = []
@@ -57,11 +63,28 @@ class _Choice:
             self._fields = tuple(field for field in ("reasoning_content", "reasoning") if delta.get(field))
             self._detail = next((detail for detail in as_list(delta.get(DETAILS)) if detail_text(detail)), None)
 
-    def reasoning(self, text: str) -> Json:
-        delta: Json = dict.fromkeys(self._fields, text)
+    def plain(self, event: ev.Event) -> bytes:
+        """The delta of an event, written; nothing if it is not as plain as most are."""
+        if type(event) is ev.TextDelta:
+            return b'"content":%b' % msgspec.json.encode(event.text)
+        if type(event) is ev.ArgsDelta and event.index not in self._custom:
+            return _PLAIN_ARGS % (event.index, msgspec.json.encode(event.text))
+        if type(event) is ev.ReasoningDelta and self._detail is None and len(self._fields) == 1:
+            self._thought.append(event.text)
+            return b'"%b":%b' % (self._fields[0].encode(), msgspec.json.encode(event.text))
+        return b""
+
+    def text(self, said: ev.TextDelta) -> Json:
+        return {"content": said.text}
+
+    def refusal(self, said: ev.RefusalDelta) -> Json:
+        return {"refusal": said.text}
+
+    def reasoning(self, said: ev.ReasoningDelta) -> Json:
+        delta: Json = dict.fromkeys(self._fields, said.text)
         if self._detail is not None:
-            delta[DETAILS] = [detail_saying(text, self._detail)]
-        self._thought.append(text)
+            delta[DETAILS] = [detail_saying(said.text, self._detail)]
+        self._thought.append(said.text)
         return delta
 
     def start(self, start: ev.CallStart) -> Json:
@@ -75,11 +98,11 @@ class _Choice:
         text = as_input(args.text)
         return {"tool_calls": [{"index": args.index, "custom": {"input": text}}]} if text else None
 
-    def seal(self, seal: ev.Seal, options: Options) -> Json:
+    def seal(self, seal: ev.Seal) -> Json:
         """What vouches for the thinking since the last one."""
         text, self._thought = "".join(self._thought), []
         self._seals += 1
-        return {DETAILS: seal_details(Reasoning(text, seal), self._seals - 1, options)}
+        return {DETAILS: seal_details(Reasoning(text, seal), self._seals - 1, self._options)}
 
 
 class Emitter:
@@ -92,6 +115,8 @@ class Emitter:
         self._options = options
         self._choices: dict[int, _Choice] = {}
         self._envelope = envelope(options) | {"object": OBJECT}
+        self._lasting: tuple[Any, ...] = ()  # what the upstream has said of it last
+        self._head = msgspec.json.encode(self._envelope)[:-1]
 
     def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
         """The chunk as it came, behind a role for each choice that begins without one."""
@@ -101,32 +126,38 @@ class Emitter:
         silent = []
         for choice in chunk.get("choices") or ():
             if choice["index"] not in self._choices:
-                self._choices[choice["index"]] = _Choice()
+                self._choices[choice["index"]] = _Choice(self._options)
                 if not choice["delta"].get("role"):
-                    silent.append((choice["index"], {"role": "assistant", "content": ""}))
-        rows = [{"index": index, "delta": delta, "finish_reason": None} for index, delta in silent]
-        roles = [encode(msgspec.json.encode({**self._envelope, "choices": [row]})) for row in rows]
-        return b"".join(roles) + raw
+                    role = {"role": "assistant", "content": ""}
+                    silent.append({"index": choice["index"], "delta": role, "finish_reason": None})
+        return b"".join([*map(self._frame, silent), raw]) if silent else raw
 
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
         usage: a chunk of its own, without choices, is only for clients that asked for one.
         """
-        like = unwrapped(like or {})
-        self._keep_envelope(like)
-        rows = [[row] for index, events in said for row in self._rows(index, events, _choice_of(like, index))]
-        beside = {key: value for key, value in like.items() if key not in (*_LASTING, "choices", "usage")}
-        beside = {key: value for key, value in beside.items() if value is not None}
-        told = (*common, *(event for _, events in said for event in events))
-        usages = [usage_object(event) for event in told if isinstance(event, ev.Usage)]
-        if not rows and (beside or usages):
-            rows = [[{"index": index, "delta": {}, "finish_reason": None} for index, _ in said]]
-        frames = [{**self._envelope, "choices": row} for row in rows]
-        if beside:
-            frames[0] |= beside
-        if usages:
-            frames[-1]["usage"] = usages[-1]
-        return b"".join(encode(msgspec.json.encode(frame)) for frame in frames)
+        like = unwrapped(like) if like else {}
+        beside: Json = {}
+        if like:
+            self._keep_envelope(like)
+        if not common and (not like or _is_plain(like)) and (plain := self._plain(said)):
+            return plain
+        if like:
+            beside = {key: value for key, value in like.items() if key not in _STATED and value is not None}
+        rows: list[Json] = []
+        usage = _last_usage(common)
+        for index, events in said:
+            rows += self._rows(index, events, _choice_of(like, index) if like else like)
+            usage = _last_usage(events) or usage
+        if usage is None and not beside:
+            return b"".join([self._frame(row) for row in rows])
+        frames: list[Json] = [{"choices": [row]} for row in rows]
+        if not rows:
+            frames = [{"choices": [{"index": index, "delta": {}, "finish_reason": None} for index, _ in said]}]
+        frames[0] |= beside
+        if usage is not None:
+            frames[-1]["usage"] = usage_object(usage)
+        return b"".join([encode(msgspec.json.encode({**self._envelope, **fields})) for fields in frames])
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""
@@ -136,22 +167,46 @@ class Emitter:
         """The frame that ends a stream well, as the upstream wrote it if it did."""
         return raw or encode(b"[DONE]")
 
+    def _plain(self, said: Said) -> bytes:
+        """The frame if there is one delta to write, of a choice that has begun, and nothing beside it: nearly always.
+        Nothing if it is not so."""
+        if len(said) != 1 or len(said[0][1]) != 1:
+            return b""
+        index, events = said[0]
+        choice = self._choices.get(index)
+        delta = choice.plain(events[0]) if choice is not None else b""
+        return _PLAIN % (self._head, index, delta) if delta else b""
+
+    def _frame(self, row: Json) -> bytes:
+        """A frame with nothing but an entry of `choices` in the envelope, which seldom changes."""
+        return b'data: %b,"choices":[%b]}\n\n' % (self._head, msgspec.json.encode(row))
+
     def _keep_envelope(self, chunk: Json) -> None:
-        self._envelope |= {key: chunk[key] for key in _LASTING if chunk.get(key)}
+        lasting = tuple(map(chunk.get, _LASTING))
+        if lasting == self._lasting:  # as it is in nearly every chunk
+            return
+        self._lasting = lasting
+        self._envelope |= {key: value for key, value in zip(_LASTING, lasting, strict=True) if value}
         self._envelope["object"] = OBJECT
         if self._served_as:
             self._envelope["model"] = self._served_as
+        self._head = msgspec.json.encode(self._envelope)[:-1]
 
     def _rows(self, index: int, events: list[ev.Event], given: Json) -> list[Json]:
         """Each event as an entry of `choices`."""
+        choice = self._choices.get(index)
+        if choice is not None and not given:
+            told = self._told(choice, events)
+            return [{"index": index, "delta": said, "finish_reason": finish} for said, finish in told]
         delta = as_dict(given.get("delta"))
-        first: Json = {} if index in self._choices else {"role": "assistant", "content": ""}
+        first: Json = {} if choice is not None else {"role": "assistant", "content": ""}
         first |= _beside(delta)
         around = {key: value for key, value in given.items() if key not in _REPLACED}
         silent = {key: value for key, value in around.items() if value is None}
-        choice = self._choices.setdefault(index, _Choice())
+        if choice is None:
+            choice = self._choices[index] = _Choice(self._options)
         choice.learn(delta)
-        told = [entry for event in events if (entry := self._write(choice, event)) is not None]
+        told = self._told(choice, events)
         if not told and (first or around != silent):
             told = [({}, None)]
         rows = []
@@ -160,26 +215,27 @@ class Emitter:
             first, around = {}, silent
         return rows
 
-    def _write(self, choice: _Choice, event: ev.Event) -> tuple[Json, str | None] | None:
-        """An event's delta and finish_reason; None for one that has neither."""
-        match event:
-            case ev.TextDelta():
-                return {"content": event.text}, None
-            case ev.ReasoningDelta():
-                return choice.reasoning(event.text), None
-            case ev.Seal():
-                return choice.seal(event, self._options), None
-            case ev.RefusalDelta():
-                return {"refusal": event.text}, None
-            case ev.CallStart():
-                return choice.start(event), None
-            case ev.ArgsDelta():
-                return (args, None) if (args := choice.args(event)) else None
-            case ev.Stop():
-                return {}, FINISH[event.reason or "stop"]
-            case ev.Begin():
+    def _told(self, choice: _Choice, events: list[ev.Event]) -> list[tuple[Json, str | None]]:
+        """The delta and finish_reason of each event that has one of them."""
+        told: list[tuple[Json, str | None]] = []
+        for event in events:
+            if type(event) is ev.Stop:
+                told.append(({}, FINISH[event.reason or "stop"]))
+            elif type(event) is ev.Begin:
                 self._keep_envelope({"id": event.id, "created": event.created, "model": event.model})
-        return None
+            elif (write := _DELTAS.get(type(event))) and (delta := write(choice, event)):
+                told.append((delta, None))
+        return told
+
+
+_DELTAS: dict[type, Callable[[_Choice, Any], Json | None]] = {
+    ev.TextDelta: _Choice.text,
+    ev.ReasoningDelta: _Choice.reasoning,
+    ev.RefusalDelta: _Choice.refusal,
+    ev.Seal: _Choice.seal,
+    ev.CallStart: _Choice.start,
+    ev.ArgsDelta: _Choice.args,
+}
 
 
 def envelope(options: Options) -> Json:
@@ -223,11 +279,33 @@ def usage_object(usage: ev.Usage) -> Json:
     }
 
 
+def _is_plain(chunk: Json) -> bool:
+    """Whether a chunk says nothing that what is written for it would have to say, too."""
+    choices = chunk.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or not chunk.keys() <= _STATED:
+        return False
+    choice = choices[0]
+    if not isinstance(choice, dict) or not choice.keys() <= _REPLACED:
+        return False
+    delta = choice.get("delta")
+    return isinstance(delta, dict) and delta.keys() <= _ANSWER
+
+
+def _last_usage(events: Iterable[ev.Event]) -> ev.Usage | None:
+    usage = None
+    for event in events:
+        if type(event) is ev.Usage:
+            usage = event
+    return usage
+
+
 def _beside(delta: Json) -> Json:
     """What a delta says that no event tells."""
-    return {key: value for key, value in delta.items() if key not in (*_SPOKEN, DETAILS) and value is not None}
+    return {key: value for key, value in delta.items() if key not in _SPOKEN and value is not None}
 
 
 def _choice_of(chunk: Json, index: int) -> Json:
-    choices = enumerate(as_list(chunk.get("choices")))
-    return next((it for n, it in choices if isinstance(it, dict) and choice_index(it, n) == index), {})
+    for position, given in enumerate(as_list(chunk.get("choices"))):
+        if isinstance(given, dict) and choice_index(given, position) == index:
+            return given
+    return {}

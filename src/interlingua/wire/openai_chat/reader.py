@@ -10,6 +10,7 @@ from interlingua.limits import Limits
 from interlingua.wire.loose import as_dict, as_int, as_str
 from interlingua.wire.openai_chat.calls import Calls
 from interlingua.wire.openai_chat.custom import only_closes
+from interlingua.wire.openai_chat.usual import read_usual
 from interlingua.wire.wire import Choice, Chunk
 
 __all__ = [
@@ -71,6 +72,29 @@ class Reader:
         if named or choices or common:
             exact &= named and isinstance(chunk.get("choices"), list)
         return Chunk(choices, common, exact, model=as_str(chunk.get("model")) or "")
+
+    def usual(self, data: bytes) -> Chunk | None:
+        chunk = read_usual(data)
+        if chunk is None:
+            return None
+        given = chunk.choices[0]
+        delta, calls = given.delta, self._calls.get(given.index)
+        if calls is None:
+            return None
+        events: list[ev.Event] = []
+        exact = chunk.object == OBJECT
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            events.append(ev.ReasoningDelta(reasoning))
+        if delta.content:
+            events.append(ev.TextDelta(delta.content))
+        if delta.tool_calls:
+            entry = delta.tool_calls[0]
+            more = calls.more(entry.index, entry.function.arguments)
+            if more is None:
+                return None
+            events += more[0]
+            exact &= more[1] and entry.proper
+        return Chunk([Choice(given.index, events, exact)], [], exact)
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""

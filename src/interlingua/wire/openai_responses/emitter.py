@@ -63,6 +63,9 @@ class _Mode(Enum):
     TELLING = "we tell it ourselves"
 
 
+_PASSING, _TELLING = _Mode.PASSING, _Mode.TELLING  # asked for with every token, and an Enum is slow to answer
+
+
 class _Upstream(Enum):
     OTHER = "speaks another wire: its thinking needs a seal of ours to come back"
     SAME = "speaks this wire: it says itself what the response is, and what vouches for its thinking"
@@ -91,10 +94,10 @@ class Emitter:
 
     def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
         """The event as it came; None once we tell the response ourselves."""
-        if self._mode is _Mode.TELLING:
+        if self._mode is _TELLING:
             return None
-        if self._mode is not _Mode.FRESH:
-            self._mode = _Mode.PASSING
+        if self._mode is _PASSING or self._mode is _Mode.CREATED:
+            self._mode = _PASSING
         elif chunk.get("type") == CREATED:
             self._mode = _Mode.CREATED
         self._know(chunk)
@@ -104,11 +107,14 @@ class Emitter:
         return self._as_served(chunk, raw)
 
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
+        if like is None and not common and (plain := self._plain(said)):
+            return plain
         like = like or {}
         self._know(like)
-        events = [*(event for _, events in said for event in events), *common]
+        events = [event for _, events in said for event in events]
+        events += common
         for event in events:
-            if isinstance(event, ev.Begin):
+            if type(event) is ev.Begin:
                 self._name(event)
                 self._tell()
         if like.get("type") in ENDS:
@@ -152,6 +158,7 @@ class Emitter:
         """What the upstream says of the response, if it speaks this wire. The first id counts."""
         if chunk:
             self._upstream = _Upstream.SAME
+        if "response" in chunk:
             response, id = as_dict(chunk.get("response")), self._head["id"]
             self._head |= {key: value for key, value in response.items() if key not in _OF_A_MOMENT}
             self._head["id"] = id or (self._head["id"] if isinstance(self._head["id"], str) else "")
@@ -173,7 +180,7 @@ class Emitter:
 
     def _as_served(self, chunk: Json, raw: bytes) -> bytes:
         """The event as it came, but for the name that the client knows the model by."""
-        response = as_dict(chunk.get("response"))
+        response = as_dict(chunk.get("response")) if "response" in chunk else {}
         if not response or self._options.served_as in ("", response.get("model")):
             return raw
         told = {**chunk, "response": {**response, "model": self._options.served_as}}
@@ -183,6 +190,8 @@ class Emitter:
 
     def _tell(self) -> None:
         """From here on we tell it ourselves, and begin it if nobody has."""
+        if self._mode is _Mode.TELLING:
+            return
         untold = _UNTOLD.get(self._mode, ())
         self._mode = _Mode.TELLING
         if not self._head["id"]:
@@ -191,10 +200,36 @@ class Emitter:
             self._send((kind, {"response": self._response("in_progress")}))
 
     def _send(self, *frames: Frame) -> None:
-        for kind, fields in frames:
+        for frame in frames:
+            if isinstance(frame, bytes):
+                self._sent.append(self._numbered(frame))
+                continue
+            kind, fields = frame
             told = {"type": kind, **fields, "sequence_number": self._number}
             self._number += 1
             self._sent.append(encode(write_json(told).encode(), kind))
+
+    def _numbered(self, frame: bytes) -> bytes:
+        number, self._number = self._number, self._number + 1
+        return b'%b,"sequence_number":%d}\n\n' % (frame, number)
+
+    def _plain(self, said: Said) -> bytes:
+        """The frame if there is one delta to write, of the item that is open, and nothing beside it: nearly always.
+        Nothing if it is not so."""
+        if self._mode is not _TELLING or len(said) != 1 or len(said[0][1]) != 1:
+            return b""
+        event = said[0][1][0]
+        if type(event) is ev.TextDelta:
+            item = self._output.speaking(TEXT)
+        elif type(event) is ev.ArgsDelta:
+            item = self._output.speaking(ARGUMENTS)
+        elif type(event) is ev.ReasoningDelta:
+            item = self._output.speaking(SUMMARY)
+        else:
+            return b""
+        if item is None or not item.is_speaking or not event.text:
+            return b""
+        return self._numbered(item.say_more(event.text))
 
     def _take_sent(self) -> bytes:
         sent, self._sent = b"".join(self._sent), []
@@ -206,17 +241,17 @@ class Emitter:
         match event:
             case ev.TextDelta():
                 self._say(TEXT, event.text, like)
+            case ev.ArgsDelta():
+                self._args(event.text)
+            case ev.ReasoningDelta():
+                raw = bool(like) and str(like.get("type")).startswith(THOUGHT.stem)
+                self._say(THOUGHT if raw else SUMMARY, event.text, like)
             case ev.RefusalDelta():
                 self._say(REFUSAL, event.text, like)
-            case ev.ReasoningDelta():
-                raw = str(like.get("type")).startswith(THOUGHT.stem)
-                self._say(THOUGHT if raw else SUMMARY, event.text, like)
             case ev.Seal():
                 self._seal(event)
             case ev.CallStart():
                 self._call(event)
-            case ev.ArgsDelta():
-                self._args(event.text)
             case ev.CallEnd():
                 self._end_call(event.complete)
             case ev.Usage():
@@ -229,7 +264,7 @@ class Emitter:
             return
         self._tell()
         item = self._output.speaking(word) or self._start(word, {"role": "assistant"} if word.item == "message" else {})
-        logprobs = like.get("logprobs") if like.get("delta") == text else None
+        logprobs = like.get("logprobs") if like and like.get("delta") == text else None
         self._send(*item.say(text, logprobs))
         self._output.place(like, item)
 

@@ -70,7 +70,10 @@ class Heard:
         return any(told.size for told in self.told.values())
 
     def at(self, key: tuple[str, int]) -> Told:
-        return self.told.setdefault(key, Told())
+        told = self.told.get(key)
+        if told is None:
+            told = self.told[key] = Told()
+        return told
 
     def report(self, kind: str, message: str, choice: Choice) -> None:
         """A finding, the first time: upstreams tell an item several times over."""
@@ -128,6 +131,9 @@ class Register:
 
     def holds(self, index: int) -> bool:
         return index in self._by_index
+
+    def at(self, index: int) -> Heard | None:
+        return self._by_index.get(index)
 
     def find(self, chunk: Json, type: str, ids: tuple[Any, ...]) -> Heard | None:
         """By its index, unless another item has just this id."""

@@ -14,6 +14,7 @@ from interlingua.limits import Limits
 from interlingua.tools import flat_name
 from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.heard import OPENER, Call, Heard, Register, Untold
+from interlingua.wire.openai_responses.usual import WHOLE, UsualDelta
 from interlingua.wire.openai_responses.words import (
     ADDED,
     ARGUMENTS,
@@ -40,8 +41,6 @@ _EVENTS: dict[Word, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = 
     SUMMARY: ev.ReasoningDelta,
     THOUGHT: ev.ReasoningDelta,
 }
-WHOLE = ("", 0)
-"""Where the arguments of a call stand: it has no parts."""
 NOTHING = ("", "{}")
 """Arguments that need not be told."""
 
@@ -69,6 +68,15 @@ class Items:
             self._speak(BY_STEM[stem], verb, chunk, choice)
         elif verb == "added" and (word := BY_PART.get(str(as_dict(chunk.get("part")).get("type")))):
             self._owner(chunk, word, choice).at((word.parts, _position(chunk, word)))
+
+    def more(self, delta: UsualDelta, choice: Choice) -> bool:
+        """`read` for a delta of an item that is known by index and id alike. False, and nothing has happened, if it is
+        not."""
+        word, item = delta.word, self._known.at(delta.output_index)
+        if item is None or item.id != delta.item_id or item.type != word.item:
+            return False
+        self._say_more(item, word, delta.part(word), delta.delta, choice)
+        return True
 
     def read_last(self, output: list[Any], choice: Choice) -> None:
         """The items as the last event tells them: says what of them has not been said."""
@@ -168,8 +176,7 @@ class Items:
             self._say_rest(item, word, key, text, choice)
             choice.exact &= len(choice.events) == before
         else:
-            choice.exact &= not word.parts or word is THOUGHT or key in item.told
-            self._say(item, word, key, text, choice)
+            self._say_more(item, word, key, text, choice)
 
     # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -232,14 +239,20 @@ class Items:
         elif rest:
             self._say(item, word, key, rest, choice)
 
+    def _say_more(self, item: Heard, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
+        choice.exact &= not word.parts or word is THOUGHT or key in item.told
+        self._say(item, word, key, text, choice)
+
     def _say(self, item: Heard, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
-        if word not in _EVENTS:
+        event = _EVENTS.get(word)
+        if event is None:
             self._say_args(item, key, text, choice)
         elif text:
+            told = item.at(key)
             # Parts of thinking are paragraphs, with a title each as a rule.
-            apart = "\n\n" if word.item == "reasoning" and item.speaks and not item.at(key).size else ""
-            choice.events.append(_EVENTS[word](apart + text))
-            item.at(key).add(text)
+            apart = "\n\n" if word.item == "reasoning" and not told.size and item.speaks else ""
+            choice.events.append(event(apart + text))
+            told.add(text)
 
     def _say_args(self, item: Heard, key: tuple[str, int], text: str, choice: Choice) -> None:
         if item.over:
@@ -249,12 +262,13 @@ class Items:
         if item.call is None:
             self._wait(item, key, text, choice)
             return
-        passed, more = write_json(text)[1:-1], ""
         if item.call.args is not None:
             passed, more = item.call.args.feed(text)
             choice.exact &= passed == text
-        item.at(key).add(text[: len(text) - len(more)])
-        if more.strip():
+        else:
+            passed, more = write_json(text)[1:-1], ""
+        item.at(key).add(text[: len(text) - len(more)] if more else text)
+        if more and more.strip():
             choice.report("after-arguments", f"more after the end of the arguments: dropped {more!r:.60}")
         if passed:
             choice.events.append(ev.ArgsDelta(item.call.key, passed))

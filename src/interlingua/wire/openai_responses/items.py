@@ -1,6 +1,6 @@
 """One item of a response as clients get it: the frames that begin it, tell its text and end it.
 
-A frame is the type of an event and its fields, but for the sequence number.
+A frame is the type of an event and its fields, but for the sequence number. Those of deltas are written at once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TypeAlias
 
+from interlingua.json_text import encode_json
 from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.freeform import Freeform
 from interlingua.wire.openai_responses.words import (
@@ -27,13 +28,17 @@ from interlingua.wire.wire import Json
 
 __all__ = ["Frame", "Item"]
 
-Frame: TypeAlias = tuple[str, Json]
+Frame: TypeAlias = tuple[str, Json] | bytes
+"""The bytes are a frame that is written but for its number."""
 
 
 class _Stage(Enum):
     BEGUN = "no part is open"
     SPEAKING = "a part is open"
     SPOKEN = "its text is told, the part is still open"
+
+
+_SPEAKING = _Stage.SPEAKING  # it is asked for with every token, and an Enum is slow to answer
 
 
 class Item:
@@ -47,6 +52,7 @@ class Item:
         self._parts: list[Json] = []
         self._texts: list[str] = []
         self._annotations: list[object] = []  # of the last part, too
+        self._template: tuple[tuple[Word, int], bytes, bytes] | None = None  # of its deltas, by part
         self._stage = _Stage.BEGUN if word.parts else _Stage.SPEAKING
 
     @property
@@ -66,8 +72,28 @@ class Item:
         if self._stage is _Stage.BEGUN:
             self._stage = _Stage.SPEAKING
             yield f"{word.around}.added", {**self._place(), "part": self._part("")}
+        if logprobs:
+            self._texts.append(text)
+            yield f"{word.stem}.delta", {**self._place(), "delta": text, **self._logprobs(logprobs)}
+        else:
+            yield self.say_more(text)
+
+    @property
+    def is_speaking(self) -> bool:
+        """Whether a part is open, so that `say_more` may follow."""
+        return self._stage is _SPEAKING
+
+    def say_more(self, text: str) -> bytes:
+        """Nearly all frames are such. What stands before the text is the same for all of a part, and is kept."""
         self._texts.append(text)
-        yield f"{word.stem}.delta", {**self._place(), "delta": text, **self._logprobs(logprobs)}
+        at = (self.word, len(self._parts))
+        if self._template is None or self._template[0] != at:
+            kind = f"{self.word.stem}.delta"
+            head = encode_json({"type": kind, **self._place()})[:-1]
+            tail = b',"logprobs":[]' if self.word is TEXT else b""
+            self._template = at, b'event: %b\ndata: %b,"delta":' % (kind.encode(), head), tail
+        _, before, behind = self._template
+        return before + encode_json(text) + behind
 
     def end(self, status: str) -> Iterator[Frame]:
         word, text = self.word, self.text
@@ -120,8 +146,12 @@ class Item:
 
     def follow(self, kind: str, chunk: Json) -> None:
         """What the upstream says of it, so that we can go on from there."""
-        part = as_dict(chunk.get("part"))
         stem, _, verb = kind.rpartition(".")
+        if verb == "delta" and stem in BY_STEM:
+            self.word, self._stage = BY_STEM[stem], _SPEAKING
+            self._texts.append(str(chunk.get("delta")))
+            return
+        part = as_dict(chunk.get("part"))
         if kind.endswith("part.added"):
             self.word = BY_PART.get(str(part.get("type")), self.word)
             self._stage, self._texts, self._annotations = _Stage.SPEAKING, [], []
@@ -130,8 +160,5 @@ class Item:
             self._stage, self._texts, self._annotations = _Stage.BEGUN, [], []
         elif kind == ANNOTATED:
             self._annotations.append(chunk.get("annotation"))
-        elif stem in BY_STEM and verb == "delta":
-            self.word, self._stage = BY_STEM[stem], _Stage.SPEAKING
-            self._texts.append(str(chunk.get("delta")))
         elif stem in BY_STEM:
             self._stage = _Stage.SPOKEN

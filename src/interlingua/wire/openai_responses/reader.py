@@ -8,6 +8,7 @@ from interlingua import events as ev
 from interlingua.limits import Limits
 from interlingua.wire.loose import as_dict, as_list, as_str
 from interlingua.wire.openai_responses.incoming import Items
+from interlingua.wire.openai_responses.usual import read_usual
 from interlingua.wire.openai_responses.words import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD
 from interlingua.wire.wire import Choice, Chunk, Json
 
@@ -50,6 +51,16 @@ class Reader:
             self._items.read(chunk, choice)
         read.exact = choice.exact
         return read
+
+    def usual(self, data: bytes) -> Chunk | None:
+        chunk = read_usual(data)
+        if chunk is None or self._begin is None:
+            return None
+        choice = Choice(0, [], exact=chunk.sequence_number > self._number)
+        if not self._items.more(chunk, choice):
+            return None
+        self._number = chunk.sequence_number
+        return Chunk([choice], [], choice.exact)
 
     def read_response(self, response: Json) -> Chunk:
         """A whole response says all of it at once."""

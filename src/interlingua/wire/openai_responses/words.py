@@ -41,8 +41,9 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 ANNOTATED = "response.output_text.annotation.added"
 
 
-class Word(msgspec.Struct, frozen=True):
-    """One kind of text. Its events are `stem`.delta and `stem`.done; `field` holds it when it is whole."""
+class Word(msgspec.Struct, frozen=True, eq=False):
+    """One kind of text, of which there is one Word. Its events are `stem`.delta and `stem`.done; `field` holds it when
+    it is whole."""
 
     stem: str
     item: str

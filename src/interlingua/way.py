@@ -1,0 +1,148 @@
+"""The way of one reply from its upstream's wire to its client's: all that streams and whole replies share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from interlingua import events as ev
+from interlingua.dialect import Dialect
+from interlingua.dialects import STANDARD, dialect_for, dialect_named
+from interlingua.errors import UsageError, expect
+from interlingua.lane import Lane
+from interlingua.options import Options
+from interlingua.tally import QUIET, Tally
+from interlingua.tools import Offer, ToolsLike
+from interlingua.upstreams import signs
+from interlingua.wire.chunks import ChunkDecoder
+from interlingua.wire.wire import Choice, Emitter
+from interlingua.wires import wire_named
+
+__all__ = ["State", "Way", "failure_in"]
+
+
+class State(Enum):
+    OPEN = "open"
+    ENDED = "the client has been told the end"
+    OVERRUN = "more has come since, and was dropped"
+    CLOSED = "closed"
+
+
+class Way:
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        dialect: str | Dialect,
+        model: str | None,
+        tools: ToolsLike,
+        options: Options | None,
+    ) -> None:
+        self.findings: list[ev.Finding] = []
+        self.tally = Tally()
+        self._source, self._target = wire_named(source), wire_named(target)
+        self._same = source == target
+        self._dialect = _choose_dialect(dialect, model)
+        self._offer = Offer(tools)
+        self._options = Options() if options is None else options
+        expect(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
+        upstream = self._options.upstream
+        self._puts_name = self._same and upstream != "" and not signs(upstream, source)  # in what it signs
+        self._chunks = ChunkDecoder()
+        self._reader = self._source.reader(self._options.limits)
+        self._emitter: Emitter = self._target.emitter(self._options, self._offer)
+        self._lanes: dict[int, Lane] = {}
+        self._dropped: set[int] = set()  # choices that the client cannot be told of
+        self._messages = 0
+        self._state = State.OPEN
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The dialect in use; None while nothing has told which."""
+        return self._dialect
+
+    @property
+    def held(self) -> str:
+        """The text that waits for what follows it."""
+        return "".join(lane.held for lane in self._lanes.values())
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether all has been said."""
+        return bool(self._lanes) and all(lane.stopped for lane in self._lanes.values())
+
+    def _must_be_open(self) -> None:
+        if self._state is State.CLOSED:
+            raise UsageError("this Translator is closed", "one Translator translates one reply: make another one")
+
+    def _must_be_fresh(self) -> None:
+        self._must_be_open()
+        if self._messages:
+            raise UsageError("this Translator is in the middle of a stream", "make another one for a whole reply")
+
+    def _learn_dialect(self, model: str) -> None:
+        if self._dialect is None and model:
+            self._dialect = dialect_for(model)
+            for lane in self._lanes.values():
+                lane.speak(self._dialect)
+
+    def _choices(self, choices: list[Choice], common: list[ev.Event]) -> list[Choice]:
+        """Those that a client can be told of which knows but one."""
+        if len(choices) == 1 and choices[0].index == 0:
+            return choices
+        for index in {choice.index for choice in choices} - {0, *self._dropped}:
+            self._dropped.add(index)
+            common.append(ev.Finding("choice-dropped", f"choice {index}: this client can be told of one, so it is not"))
+        return [choice for choice in choices if choice.index == 0]
+
+    def _lane(self, choice: Choice) -> Lane:
+        """The lane of a choice that begins."""
+        begin = next((event for event in choice.events if isinstance(event, ev.Begin)), ev.Begin())
+        seed = f"{begin.id or ''}/{choice.index}"
+        lane = self._lanes[choice.index] = Lane(self._dialect or STANDARD, self._offer, self._options, seed)
+        return lane
+
+    def _for_client(self, failure: ev.Failure) -> ev.Failure:
+        """What an upstream says of its failure beside the message is for clients of its own wire."""
+        return failure if self._same else msgspec.structs.replace(failure, native=None)
+
+    def _halves(self) -> list[ev.Finding]:
+        what = "half of a surrogate pair was left at the end of a text: dropped"
+        return [ev.Finding("half-character", what)] if self._chunks.halves else []
+
+    def _noted(self, events: list[ev.Event]) -> list[ev.Event]:
+        """What was said, with what the emitter found odd in it: counted, and the findings kept."""
+        if self._emitter.findings:
+            events = [*events, *self._emitter.findings]
+            self._emitter.findings = []
+        if not self.tally.spoken:
+            self.tally.hear(events)
+        for event in events:
+            if type(event) not in QUIET:
+                self._note(event)
+        return events
+
+    def _note(self, event: ev.Event) -> None:
+        """Findings are told with their place in the stream."""
+        if type(event) is not ev.Finding:
+            self.tally.count(event)
+            return
+        where = f"event {self._messages}" if self._messages else "the reply"
+        place = f"{where}, {event.place}" if event.place else where
+        self.findings.append(msgspec.structs.replace(event, place=place))
+
+
+def failure_in(events: Iterable[ev.Event]) -> ev.Failure | None:
+    for event in events:  # a loop, for this runs for every token
+        if type(event) is ev.Failure:
+            return event
+    return None
+
+
+def _choose_dialect(dialect: str | Dialect, model: str | None) -> Dialect | None:
+    """None: the upstream's first chunk will tell."""
+    if dialect != "auto":
+        return dialect_named(dialect)
+    return dialect_for(model) if model else None

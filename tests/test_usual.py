@@ -1,0 +1,160 @@
+"""The usual chunk is read by a way of its own. What goes out is what would have gone out without that."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import product
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua.wire.sse import Decoder
+from tests import anthropic_scenarios as messages
+from tests import chat_scenarios as chat
+from tests import responses_scenarios as responses
+from tests.cuts import pieces
+from tests.pair_scenes import SCENES
+from tests.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
+from tests.sdk import Json
+
+WIRES = (CHAT, MESSAGES, RESPONSES)
+SCENARIOS: dict[str, list[Any]] = {
+    CHAT: [*chat.SCENARIOS],
+    MESSAGES: [*messages.SCENARIOS],
+    RESPONSES: [*responses.SCENARIOS],
+}
+SCENE = {scene.name: scene for scene in SCENES}
+OPTIONS = (il.Options(), il.Options(delivery="whole"), il.Options(served_as="x"), il.Options(reasoning="as_content"))
+each_pair = pytest.mark.parametrize(("source", "target"), list(product(WIRES, WIRES)))
+
+
+class Translation:
+    """One stream, translated with the way for usual chunks or without. `usual` counts those that were read so."""
+
+    def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
+        self.translator = il.Translator(source, target, **settings)
+        self.usual = 0
+        reader: Any = self.translator._reader
+        self._read = reader.usual if usual else lambda _: None
+        reader.usual = self._count
+
+    def run(self, given: list[bytes]) -> tuple[list[bytes], list[str]]:
+        sent = [*map(self.translator.feed, given), self.translator.close()]
+        return sent, [repr(finding) for finding in self.translator.findings]
+
+    def _count(self, data: bytes) -> Any:
+        read = self._read(data)
+        self.usual += read is not None
+        return read
+
+
+def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> int:
+    """How many chunks were usual; fails if that makes a difference."""
+    with_it, without = (Translation(source, target, usual, **settings) for usual in (True, False))
+    assert with_it.run(given) == without.run(given), b"".join(given)
+    assert with_it.translator.dialect == without.translator.dialect
+    return with_it.usual
+
+
+def blocks(stream: bytes) -> list[bytes]:
+    decoder = Decoder()
+    return [message.raw for message in [*decoder.feed(stream), *decoder.close()]]
+
+
+@each_pair
+def test_scenarios(source: str, target: str) -> None:
+    for scenario, options, dialect in product(SCENARIOS[source], OPTIONS, ("auto", "kimi_k2", "standard")):
+        own = getattr(scenario, "options", None) or options
+        chosen = own if options is OPTIONS[0] else options
+        settings = {"dialect": dialect, "tools": getattr(scenario, "tools", None), "options": chosen}
+        for given in (blocks(scenario.stream), [scenario.stream], pieces(scenario.stream, seed=1)):
+            both_ways(source, target, given, **settings)
+
+
+@each_pair
+def test_most_chunks_are_usual(source: str, target: str) -> None:
+    scene = SCENE["thinking, text and a call"]
+    given = blocks(STREAMS[source](scene))
+    deltas = [raw for raw in given if b"delta" in raw]
+    assert both_ways(source, target, given, dialect="standard", tools=scene.tools) > len(deltas) / 3
+
+
+# ── chunks that are nearly usual ──────────────────────────────────────────────────────────────────────────────────
+
+KEYS = (
+    *("choices", "delta", "index", "content", "role", "refusal", "reasoning", "reasoning_content", "reasoning_details"),
+    *("tool_calls", "function_call", "function", "arguments", "name", "id", "type", "custom", "finish_reason", "usage"),
+    *("error", "message", "data", "object", "model", "detail", "code", "text", "thinking", "partial_json", "signature"),
+    *(
+        "item_id",
+        "output_index",
+        "content_index",
+        "summary_index",
+        "sequence_number",
+        "response",
+        "logprobs",
+        "unknown",
+    ),
+)
+VALUES: tuple[Any, ...] = (
+    *(
+        None,
+        "",
+        "x",
+        "\ufffd",
+        "é",
+        0,
+        1,
+        -1,
+        1.0,
+        True,
+        [],
+        {},
+        [1],
+        [[]],
+        {"a": 1},
+        {"type": "text_delta", "text": "a"},
+    ),
+    *("text_delta", "thinking_delta", "error", "ping", "response.output_text.delta", "response.reasoning_text.delta"),
+    *("{", '{"a": 1}', "<|tool_call_begin|>", "[DONE]"),
+)
+
+
+def objects(value: Any) -> Iterator[Json]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects(inner)
+
+
+def changed(given: list[bytes], chance: random.Random) -> list[bytes]:
+    """The stream with one field of one chunk changed, added or taken away."""
+    at = chance.choice([n for n, raw in enumerate(given) if b"data: {" in raw])
+    head, data = given[at].split(b"data: ", 1)
+    chunk = json.loads(data)
+    where = chance.choice(list(objects(chunk)))
+    key = chance.choice([*where, *KEYS] if chance.random() < 0.5 else list(where) or ["x"])
+    if chance.random() < 0.2:
+        where.pop(key, None)
+    else:
+        where[key] = deepcopy(chance.choice(VALUES))
+    if chance.random() < 0.1:
+        head = chance.choice((b"", b"event: error\n", b"event:error\n", b"id: 1\n", b"event: x\n", b": x\n"))
+    told = json.dumps(chunk, ensure_ascii=chance.random() < 0.5).encode()
+    if chance.random() < 0.1:
+        told = told.replace(b'"', chance.choice((b'"\\ud83d', b'"\xff', b'"\x01')), 1)
+    return [*given[:at], head + b"data: " + told + b"\n\n", *given[at + 1 :]]
+
+
+@each_pair
+def test_what_is_nearly_usual(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    scenes = ("thinking, text and a call", "parallel calls", "native text and calls", "length inside a call")
+    streams = [blocks(STREAMS[source](SCENE[name])) for name in scenes]
+    for _ in range(400):
+        given = changed(chance.choice(streams), chance)
+        both_ways(source, target, given, dialect=chance.choice(("standard", "kimi_k2")), options=chance.choice(OPTIONS))
