@@ -17,7 +17,7 @@ from interlingua.gateway.settings_file import Loaded
 
 __all__ = ["Worker"]
 
-KEPT = ("host", "port", "workers", "demo", "log", "otel")
+KEPT = ("host", "port", "workers", "demo", "demo_pace", "log", "otel")
 """What only a new start can change."""
 ENDING = 5.0
 """How long streams may take to say that they were stopped."""
@@ -45,7 +45,8 @@ class Worker:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        demo_url, demo_runner = await demo.start() if self._loaded.settings.demo else ("", None)
+        settings = self._loaded.settings
+        demo_url, demo_runner = await demo.start(settings.demo_pace) if settings.demo else ("", None)
         gateway = Gateway(self._loaded, self._seal_key, demo_url, self._name)
         await gateway.connect()
         runner = web.AppRunner(

@@ -17,17 +17,15 @@ from interlingua.gateway.demo.script import reply_to
 from interlingua.json_text import read_values, write_json
 from interlingua.schema import as_list, as_mapping
 
-__all__ = ["MODELS", "PACE", "app", "start"]
+__all__ = ["MODELS", "app", "start"]
 
 MODELS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in dialects()}
-PACE = 0.004
-"""Seconds from token to token, so that a stream can be seen."""
 LARGEST = 64 * 1024 * 1024
 _PACE = web.AppKey("pace", float)
 
 
-async def start(pace: float = PACE) -> tuple[str, web.AppRunner]:
-    """Listens on a port that is free. The base URL, and what to `cleanup()` in the end."""
+async def start(pace: float) -> tuple[str, web.AppRunner]:
+    """Listens on a port that is free. `pace` is in seconds from token to token. The base URL, and what to `cleanup()` in the end."""
     runner = web.AppRunner(app(pace), handler_cancellation=True, access_log=None, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -35,7 +33,7 @@ async def start(pace: float = PACE) -> tuple[str, web.AppRunner]:
     return f"http://{host}:{port}/v1", runner
 
 
-def app(pace: float = PACE) -> web.Application:
+def app(pace: float) -> web.Application:
     app = web.Application(client_max_size=LARGEST)
     app[_PACE] = pace
     app.router.add_post("/v1/chat/completions", _complete)
