@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from tests.client_loops import Talk, demo_gateway, nobody_else_is_called
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.
 settings.register_profile("project", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "project"))
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[tuple[str, Path]]:
+    """A gateway with the demo model, as users start it."""
+    with demo_gateway() as running:
+        yield running
+
+
+@pytest.fixture
+def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    """What one client says to it, and to nobody else."""
+    with nobody_else_is_called(monkeypatch):
+        yield Talk(*demo)

@@ -138,7 +138,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo: bool = False
     """Adds the demo model: demo/<dialect> for every dialect, with no key and no network."""
     demo_pace: Annotated[float, Meta(ge=0)] = 0.004
-    """Seconds from one token of the demo model to the next, so that a stream can be seen."""
+    """Seconds from one token of the demo model to the next, so that a stream can be seen. 0: all at once."""
     upstreams: dict[str, Upstream] = {}
     """Who can be asked, each under a name of your choice."""
     default: str = ""

@@ -25,7 +25,8 @@ _PACE = web.AppKey("pace", float)
 
 
 async def start(pace: float) -> tuple[str, web.AppRunner]:
-    """Listens on a port that is free. `pace` is in seconds from token to token. The base URL, and what to `cleanup()` in the end."""
+    """Listens on a port that is free; `pace` is in seconds from token to token. The base URL, and what to `cleanup()`
+    in the end."""
     runner = web.AppRunner(app(pace), handler_cancellation=True, access_log=None, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -100,7 +101,8 @@ class _Completion:
         await response.prepare(request)
         await response.write(self._chunk({"role": "assistant", "content": ""}))
         for delta in self.deltas:
-            await asyncio.sleep(pace)
+            if pace:
+                await asyncio.sleep(pace)
             await response.write(self._chunk(delta))
         await response.write(self._chunk({}, self._finish))
         if self._tells_usage:
