@@ -1,0 +1,188 @@
+/* Many clients at once: each sends one request again and again over its connection, and reads what comes.
+
+       client PORT REQUEST_FILE CONNECTIONS
+
+   prints `open` once each has heard its first event. From then on it counts, until its input ends; then it prints one
+   line: EVENTS RESPONSES SECONDS P50 P99. An event is one stamp of the upstream's (~ and sixteen digits), and P50 and
+   P99 are the microseconds from there to here. Linux only. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DIGITS 16
+#define KEPT (DIGITS + 1)
+#define READ (256 * 1024)
+#define STREAMS_OPENED_AT_ONCE 64
+
+struct connection {
+    int fd, polled;
+    int64_t newest;         /* the last stamp; 0: none has come */
+    size_t sent;            /* of the request */
+    char tail[KEPT];        /* the last that came, if a stamp is cut */
+    size_t tail_size;
+    char last[5];           /* the last five bytes of the response so far */
+    int begun;              /* whether the response has */
+};
+
+static struct connection *all;
+static char *request;
+static size_t request_size, count, hearing, opened;
+static int epoll, counting, port;
+static uint64_t events, responses;
+static uint32_t *waits;
+static size_t wait_count, wait_room;
+static int64_t began;
+
+static void fail(const char *what) { perror(what); exit(1); }
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void watch(struct connection *c) {
+    int wanted = c->sent < request_size ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    struct epoll_event e = {.events = (uint32_t)wanted, .data.ptr = c};
+    if (wanted != c->polled && epoll_ctl(epoll, c->polled ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e)) fail("epoll_ctl");
+    c->polled = wanted;
+}
+
+static void ask(struct connection *c) {
+    ssize_t size = send(c->fd, request + c->sent, request_size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size < 0 && errno != EAGAIN) fail("send");
+    if (size > 0) c->sent += (size_t)size;
+    watch(c);
+}
+
+static void dial(struct connection *c) {
+    struct sockaddr_in where = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    int one = 1;
+    c->fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(c->fd, (struct sockaddr *)&where, sizeof where)) fail("connect");
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    ask(c);
+}
+
+static void note(struct connection *c, int64_t sent, int64_t time) {
+    if (sent < c->newest) return; /* told again at the end, as Responses does */
+    if (!c->newest) hearing++;
+    c->newest = sent;
+    if (!counting) return;
+    events++;
+    if (wait_count == wait_room) {
+        wait_room = wait_room ? 2 * wait_room : 1 << 16;
+        waits = realloc(waits, wait_room * sizeof *waits);
+    }
+    waits[wait_count++] = time > sent ? (uint32_t)(time - sent) : 0;
+}
+
+static void find_stamps(struct connection *c, char *text, size_t size, int64_t time) {
+    char *at = text, *end = text + size;
+    while ((at = memchr(at, '~', (size_t)(end - at)))) {
+        if (end - at < KEPT) break;
+        int64_t sent = 0;
+        int n = 1;
+        for (; n <= DIGITS && at[n] >= '0' && at[n] <= '9'; n++) sent = sent * 10 + (at[n] - '0');
+        if (n == KEPT) note(c, sent, time);
+        at += n;
+    }
+    c->tail_size = at ? (size_t)(end - at) : 0;
+    if (at) memmove(c->tail, at, c->tail_size);
+}
+
+static void hear(struct connection *c) {
+    static char buffer[KEPT + READ];
+    memcpy(buffer, c->tail, c->tail_size);
+    ssize_t size = recv(c->fd, buffer + c->tail_size, READ, MSG_DONTWAIT);
+    int64_t time = now();
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) { fprintf(stderr, "the server has closed a connection\n"); exit(1); }
+    char *came = buffer + c->tail_size;
+    if (!c->begun && (size < 12 || strncmp(came + 8, " 200", 4))) {
+        fprintf(stderr, "not answered: %.*s\n", (int)(size < 800 ? size : 800), came);
+        exit(1);
+    }
+    c->begun = 1;
+    if (size >= 5) memcpy(c->last, came + size - 5, 5);
+    else {
+        memmove(c->last, c->last + size, (size_t)(5 - size));
+        memcpy(c->last + 5 - size, came, (size_t)size);
+    }
+    find_stamps(c, buffer, c->tail_size + (size_t)size, time);
+    if (!memcmp(c->last, "0\r\n\r\n", 5)) {
+        if (counting) responses++;
+        c->begun = 0;
+        c->tail_size = c->sent = 0;
+        memset(c->last, 0, 5);
+        ask(c);
+    }
+}
+
+static int by_size(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void report(void) {
+    qsort(waits, wait_count, sizeof *waits, by_size);
+    printf("%llu %llu %.6f %u %u\n", (unsigned long long)events, (unsigned long long)responses,
+           (double)(now() - began) / 1e6, wait_count ? waits[wait_count / 2] : 0,
+           wait_count ? waits[wait_count * 99 / 100] : 0);
+}
+
+static void load(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail(path);
+    fseek(file, 0, SEEK_END);
+    request_size = (size_t)ftell(file);
+    rewind(file);
+    request = malloc(request_size);
+    if (fread(request, 1, request_size, file) != request_size) fail("read");
+    fclose(file);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) { fprintf(stderr, "PORT REQUEST_FILE CONNECTIONS\n"); return 2; }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(120);
+    port = atoi(argv[1]);
+    load(argv[2]);
+    count = (size_t)atoi(argv[3]);
+    all = calloc(count, sizeof *all);
+    epoll = epoll_create1(0);
+    for (;;) {
+        struct epoll_event ready[256];
+        while (opened < count && opened - hearing < STREAMS_OPENED_AT_ONCE) dial(&all[opened++]);
+        int number = epoll_wait(epoll, ready, 256, 20);
+        for (int n = 0; n < number; n++) {
+            struct connection *c = ready[n].data.ptr;
+            if (!c) {
+                report();
+                return 0;
+            }
+            if (ready[n].events & EPOLLOUT) ask(c);
+            if (ready[n].events & ~(uint32_t)EPOLLOUT) hear(c);
+        }
+        if (!counting && hearing == count) {
+            counting = 1;
+            began = now();
+            printf("open\n");
+            fflush(stdout);
+            struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL}; /* its input, which has nothing but an end */
+            epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &e);
+        }
+    }
+}
