@@ -10,6 +10,7 @@ from aiohttp import hdrs
 from yarl import URL
 
 from interlingua import __version__
+from interlingua.gateway.proxies import proxy_for
 from interlingua.gateway.refusals import LONGEST, UpstreamFailed, refused
 from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Upstream
@@ -70,8 +71,11 @@ async def ask(
 ) -> aiohttp.ClientResponse:
     """Its answer, once the headers are there and say that there is one. UpstreamFailed in every other case."""
     timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
+    proxy = proxy_for(url.scheme, url.host or "")
     try:
-        response = await session.post(url, data=body, headers=headers, allow_redirects=False, timeout=timeout)
+        response = await session.post(
+            url, data=body, headers=headers, allow_redirects=False, timeout=timeout, proxy=proxy
+        )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
         raise unreachable(error, route) from error
     if 200 <= response.status < 300:

@@ -81,7 +81,6 @@ class Gateway:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self.session = aiohttp.ClientSession(
             connector=connector,
-            trust_env=True,  # HTTPS_PROXY, NO_PROXY
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=64 * 1024,
