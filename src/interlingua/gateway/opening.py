@@ -84,7 +84,16 @@ class Asker:
         self._further = further  # headers for whoever is asked
 
     async def answer(self, routes: list[Route]) -> Answer:
-        """The first upstream that begins to answer. Raises what the last one failed with."""
+        """The first upstream that begins to answer. Raises what the last one failed with.
+
+        The question is asked but once: its body, which may be long, is not kept for as long as a stream lasts.
+        """
+        try:
+            return await self._first_answer(routes)
+        finally:
+            self._question.body.clear()
+
+    async def _first_answer(self, routes: list[Route]) -> Answer:
         last: UpstreamFailed | None = None
         for place, route in enumerate(routes):
             try:

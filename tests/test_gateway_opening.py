@@ -1,0 +1,33 @@
+"""How an upstream is found that answers, apart from sockets: those are in test_gateway_faults."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import aiohttp
+import pytest
+
+from interlingua.gateway.exchange import Exchange
+from interlingua.gateway.opening import Asker, Question
+from interlingua.gateway.refusals import UpstreamFailed
+from interlingua.gateway.routes import Routes
+from interlingua.gateway.settings import Retries, Settings, Upstream
+
+NOBODY = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
+
+
+def test_a_body_is_not_kept_once_all_is_asked() -> None:
+    """A stream may last for an hour, and what an agent sends has megabytes."""
+    settings = Settings(upstreams={"nobody": NOBODY})
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"")
+    exchange = Exchange(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            await Asker(session, settings, question, exchange, None, {}).answer(Routes(settings).find("m"))
+
+    with pytest.raises(UpstreamFailed, match="cannot connect"):
+        asyncio.run(ask())
+    assert body == {}
