@@ -238,14 +238,20 @@ class _Mender:
             self._report("empty-content", path, "nothing is in it", "dropped")
         items = _items(message.pieces, f"{path}.pieces")
         pieces = [(item, self._piece(item, message.role)) for item in items]
-        kept = [msgspec.structs.replace(item, piece=piece) for item, piece in pieces if piece is not None]
+        kept = [
+            item if piece is item.piece else msgspec.structs.replace(item, piece=piece)
+            for item, piece in pieces
+            if piece is not None
+        ]
         return _Said(message.role, message.name, path, kept)
 
     def _piece(self, item: _Item, role: Role) -> Piece | None:
         """The piece as it has to be; None if there is nothing in it."""
         piece, path = item.piece, item.path
         match piece:
-            case Text(text="") | Reasoning(text="", seal=None) | CacheMark():
+            case Text(text) if text:
+                return piece
+            case Text() | Reasoning(text="", seal=None) | CacheMark():
                 self._report("empty-content", path, "nothing is in it", "dropped")
                 return None
             case Call() | Reasoning() if role != "assistant":

@@ -6,7 +6,7 @@ that it is there again when the request goes out on the wire it came from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -181,7 +181,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
     them."""
-    places: dict[str, str] = {}
+    places: Mapping[str, str] = {}
     """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
 
     def place(self, path: str) -> str:

@@ -143,4 +143,4 @@ def as_list(value: object) -> list[Any]:
 
 def as_mapping(value: object) -> Mapping[str, Any]:
     """Schemas come from clients: what should be an object may be anything."""
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}  # the first is far faster

@@ -5,7 +5,8 @@ What a row changes is in the fields of a profile. A row with upstreams is about 
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 from typing import Any
 
 import msgspec
@@ -117,12 +118,16 @@ MODELS = (
 )
 
 
+_ROWS = [(re.compile("|".join(map(translate, row.ids))), row) for row in MODELS]
+
+
 def for_model(profile: Profile, model: str) -> Profile:
     """How this upstream wants to be asked for this model."""
-    for row in MODELS:
+    model = model.lower()
+    for ids, row in _ROWS:
         if row.upstreams and profile.name not in row.upstreams:
             continue
-        if any(fnmatchcase(model.lower(), pattern) for pattern in row.ids):
+        if ids.match(model):
             changes = {name: value for name, value in row.changes.items() if name not in profile.settled}
             profile = msgspec.structs.replace(profile, **changes)
     return profile

@@ -21,6 +21,8 @@ _NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer",
 class Fields:
     """One object. A field that is null counts as left out."""
 
+    __slots__ = ("_asked", "_inner", "object", "path")
+
     def __init__(self, value: Any, path: str = "") -> None:
         self.path = path
         if not isinstance(value, dict):
@@ -36,12 +38,13 @@ class Fields:
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string. Without a default it has to be there."""
-        value = self.get(key)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str):
+        self._asked.add(key)
+        value = self.object.get(key)
+        if isinstance(value, str):
+            return value
+        if value is not None or default is None:
             self._refuse(key, "a string", value)
-        return value
+        return default
 
     def one_of(self, key: str, *words: str) -> str:
         """One of these words; the first is the default."""
@@ -137,8 +140,17 @@ class Fields:
 
     def unread(self) -> list[str]:
         """The places of all that nobody has asked for, here and in the objects inside."""
-        own = [self.at(key) for key, value in self.object.items() if key not in self._asked and value not in _NOTHING]
-        return own + [place for inner in self._inner.values() for fields in inner for place in fields.unread()]
+        unread: list[str] = []
+        self._add_unread(unread)
+        return unread
+
+    def _add_unread(self, unread: list[str]) -> None:
+        if not self._asked.issuperset(self.object):
+            left = {key: value for key, value in self.object.items() if key not in self._asked}
+            unread += [self.at(key) for key, value in left.items() if value not in _NOTHING]
+        for inner in self._inner.values():
+            for fields in inner:
+                fields._add_unread(unread)
 
     def at(self, key: str) -> str:
         """The path of a field."""

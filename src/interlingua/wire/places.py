@@ -5,7 +5,8 @@ What was read is known again by its identity, as readers put pieces in order whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from interlingua.request import Content, Message
@@ -29,19 +30,46 @@ class Places:
         if id(read) in self._at:
             self.put(now, *self._at[id(read)][1:])
 
-    def table(self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str) -> dict[str, str]:
+    def table(self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str) -> Mapping[str, str]:
         """The client's path of each path in a Request; `roots` are its names for what others call otherwise."""
-        table = {"system": "system", "messages": "messages", **roots}
-        for n, piece in enumerate(system):
-            table |= self._named(f"system[{n}]", piece)
-        for n, message in enumerate(messages):
-            table |= self._named(f"messages[{n}]", message.pieces)
-            for k, said in enumerate(message.pieces):
-                table |= self._named(f"messages[{n}].pieces[{k}]", said)
-        return table
+        return _Table(self, system, messages, roots)
 
-    def _named(self, name: str, read: object) -> dict[str, str]:
+    def named(self, name: str, read: object) -> dict[str, str]:
+        """The client's path of what has this path in a Request, and of its fields."""
         if id(read) not in self._at:
             return {}
         _, path, fields = self._at[id(read)]
         return {name: path} | {f"{name}.{field}": f"{path}.{native}" for field, native in fields.items()}
+
+
+class _Table(Mapping[str, str]):
+    """Made when it is first looked at: most requests have nothing wrong."""
+
+    def __init__(
+        self, places: Places, system: Sequence[Content], messages: Sequence[Message], roots: Mapping[str, str]
+    ) -> None:
+        self._places = places
+        self._system = system
+        self._messages = messages
+        self._roots = roots
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        named = self._places.named
+        table = {"system": "system", "messages": "messages", **self._roots}
+        for n, piece in enumerate(self._system):
+            table |= named(f"system[{n}]", piece)
+        for n, message in enumerate(self._messages):
+            table |= named(f"messages[{n}]", message.pieces)
+            for k, said in enumerate(message.pieces):
+                table |= named(f"messages[{n}].pieces[{k}]", said)
+        return table
+
+    def __getitem__(self, path: str) -> str:
+        return self._paths[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
