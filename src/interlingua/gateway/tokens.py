@@ -11,7 +11,7 @@ PER_TOKEN = 3.6
 PER_IMAGE = 1500
 PER_MESSAGE = 4
 COUNTED = ("system", "instructions", "messages", "input", "tools", "functions")
-_DATA = ("data", "image_url", "file_data", "url")
+_DATA = frozenset({"data", "image_url", "file_data", "url"})
 
 
 def estimate(body: dict[str, Any]) -> int:
@@ -22,19 +22,26 @@ def estimate(body: dict[str, Any]) -> int:
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            size += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+            size += _bytes(value)
         elif isinstance(value, list):
             waiting += value
         elif isinstance(value, dict):
             for key, inner in value.items():
                 if key in _DATA and (isinstance(inner, dict) or _is_data(inner)):
                     images += 1
+                    continue
+                size += len(key) + 3
+                if isinstance(inner, str):  # as most are
+                    size += _bytes(inner)
                 else:
-                    size += len(key) + 3
                     waiting.append(inner)
         elif value is not None:
             size += 4
     return int(size / PER_TOKEN) + PER_IMAGE * images + PER_MESSAGE * messages
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _is_data(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -41,6 +42,8 @@ class Worker:
         self._name = name
 
     def run(self) -> None:
+        gc.freeze()  # what was imported stays: no collection need look at it again
+        gc.set_threshold(10_000)  # one agent's request has thousands of objects, and leaves no cycles behind
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._serve())
 
