@@ -57,9 +57,10 @@ demo: $(USABLE) ## a Kimi stream goes in on the left, standard frames come out o
 docs: setup ## write what in docs/reference is made from the code
 	$(BIN)/python docs/generate.py
 
-bench: setup ## measure the parser, in every shape of dialect
+bench: setup ## measure the parser in every shape of dialect, and the gateway beside nginx
 	$(BIN)/python -m bench.parser $(BENCH)
 	$(BIN)/python -m bench.shapes $(BENCH)
+	$(BIN)/python -m bench.gateway $(BENCH)
 
 # A minute of chance; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
 FUZZ ?= -max_total_time=60

@@ -184,6 +184,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     places: Mapping[str, str] = {}
     """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
 
+    def holds(self, *kinds: type[Piece]) -> bool:
+        """Whether a piece of one of these kinds is in the conversation, in what tools have answered too."""
+        for message in self.messages:
+            for piece in message.pieces:
+                if isinstance(piece, kinds):
+                    return True
+                if isinstance(piece, Result) and any(isinstance(part, kinds) for part in piece.content):
+                    return True
+        return any(isinstance(piece, kinds) for piece in self.system)
+
     def place(self, path: str) -> str:
         """The place in the client's body: of what has none there, that of what it is part of."""
         known = path

@@ -87,6 +87,8 @@ def _of_the_user(message: Message) -> Message:
 
 def thinking(request: Request, upstream: Upstream) -> Request:
     """Thinking of others: its text for upstreams that take text, and nothing for those that want their own seal."""
+    if not request.holds(Reasoning):
+        return request
     nowhere = upstream.wire == CHAT and upstream.profile.replay == "none"
     as_text = not upstream.profile.own_seals
 
@@ -152,7 +154,7 @@ def _is_silent(message: Message) -> bool:
 
 
 def cache_marks(request: Request, upstream: Upstream) -> Request:
-    if upstream.wire != CHAT or upstream.profile.cache_marks:
+    if upstream.wire != CHAT or upstream.profile.cache_marks or not request.holds(CacheMark):
         return request
 
     def unmarked(piece: Piece) -> Piece:

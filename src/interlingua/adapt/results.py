@@ -30,7 +30,7 @@ def _from(piece: object, id: str) -> Text:
 
 
 def move_files(request: Request, upstream: Upstream) -> Request:
-    if upstream.wire != CHAT or upstream.profile.images_in_results:
+    if upstream.wire != CHAT or upstream.profile.images_in_results or not request.holds(Image, Document):
         return request
     messages = [_moved(message) for message in request.messages]
     if messages != request.messages:

@@ -17,6 +17,8 @@ def disown(request: Request, upstream: str, wire: str, nameless: bool) -> Reques
 
     `nameless`: what has no name may be its own, because a client gets that as it is.
     """
+    if not request.holds(Reasoning):
+        return request
 
     def own(seal: Seal) -> bool:
         return seal.wire != wire or (seal.upstream == upstream if seal.upstream else nameless)

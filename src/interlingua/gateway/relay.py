@@ -24,6 +24,7 @@ from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.tokens import estimate
 from interlingua.pipeline import Translator
+from interlingua.profile import CHAT
 
 __all__ = ["Relay"]
 
@@ -116,7 +117,7 @@ class Relay:
             headers=self._request.headers,
             query=self._request.query_string,
             created=int(time.time()),
-            input_tokens=estimate(body),
+            input_tokens=0 if self._wire == CHAT else estimate(body),  # chat completions tell it at their end
             seal_key=self._setup.seal_key,
         )
 

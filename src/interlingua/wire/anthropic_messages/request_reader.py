@@ -113,6 +113,8 @@ def _read_message(message: Fields, key: bytes, places: Places) -> Message:
 
 def _results_first(pieces: list[Piece]) -> list[Piece]:
     """Each mark stays behind its piece."""
+    if len(pieces) < 2:
+        return pieces
     groups: list[list[Piece]] = []
     for piece in pieces:
         if isinstance(piece, CacheMark) and groups:
@@ -207,7 +209,10 @@ def _found(tools: list[Tool], messages: list[Message]) -> list[Tool]:
     pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
     found = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
     deferred = (tool.extra.get("defer_loading") is True and tool.name not in found for tool in tools)
-    return [msgspec.structs.replace(tool, deferred=later) for tool, later in zip(tools, deferred, strict=True)]
+    return [
+        msgspec.structs.replace(tool, deferred=True) if later else tool
+        for tool, later in zip(tools, deferred, strict=True)
+    ]
 
 
 def _read_choice(choice: Fields) -> ToolChoice:
