@@ -46,8 +46,13 @@ class Lane:
         return self._guard.stopped
 
     @property
+    def open_call(self) -> str | None:
+        """The name of the call that is open."""
+        return self._guard.inside_call
+
+    @property
     def inside_call(self) -> bool:
-        return self._guard.inside_call is not None or (self._parser is not None and self._parser.inside_calls)
+        return self.open_call is not None or (self._parser is not None and self._parser.inside_calls)
 
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._guard.take(self._parse(events) if self._parser else events)

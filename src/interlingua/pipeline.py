@@ -82,11 +82,17 @@ class Translator(Whole):
         """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
         return b"".join([self._take(block)[1] for block in self._last_blocks()])
 
-    def abort(self, message: str, type: str = "api_error") -> bytes:
+    @property
+    def begun(self) -> bool:
+        """Whether the upstream has sent an event."""
+        return self._messages > 0
+
+    def abort(self, message: str, type: str = "api_error", code: str | None = None) -> bytes:
         """The upstream's stream is over, and not by its own will. If it had said all, that is as good as `close`."""
         if self.ended or self._stopped:
             return self.close()
-        failure = ev.Failure(message, type)
+        name = next((lane.open_call for lane in self._lanes.values() if lane.open_call), None)
+        failure = ev.Failure(message + (f", inside the call of {name!r}" if name else ""), type, code)
         events, sent = self._fail([failure], failure)
         self._state = State.CLOSED
         self._noted(events)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import aiohttp
 from aiohttp import hdrs
@@ -16,7 +18,7 @@ from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["ask", "endpoint", "headers_for", "is_stream", "models_url", "read_whole"]
+__all__ = ["ask", "broken_off", "endpoint", "headers_for", "is_stream", "models_url", "read_whole"]
 
 PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
 OWN = "anthropic"
@@ -25,6 +27,8 @@ VERSION = "2023-06-01"
 AGENT = f"interlingua/{__version__}"
 PASSED_ON = ("anthropic-beta", "anthropic-version")
 """What a client of Messages says to a server of Messages in its headers."""
+SOON = 1.0
+"""How long is waited for what an upstream has to say of its error."""
 
 
 def endpoint(upstream: Upstream) -> URL:
@@ -80,11 +84,16 @@ async def ask(
         raise unreachable(error, route) from error
     if 200 <= response.status < 300:
         return response
+    said: list[bytes] = []
     try:
-        said = await _beginning(response, LONGEST)
+        with suppress(
+            aiohttp.ClientError, OSError
+        ):  # its status counts, even if the rest cannot be read or never comes
+            async with asyncio.timeout(SOON):
+                await _collect(response, LONGEST, said)
     finally:
         response.close()
-    raise refused(response.status, response.headers, said, time.time())
+    raise refused(response.status, response.headers, b"".join(said), time.time())
 
 
 def unreachable(error: Exception, route: Route) -> UpstreamFailed:
@@ -99,7 +108,7 @@ def unreachable(error: Exception, route: Route) -> UpstreamFailed:
             return UpstreamFailed(f"no address is known for {where}")
         case aiohttp.ClientConnectorError():
             return UpstreamFailed(f"cannot connect to {where}: {error.os_error.strerror or error.os_error}")
-        case aiohttp.ServerDisconnectedError() | ConnectionResetError():
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
             return UpstreamFailed(f"{where} closed the connection without an answer")
         case aiohttp.InvalidURL() | ValueError():
             return UpstreamFailed(f"{where} cannot be asked: {error}", again=False)
@@ -113,19 +122,25 @@ def is_stream(response: aiohttp.ClientResponse) -> bool:
 
 async def read_whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """The whole body, or UpstreamFailed."""
-    try:
-        body = await _beginning(response, limit + 1)
-    except (aiohttp.ClientError, OSError) as error:
-        raise UpstreamFailed(f"the upstream broke off in the middle of its reply: {error}") from error
-    if len(body) > limit:
-        raise UpstreamFailed(f"the upstream's reply has more than {limit:,} bytes", again=False)
-    return body
-
-
-async def _beginning(response: aiohttp.ClientResponse, limit: int) -> bytes:
     pieces: list[bytes] = []
+    try:
+        await _collect(response, limit + 1, pieces)
+    except (aiohttp.ClientError, OSError) as error:
+        raise broken_off(error) from error
+    if sum(map(len, pieces)) > limit:
+        raise UpstreamFailed(f"the upstream's reply has more than {limit:,} bytes", again=False)
+    return b"".join(pieces)
+
+
+def broken_off(error: Exception) -> UpstreamFailed:
+    """The upstream had begun to answer. What aiohttp says of it is for those who know its parser."""
+    why = f": {error}" if "decode" in str(error) else ""
+    return UpstreamFailed(f"it broke off in the middle of its reply{why}")
+
+
+async def _collect(response: aiohttp.ClientResponse, limit: int, pieces: list[bytes]) -> None:
+    """What comes, until it is over or that much."""
     size = 0
     while size < limit and (piece := await response.content.readany()):
         pieces.append(piece)
         size += len(piece)
-    return b"".join(pieces)[:limit]

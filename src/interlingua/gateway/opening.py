@@ -17,7 +17,7 @@ from yarl import URL
 
 from interlingua.errors import InterlinguaError
 from interlingua.events import Finding
-from interlingua.gateway.asking import ask, endpoint, headers_for, is_stream, read_whole
+from interlingua.gateway.asking import ask, broken_off, endpoint, headers_for, is_stream, read_whole
 from interlingua.gateway.capture import Recording
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.patience import Patience, WaitedTooLong
@@ -149,11 +149,11 @@ class Asker:
                 what, seconds = ("first word", timeouts.first_event) if stream else ("reply", timeouts.total)
                 patience.wait(f"its {what}", seconds)
                 answer = await self._post(route, prepared)
-                await self._begin(answer, last)
+                await self._begin(answer, patience, last)
         except WaitedTooLong as error:
             raise UpstreamFailed(f"{route.name}: {error}", 504) from error
         except UpstreamFailed as error:
-            exchange.upstream_status = exchange.upstream_status or error.status
+            exchange.upstream_status = error.answered or exchange.upstream_status
             error.args = (f"{route.name}: {error}",)
             raise
         exchange.findings += prepared.findings
@@ -188,10 +188,10 @@ class Asker:
 
     # ── the beginning of an answer ────────────────────────────────────────────────────────────────────────────────
 
-    async def _begin(self, answer: Answer, last: bool) -> None:
+    async def _begin(self, answer: Answer, patience: Patience, last: bool) -> None:
         """Reads the answer up to its first word, or all of it if the client wants it whole."""
         try:
-            await (self._peek(answer) if self._question.stream else self._read(answer))
+            await (self._peek(answer, patience) if self._question.stream else self._read(answer))
             tally = answer.translator.tally
             if tally.failure is not None and not (self._question.stream and tally.spoken):
                 raise failed(tally.failure)
@@ -201,7 +201,8 @@ class Asker:
             answer.response.close()
             raise
 
-    async def _peek(self, answer: Answer) -> None:
+    async def _peek(self, answer: Answer, patience: Patience) -> None:
+        """Where calls go out whole, or no thinking does, it may be long until there is a word for the client."""
         translator, tally = answer.translator, answer.translator.tally
         if not is_stream(answer.response):
             await self._peek_at_anything(answer)
@@ -209,6 +210,8 @@ class Asker:
         while not tally.spoken and not translator.ended and len(answer.first) < PEEKED:
             data = await self.read(answer)
             answer.first += translator.feed(data) if data else translator.close()
+            if translator.begun:
+                patience.wait("its next word", answer.route.timeouts.idle)
 
     async def _peek_at_anything(self, answer: Answer) -> None:
         """Some servers send a whole reply where a stream was asked for, and some call a stream something else."""
@@ -236,7 +239,7 @@ class Asker:
         try:
             data = await answer.response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamFailed(f"the connection broke off: {error}") from error
+            raise broken_off(error) from error
         self._came(data)
         return data
 

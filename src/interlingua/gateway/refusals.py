@@ -50,10 +50,20 @@ class UpstreamFailed(UpstreamError):
     """An upstream did not answer, or not in a way that anybody understands."""
 
     def __init__(
-        self, message: str, status: int = 502, *, retry_after: float | None = None, code: str = "", again: bool = True
+        self,
+        message: str,
+        status: int = 502,
+        *,
+        answered: int = 0,
+        retry_after: float | None = None,
+        code: str = "",
+        again: bool = True,
     ) -> None:
         super().__init__(message)
         self.status = status
+        """For the client."""
+        self.answered = answered
+        """The upstream's own; 0: it gave none."""
         self.retry_after = retry_after
         """In seconds, if the upstream says how long to wait."""
         self.code = code
@@ -63,7 +73,7 @@ class UpstreamFailed(UpstreamError):
 
 def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
     """The upstream answered with a status that is no success. `now` is the time of day, for dates in the headers."""
-    text = body[:LONGEST].decode("utf-8", "replace")
+    text, answered = body[:LONGEST].decode("utf-8", "replace"), status
     value = read_values(text)
     said, code = _said(value) if value is not None else (_plain(text), "")
     if _TOO_LONG.search(said) and status in (400, 413, 422, 500):
@@ -71,7 +81,8 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) ->
     if status < 400:  # a redirect, which is not followed: it would take the key to another host
         said, status = said or f"it redirects ({status}); set its real address", 502
     message = said or f"status {status} and nothing else"
-    return UpstreamFailed(message, status, retry_after=wait_for(headers, now), code=code, again=status in AGAIN)
+    wait = wait_for(headers, now)
+    return UpstreamFailed(message, status, answered=answered, retry_after=wait, code=code, again=status in AGAIN)
 
 
 def failed(failure: Failure) -> UpstreamFailed:

@@ -152,7 +152,9 @@ class Relay:
             with Patience() as patience:
                 while not translator.ended:
                     stopped = translator.tally.stop is not None
-                    patience.wait("the upstream's next word", AFTERWARDS if stopped else timeouts.idle)
+                    patience.wait(
+                        "the upstream's next word", min(AFTERWARDS, timeouts.idle) if stopped else timeouts.idle
+                    )
                     data = await asker.read(answer)
                     out = translator.feed(data) if data else translator.close()
                     if out:
@@ -184,7 +186,8 @@ class Relay:
             return self._respond(error.status, error_body(self._wire, error, self._exchange.id), _waiting(error))
         self._exchange.status = 200
         dead = Translator("openai-chat", self._wire)
-        await self._send(dead.abort(str(error), error_type(self._wire, error.status)))
+        code = getattr(error, "code", "") or None
+        await self._send(dead.abort(str(error), error_type(self._wire, error.status), code))
         return await self._stream.end()
 
     async def _stopped(self) -> web.StreamResponse:
