@@ -9,7 +9,6 @@ with stage() as on:
 from __future__ import annotations
 
 import json
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -110,9 +109,8 @@ class Stage:
 
     def log(self, id: str) -> dict[str, Any]:
         """The line of this request."""
-        text = self.gateway.told(rf'.*"message": "request".*{re.escape(id)}.*\n')
-        (line,) = [line for line in text.splitlines() if id in line and '"message": "request"' in line]
-        told: dict[str, Any] = json.loads(line)
+        text = self.gateway.told(f'"message": "request", "id": "{id}"[^\n]*\n')
+        told: dict[str, Any] = json.loads(next(line for line in text.splitlines() if f'"id": "{id}"' in line))
         return told
 
 

@@ -85,10 +85,8 @@ async def ask(
     if 200 <= response.status < 300:
         return response
     said: list[bytes] = []
-    try:
-        with suppress(
-            aiohttp.ClientError, OSError
-        ):  # its status counts, even if the rest cannot be read or never comes
+    try:  # its status counts, even if the rest cannot be read or never comes
+        with suppress(aiohttp.ClientError, OSError):
             async with asyncio.timeout(SOON):
                 await _collect(response, LONGEST, said)
     finally:

@@ -145,6 +145,7 @@ class Relay:
     async def _pump(self, asker: Asker, answer: Answer) -> None:
         """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
         translator, limits, timeouts = answer.translator, self._setup.settings.limits, answer.route.timeouts
+        afterwards = min(AFTERWARDS, timeouts.idle)
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         await self._send(answer.first)
@@ -152,9 +153,7 @@ class Relay:
             with Patience() as patience:
                 while not translator.ended:
                     stopped = translator.tally.stop is not None
-                    patience.wait(
-                        "the upstream's next word", min(AFTERWARDS, timeouts.idle) if stopped else timeouts.idle
-                    )
+                    patience.wait("the upstream's next word", afterwards if stopped else timeouts.idle)
                     data = await asker.read(answer)
                     out = translator.feed(data) if data else translator.close()
                     if out:
