@@ -179,9 +179,10 @@ def torn(data: bytes) -> tuple[Step, ...]:
 
 def _events(heard: Heard) -> Iterator[Any]:
     """The data of each event. Behind an error, or the end, there must be none."""
-    assert heard.body.endswith(b"\n\n"), heard.body[-200:]
-    for block in heard.body.decode().split("\n\n"):
-        data = "".join(line.removeprefix("data: ") for line in block.split("\n") if line.startswith("data: "))
+    body = heard.body.decode().replace("\r\n", "\n").replace("\r", "\n")
+    assert body.endswith("\n\n"), body[-200:]
+    for block in body.split("\n\n"):
+        data = "".join(line.removeprefix("data:").strip() for line in block.split("\n") if line.startswith("data:"))
         if not data:
             continue
         assert not heard.ended, f"behind the end: {data}"

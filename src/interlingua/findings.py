@@ -102,7 +102,7 @@ KINDS: dict[str, str] = {
     "sampling-changed": "a value that is out of the wire's range: brought into it",
     "format-dropped": "a format of the reply that the wire cannot ask for: dropped",
     # the stream
-    "bad-json": "an event that is no JSON object: dropped, and inside a call the reply has failed",
+    "bad-json": "an event that is no JSON object: dropped; inside a call, or after a hundred, the reply has failed",
     "wrapped-chunk": "a chunk or reply inside another object: taken out of it",
     "bad-chunk": "a part of a chunk that is not of its type: dropped",
     "empty-event": "an event without data: sent as a comment",

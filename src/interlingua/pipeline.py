@@ -24,6 +24,8 @@ __all__ = ["Step", "Translator", "translate_reply"]
 DONE = "[DONE]"
 """How a stream of chat completions ends. Upstreams of other wires send it too."""
 COMMENT = b":\n\n"
+UNREADABLE = 100
+"""So many events that are no JSON are dropped; then it is no reply."""
 ERROR = "error"
 """The event that is an error, whatever its data looks like."""
 ERROR_LINE = b"event: error"
@@ -66,6 +68,7 @@ class Translator(Whole):
     ) -> None:
         super().__init__(source, target, dialect, model, tools, options)
         self._decoder = sse.Decoder(self._options.limits.event)
+        self._unreadables = 0
 
     @property
     def ended(self) -> bool:
@@ -247,9 +250,12 @@ class Translator(Whole):
         """Official clients give up at such an event, so none is sent it. If a call is open, a piece of it may be lost:
         better no call than a wrong one."""
         finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
-        if not any(lane.inside_call for lane in self._lanes.values()):
+        self._unreadables += 1
+        inside = any(lane.inside_call for lane in self._lanes.values())
+        if not inside and self._unreadables <= UNREADABLE:
             return [finding], b""
-        failure = ev.Failure("the upstream sent an event that cannot be read, inside a call")
+        what = "an event that cannot be read, inside a call" if inside else "too many events that cannot be read"
+        failure = ev.Failure(f"the upstream sent {what}")
         return self._fail([finding, failure], failure)
 
     def _overrun(self, message: sse.Message) -> _Said:

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlingua.errors import UpstreamError
 from interlingua.events import Failure
-from interlingua.json_text import read_values
+from interlingua.json_text import read_json, read_values, write_json
 
 __all__ = ["CONTEXT", "LONGEST", "UpstreamFailed", "failed", "refused", "wait_for"]
 
@@ -22,8 +22,10 @@ CONTEXT = "context_length_exceeded"
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which the same request may succeed."""
 _TOO_LONG = re.compile(
-    r"context[ _](length|window)|maximum context|prompt is too long|too many (input )?tokens|input (is )?too long"
-    r"|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length|token limit exceeded",
+    r"context[ _](length|window)|maximum (context|prompt|model) length|prompt is too long|too many (input )?tokens"
+    r"|input (is )?too long|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length"
+    r"|token limit exceeded|exceeded model token limit|prompt exceeds max|(input|prompt) token count\b.{0,40} exceeds"
+    r"|`inputs` tokens \+ `max_new_tokens`",
     re.IGNORECASE,
 )
 _TAGS = re.compile(r"<(script|style)\b.{0,20000}?</\1>|<[^<>]{0,2000}>", re.IGNORECASE | re.DOTALL)
@@ -74,7 +76,7 @@ class UpstreamFailed(UpstreamError):
 def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
     """The upstream answered with a status that is no success. `now` is the time of day, for dates in the headers."""
     text, answered = body[:LONGEST].decode("utf-8", "replace"), status
-    value = read_values(text)
+    value = _object(text)
     said, code = _said(value) if value is not None else (_plain(text), "")
     if _TOO_LONG.search(said) and status in (400, 413, 422, 500):
         code, status = CONTEXT, 400
@@ -117,17 +119,27 @@ def _number(text: str | None) -> float | None:
     return value if 0 <= value < 1e9 else None
 
 
+def _object(text: str) -> dict[str, Any] | None:
+    """An error's JSON. Google's stands in a list."""
+    listed = read_json(text, list[dict[str, Any]]) if text.lstrip().startswith("[") else None
+    return listed[0] if listed else read_values(text)
+
+
 def _said(body: dict[str, Any]) -> tuple[str, str]:
     """The message in an error's JSON, and its code. Every server has it somewhere else."""
     error = body.get("error", body)
     if not isinstance(error, dict):
-        return _short(str(error)), ""
+        return _short(_text(error)), ""
     message = next((error[key] for key in ("message", "detail", "msg", "error") if error.get(key)), "")
     raw = error.get("metadata")
     if isinstance(raw, dict) and raw.get("raw"):  # OpenRouter: what its own upstream has said
-        message = f"{message}: {raw['raw']}"
+        message = f"{_text(message)}: {_text(raw['raw'])}"
     code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
-    return _short(message if isinstance(message, str) else str(message)), code if isinstance(code, str) else ""
+    return _short(_text(message)), code if isinstance(code, str) else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else write_json(value)
 
 
 def _plain(text: str) -> str:
