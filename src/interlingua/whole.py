@@ -20,15 +20,16 @@ class Whole(Way):
         told = self._whole(read)
         self._noted([*(event for _, events in told for event in events), *read.common, *self._halves()])
         failure = failure_in(read.common)
-        if self._same and (failure or not self._source.is_body(body)):
+        is_body = self._source.is_body(body)
+        if self._same and (failure or not (read.choices or is_body)):
             return body
+        like = body if self._same and is_body else None  # and not one inside another object
         said = [
             (choice.index, events)
             for choice, events in told
-            if not self._same or not choice.exact or events != choice.events
+            if like is None or not choice.exact or events != choice.events
         ]
         common = [self._for_client(failure)] if failure else read.common
-        like = body if self._same else None
         written, found = self._target.write_body(said, common, self._options, self._offer, like)
         self._noted([*found])
         return written

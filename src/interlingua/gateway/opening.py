@@ -206,7 +206,6 @@ class Asker:
         translator, tally = answer.translator, answer.translator.tally
         if not is_stream(answer.response):
             await self._peek_at_anything(answer)
-            return
         while not tally.spoken and not translator.ended and len(answer.first) < PEEKED:
             data = await self.read(answer)
             answer.first += translator.feed(data) if data else translator.close()
@@ -216,12 +215,14 @@ class Asker:
     async def _peek_at_anything(self, answer: Answer) -> None:
         """Some servers send a whole reply where a stream was asked for, and some call a stream something else."""
         data = await self.read(answer)
-        while data.isspace():
-            data += await self.read(answer)
+        while data.isspace():  # sent so that nobody takes the line for dead
+            data = await self.read(answer)
         if data.lstrip(BLANK)[:1] not in (b"{", b"[", b"<"):
             answer.first += answer.translator.feed(data) if data else answer.translator.close()
             return
-        body = _decoded(data + await read_whole(answer.response, self._settings.limits.reply))
+        rest = await read_whole(answer.response, self._settings.limits.reply)
+        self._came(rest)
+        body = _decoded(data + rest)
         self._report("whole-reply", "a whole reply where a stream was asked for: told as a stream")
         answer.first += answer.translator.stream(body)
 

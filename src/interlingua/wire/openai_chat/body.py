@@ -49,6 +49,8 @@ def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
         failed = any(isinstance(event, ev.Failure) for event in read.common)
         return read if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
     choices = body["choices"]
+    if not choices and not body.get("error"):
+        return Chunk([], [ev.Failure("no reply in this body")], exact=False)
     read = reader.read({**body, "choices": list(map(_as_streamed, choices, _indexes(choices)))})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
         next(choice for choice in read.choices if choice.index == index).events += events
