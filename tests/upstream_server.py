@@ -115,7 +115,7 @@ class UpstreamServer:
         script = asyncio.ensure_future(self._play(asked, scripts[min(len(seen), len(scripts)) - 1]))
         gone = asyncio.ensure_future(reader.read(1))
         await asyncio.wait({script, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not script.done():
+        if not script.done() or isinstance(script.exception(), ConnectionError):
             asked.left = time.monotonic()
             script.cancel()
         gone.cancel()

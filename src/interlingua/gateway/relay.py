@@ -31,6 +31,8 @@ __all__ = ["Relay"]
 AFTERWARDS = 5.0
 """How long an upstream may take to close its stream once it has said all."""
 STOPPING = "the gateway is stopping"
+LEFT = 499
+"""What logs call the status of a request whose client did not wait for all of the answer."""
 
 
 class Relay:
@@ -67,7 +69,7 @@ class Relay:
         except (asyncio.CancelledError, ConnectionError, WaitedTooLong):
             if exchange.outcome == "stopped":
                 return await self._stopped()
-            exchange.outcome, exchange.status = "client-left", exchange.status or 499
+            exchange.outcome, exchange.status = "client-left", LEFT
             raise
         except Exception:  # noqa: BLE001
             exchange.outcome = "broken"
