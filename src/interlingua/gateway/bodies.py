@@ -19,6 +19,8 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     """All of it, or an error that says what to do."""
     pieces: list[bytes] = []
     size = 0
+    if (request.content_length or 0) > limits.body:
+        raise _too_large(limits)
     try:
         with Patience() as patience:
             while True:
@@ -29,7 +31,7 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
                 pieces.append(piece)
                 size += len(piece)
                 if size > limits.body:
-                    raise TooLarge(f"the request has more than {limits.body:,} bytes", "see limits.body")
+                    raise _too_large(limits)
     except WaitedTooLong as error:
         raise BadRequest("", str(error), "send it faster, or raise limits.send") from error
     except (web.PayloadAccessError, web.RequestPayloadError, ValueError) as error:
@@ -44,3 +46,7 @@ def decoded(data: bytes) -> dict[str, Any]:
     if body is None:
         raise BadRequest("", "the body is no JSON object", "see that it is whole, and not nested too deep")
     return body
+
+
+def _too_large(limits: RequestLimits) -> TooLarge:
+    return TooLarge(f"the request has more than {limits.body:,} bytes", "see limits.body")
