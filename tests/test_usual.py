@@ -85,21 +85,29 @@ def test_most_chunks_are_usual(source: str, target: str) -> None:
 
 # ── chunks that are nearly usual ──────────────────────────────────────────────────────────────────────────────────
 
-KEYS = (
-    *("choices", "delta", "index", "content", "role", "refusal", "reasoning", "reasoning_content", "reasoning_details"),
-    *("tool_calls", "function_call", "function", "arguments", "name", "id", "type", "custom", "finish_reason", "usage"),
-    *("error", "message", "data", "object", "model", "detail", "code", "text", "thinking", "partial_json", "signature"),
-    *(
-        "item_id",
-        "output_index",
-        "content_index",
-        "summary_index",
-        "sequence_number",
-        "response",
-        "logprobs",
+KEYS = {
+    CHAT: (
+        *("choices", "delta", "index", "content", "role", "refusal", "reasoning", "reasoning_content", "tool_calls"),
+        *("reasoning_details", "function_call", "function", "arguments", "name", "id", "type", "custom", "usage"),
+        *("finish_reason", "error", "message", "data", "object", "model", "detail", "code", "unknown"),
+    ),
+    MESSAGES: (
+        "type",
+        "index",
+        "delta",
+        "error",
+        "text",
+        "thinking",
+        "partial_json",
+        "signature",
+        "message",
         "unknown",
     ),
-)
+    RESPONSES: (
+        *("type", "item_id", "output_index", "content_index", "summary_index", "sequence_number", "delta", "response"),
+        *("error", "logprobs", "item", "part", "unknown"),
+    ),
+}
 VALUES: tuple[Any, ...] = (
     *(
         None,
@@ -131,13 +139,13 @@ def objects(value: Any) -> Iterator[Json]:
         yield from objects(inner)
 
 
-def changed(given: list[bytes], chance: random.Random) -> list[bytes]:
+def changed(source: str, given: list[bytes], chance: random.Random) -> list[bytes]:
     """The stream with one field of one chunk changed, added or taken away."""
     at = chance.choice([n for n, raw in enumerate(given) if b"data: {" in raw])
     head, data = given[at].split(b"data: ", 1)
     chunk = json.loads(data)
     where = chance.choice(list(objects(chunk)))
-    key = chance.choice([*where, *KEYS] if chance.random() < 0.5 else list(where) or ["x"])
+    key = chance.choice([*where, *KEYS[source]] if chance.random() < 0.5 else list(where) or ["x"])
     if chance.random() < 0.2:
         where.pop(key, None)
     else:
@@ -155,6 +163,33 @@ def test_what_is_nearly_usual(source: str, target: str) -> None:
     chance = random.Random(source + target)
     scenes = ("thinking, text and a call", "parallel calls", "native text and calls", "length inside a call")
     streams = [blocks(STREAMS[source](SCENE[name])) for name in scenes]
-    for _ in range(400):
-        given = changed(chance.choice(streams), chance)
+    for _ in range(200):
+        given = changed(source, chance.choice(streams), chance)
         both_ways(source, target, given, dialect=chance.choice(("standard", "kimi_k2")), options=chance.choice(OPTIONS))
+
+
+ODD: tuple[Any, ...] = (None, "", "x", 0, 1, True, 1.0, [], {}, [1], {"a": 1}, "\ufffd")
+
+
+def usual_places(source: str, target: str, given: list[bytes]) -> list[int]:
+    """Which of these blocks are read as usual ones."""
+    translation = Translation(source, target, True, dialect="standard")
+    counts = []
+    for raw in given:
+        translation.translator.feed(raw)
+        counts.append(translation.usual)
+    return [n for n, count in enumerate(counts) if count > (counts[n - 1] if n else 0)]
+
+
+@each_pair
+def test_each_field_that_a_usual_chunk_may_have(source: str, target: str) -> None:
+    """More of thinking, text and arguments: whatever else stands in such a chunk, at whatever place."""
+    given = blocks(STREAMS[source](SCENE["thinking, text and a call"]))
+    usual = usual_places(source, target, given)
+    for at in (usual[0], usual[len(usual) // 2], usual[-1]):
+        head, data = given[at].split(b"data: ", 1)
+        for place, key, value in product(range(len(list(objects(json.loads(data))))), KEYS[source], ODD):
+            chunk = json.loads(data)
+            list(objects(chunk))[place][key] = value
+            told = head + b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            both_ways(source, target, [*given[:at], told, *given[at + 1 : at + 3]], dialect="standard")
