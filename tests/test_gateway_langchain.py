@@ -36,7 +36,13 @@ def messages(base: str, model: str) -> Any:
     from langchain_anthropic import ChatAnthropic
 
     return ChatAnthropic(
-        model_name=model, base_url=base, api_key=SecretStr(KEY), max_retries=0, max_tokens_to_sample=2000
+        model_name=model,
+        base_url=base,
+        api_key=SecretStr(KEY),
+        max_retries=0,
+        max_tokens_to_sample=2000,
+        timeout=60,
+        stop=None,
     )
 
 
