@@ -15,6 +15,9 @@ import anthropic
 import openai
 import pytest
 
+from interlingua.gateway.opening import pause
+from interlingua.gateway.refusals import UpstreamFailed
+from interlingua.gateway.settings import Retries
 from tests import upstream_server as up
 from tests.gateway_clients import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call, stage, streamed, torn
 
@@ -218,6 +221,35 @@ def test_11_another_upstream_need_not_wait(on: Stage) -> None:
     on.plays("second", up.chat("Hello"))
     heard = on.ask("busy-then-second")
     assert (heard.status, heard.text, heard.log["attempts"]) == (200, "Hello", 2)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error", "least", "most"),
+    [
+        (1, UpstreamFailed("oh"), 1.0, 2.0),
+        (2, UpstreamFailed("oh"), 2.0, 4.0),
+        (3, UpstreamFailed("oh"), 2.5, 5.0),
+        (1, UpstreamFailed("oh", retry_after=0), 0, 0),
+        (1, UpstreamFailed("oh", retry_after=5), 5, 5),
+    ],
+)
+def test_11_how_long_is_waited(attempt: int, error: UpstreamFailed, least: float, most: float) -> None:
+    retries = Retries(attempts=9, backoff=2, longest=5)
+    waits = [pause(retries, attempt, error) for _ in range(50)]
+    assert all(wait is not None and least <= wait <= most for wait in waits)
+    assert (len(set(waits)) > 1) == (least < most), "many who wait do not come back together"
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error"),
+    [
+        (9, UpstreamFailed("the last one")),
+        (1, UpstreamFailed("for good", again=False)),
+        (1, UpstreamFailed("too long a wait", retry_after=5.1)),
+    ],
+)
+def test_11_when_nobody_waits(attempt: int, error: UpstreamFailed) -> None:
+    assert pause(Retries(attempts=9, backoff=2, longest=5), attempt, error) is None
 
 
 # ── what the official SDKs make of it ─────────────────────────────────────────────────────────────────────────────

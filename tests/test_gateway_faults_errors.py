@@ -134,6 +134,16 @@ def test_10_a_limit_of_the_rate_is_no_long_prompt(said: str) -> None:
     assert (error.status, error.code, error.retry_after, error.again) == (429, "", 3, True)
 
 
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 451, 501])
+def test_10_what_is_refused_for_good_is_not_asked_again(status: int) -> None:
+    assert not refused(status, {"retry-after": "1"}, b"", 0).again
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520, 524, 529])
+def test_10_what_may_pass_is_asked_again(status: int) -> None:
+    assert refused(status, {}, b"", 0).again
+
+
 def test_10_no_more_than_the_beginning_counts() -> None:
     assert len(str(refused(400, {}, b"word " * LONGEST, 0))) < 3000
 

@@ -19,8 +19,8 @@ LONGEST = 64 * 1024
 SHOWN = 2000
 CONTEXT = "context_length_exceeded"
 """The code of a conversation that is too long for the model: agents act on it."""
-AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-"""Statuses after which the same request may succeed."""
+AGAIN = frozenset({429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+"""Statuses after which the same request may succeed. Of 4xx it is the client who knows better."""
 _TOO_LONG = re.compile(
     r"context[ _](length|window)|maximum (context|prompt|model) length|prompt is too long|too many (input )?tokens"
     r"|input (is )?too long|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length"
