@@ -180,7 +180,8 @@ def reset() -> Step:
 def head(status: str = "200 OK", type: str = "text/event-stream", *headers: str, length: int | None = None) -> Step:
     """The headers of an answer that ends with the connection, or has a length."""
     lines = [f"HTTP/1.1 {status}", f"content-type: {type}", *headers]
-    lines.append("connection: close" if length is None else f"content-length: {length}")
+    lines += [] if length is None else [f"content-length: {length}"]
+    lines.append("connection: close")
     return send("\r\n".join([*lines, "", ""]).encode())
 
 
