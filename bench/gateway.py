@@ -209,7 +209,8 @@ def main() -> int:
     options.add_argument("--only", choices=["idle", "streams", "requests"], help="a part of it")
     chosen = options.parse_args()
     if sys.platform != "linux" or len(CORES) < 2:
-        raise SystemExit("bench.gateway: Linux and two cores are needed")
+        print("bench.gateway is left out: it needs Linux and two cores")
+        return 0
     lengths = QUICK if chosen.quick else FULL
     parts = {"idle": report_idle, "streams": report_streams, "requests": report_requests}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["Load", "Process", "Seen", "compiled", "gateway", "nginx", "upstream"]
 
 HERE = Path(__file__).parent
-CORES = sorted(os.sched_getaffinity(0))
+CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
 UNDER_TEST, REST = CORES[-1], CORES[0]
 NGINX = """\
 daemon off;

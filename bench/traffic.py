@@ -30,9 +30,9 @@ PARAMS = ("path", "content", "pattern", "command", "limit", "offset")
 def native(count: int) -> str:
     """So many events of text, and of a call that a Kimi model writes as text: half and half."""
     call = il.render(
-        il.Reply(parts=[il.Call("functions.write:0", "write", '{"path":"a.py","content":"|"}')]), "kimi_k2"
+        il.Reply(parts=[il.Call("functions.write:0", "write", '{"path":"a.py","content":"@"}')]), "kimi_k2"
     )
-    before, _, behind = call.partition("|")
+    before, _, behind = call.partition("@")
     return _stream(
         [*_stamped(count // 2, _content), _content(before), *_stamped(count // 2, _content)], _content(behind)
     )
@@ -42,7 +42,7 @@ def structured(count: int) -> str:
     """The same, with the call in the fields that are made for it."""
     call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "write", "arguments": '{"content":"'}}
     begun, ended = {"tool_calls": [call]}, _arguments('"}')
-    return _stream([*_stamped(count // 2, _content), begun, *_stamped(count // 2, _arguments)], ended)
+    return _stream([*_stamped(count // 2, _content), begun, *_stamped(count // 2, _arguments)], ended, "tool_calls")
 
 
 def short(wire: str) -> str:
@@ -54,10 +54,9 @@ def short(wire: str) -> str:
     return (translator.feed(chat.encode()) + translator.close()).decode()
 
 
-def _stream(deltas: list[dict[str, Any]], last: dict[str, Any]) -> str:
-    return "".join([_chunk({"role": "assistant", "content": STAMP}), *map(_chunk, deltas), _chunk(last, "stop")]) + (
-        "data: [DONE]\n\n"
-    )
+def _stream(deltas: list[dict[str, Any]], last: dict[str, Any], finish: str = "stop") -> str:
+    chunks = [_chunk({"role": "assistant", "content": STAMP}), *map(_chunk, deltas), _chunk(last, finish)]
+    return "".join([*chunks, "data: [DONE]\n\n"])
 
 
 def _stamped(count: int, delta: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,7 +76,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    body = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "kimi-k2", "choices": [choice]}
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "k2", "choices": [choice]}
     return f"data: {json.dumps(body, separators=(',', ':'))}\n\n"
 
 

@@ -1,0 +1,43 @@
+"""What the benchmark of the gateway sends is what it says: streams that are read right, and requests that are taken."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import interlingua as il
+from bench.traffic import EVENT, PATHS, agent_request, native, short, small_request, structured
+
+
+@pytest.mark.parametrize("target", PATHS)
+@pytest.mark.parametrize(
+    ("stream", "dialect", "found"),
+    [
+        (native(100), "kimi_k2", ["stop-reason"]),  # as from a server that does not know of the call
+        (structured(100), "standard", []),
+    ],
+)
+def test_streams_are_read_right(stream: str, dialect: str, found: list[str], target: str) -> None:
+    translator = il.Translator("openai-chat", target, dialect)
+    translator.feed(stream.encode())
+    translator.close()
+    assert ([finding.kind for finding in translator.findings], translator.tally.calls) == (found, 1)
+    sizes = sorted(len(event) + 2 for event in stream.split("\n\n"))
+    assert sizes[20] == sizes[90] == EVENT
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_short_replies_have_nothing_odd(wire: str) -> None:
+    translator = il.Translator(wire, "openai-chat", "standard")
+    translator.feed(short(wire).encode())
+    translator.close()
+    assert (translator.findings, translator.tally.stop is not None) == ([], True)
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_requests_are_what_agents_send(wire: str) -> None:
+    body = agent_request(wire, "m", 40_000)
+    assert (len(body["tools"]), body["model"]) == (20, "m")
+    assert 38_000 < len(json.dumps(body)) < 50_000
+    assert il.translate_request(small_request(wire, "m"), wire, "openai-chat")["stream"] is True
