@@ -217,7 +217,8 @@ def conversation(wire: str, args: str) -> bytes:
         result = '{"type": "function_call_output", "call_id": "c0", "output": "done"}'
         return f'"input": [{{"role": "user", "content": "hi"}}, {call}, {result}]'.encode()
     if wire == MESSAGES:
-        call = f'{{"role": "assistant", "content": [{{"type": "tool_use", "id": "c0", "name": "count", "input": {args}}}]}}'
+        use = f'{{"type": "tool_use", "id": "c0", "name": "count", "input": {args}}}'
+        call = f'{{"role": "assistant", "content": [{use}]}}'
         block = '{"type": "tool_result", "tool_use_id": "c0", "content": "done"}'
         result = f'{{"role": "user", "content": [{block}]}}'
     else:

@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from interlingua.errors import BadInput
 from interlingua.gateway.settings import Settings
@@ -76,7 +77,8 @@ class _Crew:
             print(f"interlingua: worker {place} (process {process}) has died: started again", file=sys.stderr)  # noqa: T201
             if time.monotonic() - began < TOO_SOON:
                 time.sleep(TOO_SOON)
-            self._start(place)
+            if not self._stopping:
+                self._start(place)
 
     def _start(self, place: int) -> None:
         process = os.fork()
@@ -87,6 +89,7 @@ class _Crew:
         try:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
+            self._close_sockets(but=place)
             Worker(self._loaded, self._sockets[place], self._seal_key, self._reload, str(place)).run()
             status = 0
         finally:
@@ -94,8 +97,16 @@ class _Crew:
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
+        self._close_sockets()
         self._tell(signal.SIGTERM)
+
+    def _close_sockets(self, but: int | None = None) -> None:
+        """Whoever has one open keeps it listening, though nobody takes the connections."""
+        for place, one in enumerate(self._sockets):
+            if place != but:
+                one.close()
 
     def _tell(self, number: int) -> None:
         for process in self._workers:
-            os.kill(process, number)
+            with suppress(ProcessLookupError):  # it has died this moment
+                os.kill(process, number)
