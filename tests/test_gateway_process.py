@@ -55,7 +55,7 @@ def upstream() -> Iterator[UpstreamServer]:
     server.stop()
 
 
-def begun(gateway: Running, upstream: UpstreamServer, wire: str, model: str) -> tuple[socket.socket, bytes]:
+def begun(gateway: Running, wire: str, model: str) -> tuple[socket.socket, bytes]:
     """A stream whose first word has come."""
     sock, data = begin(gateway, wire, model), b""
     while b"Hello" not in data:
@@ -87,8 +87,8 @@ def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer
     hangs = upstream.add("34-hangs", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     silent = upstream.add("34-silent", up.head(), up.wait(20))
     with running(config=CONFIG.format(url=upstream.url)) as gateway:
-        ending = [(wire, begun(gateway, upstream, wire, ends)) for wire in WIRES for _ in range(5)]
-        hanging = [(wire, begun(gateway, upstream, wire, hangs)) for wire in WIRES for _ in range(5)]
+        ending = [(wire, begun(gateway, wire, ends)) for wire in WIRES for _ in range(5)]
+        hanging = [(wire, begun(gateway, wire, hangs)) for wire in WIRES for _ in range(5)]
         waiting = [begin(gateway, wire, silent, stream) for wire in WIRES for stream in (True, False)]
         upstream.asked(silent, len(waiting))
         gateway.signal(signal.SIGTERM)
@@ -116,7 +116,7 @@ def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: Ups
         kept = connect(gateway)
         kept.sendall(request("/healthz", headers={"connection": "keep-alive"}, method="GET"))
         assert parsed(kept.recv(1 << 16)).status == 200
-        stream = begun(gateway, upstream, MESSAGES, model)
+        stream = begun(gateway, MESSAGES, model)
         gateway.signal(signal.SIGTERM)
         gateway.told("stopping")
         kept.sendall(request("/v1/messages", b"{}"))
@@ -145,7 +145,7 @@ def test_34_new_settings_count_for_new_requests(upstream: UpstreamServer) -> Non
     config = CONFIG.format(url=upstream.url)
     aliases = [f"models: {{alias: {{upstream: test, model: {model}}}}}\n" for model in (old, "34-new-model")]
     with running(config=config + aliases[0]) as gateway:
-        streams = [(wire, begun(gateway, upstream, wire, "alias")) for wire in WIRES]
+        streams = [(wire, begun(gateway, wire, "alias")) for wire in WIRES]
         file = gateway.folder / "interlingua.yaml"
         file.write_text(config + aliases[1])
         gateway.signal(signal.SIGHUP)
@@ -180,7 +180,7 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
     upstream.add("34-short", up.chat("fine"))
     with running("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
         eventually(lambda: len(workers_of(gateway)) == 2)
-        streams = [(WIRES[n % 3], begun(gateway, upstream, WIRES[n % 3], held)) for n in range(24)]
+        streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(24)]
         victim, other = workers_of(gateway)
         os.kill(victim, signal.SIGKILL)
         gateway.told("has died: started again")
@@ -209,7 +209,7 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
 def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer) -> None:
     held = upstream.add("34-crew", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     with running("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
-        streams = [(WIRES[n % 3], begun(gateway, upstream, WIRES[n % 3], held)) for n in range(12)]
+        streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(12)]
         gateway.signal(signal.SIGTERM)
         gateway.told("(?s)stopping.*stopping")
         time.sleep(0.2)

@@ -66,6 +66,7 @@ class Gateway:
         """Raises if these settings cannot be used."""
         settings = loaded.settings
         redactor = Redactor(secrets_of(settings))
+        self.log.hide(secrets_of(settings))
         captures = Captures(settings.capture, redactor) if settings.capture else None
         self._captures += [captures] if captures else []
         return Setup(

@@ -76,6 +76,10 @@ class Log:
     def debug(self, message: str, **fields: Any) -> None:
         self._put("debug", message, fields)
 
+    def hide(self, secrets: list[str]) -> None:
+        """From now on these are not told, either."""
+        self._redactor = self._redactor.knowing(secrets)
+
     def close(self, seconds: float = 5) -> None:
         """Waits for the lines that are under way, but not for ever."""
         self._later.close(seconds)

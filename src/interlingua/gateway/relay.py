@@ -22,6 +22,7 @@ from interlingua.gateway.opening import Answer, Asker, Question
 from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
+from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.tokens import estimate
 from interlingua.pipeline import Translator
 from interlingua.profile import CHAT
@@ -51,6 +52,10 @@ class Relay:
     @property
     def held(self) -> int:
         return len(self._answer.translator.held) if self._answer else 0
+
+    @property
+    def _redactor(self) -> Redactor:
+        return self._setup.redactor.with_credentials(self._request.headers)
 
     def stop(self) -> None:
         if self._task is not None and self._exchange.ended is None:
@@ -168,9 +173,11 @@ class Relay:
                 raise
             await self._send(translator.abort(f"{answer.route.name}: {error}", "timeout_error"))
         if (failure := translator.tally.failure) is not None:
-            self._exchange.outcome, self._exchange.error = "upstream-failed", self._setup.redactor.text(failure.message)
+            self._exchange.outcome, self._exchange.error = "upstream-failed", self._redactor.text(failure.message)
 
     async def _send(self, data: bytes) -> None:
+        if self._answer is not None and self._answer.translator.tally.failure is not None:
+            data = self._redactor.data(data)  # an upstream may quote the key it was shown
         if data:
             if self._recording:
                 self._recording.sent(data)
@@ -180,9 +187,9 @@ class Relay:
 
     async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
         """A response of its own, or the last frame of a stream that has begun."""
-        self._exchange.error = self._setup.redactor.text(str(error))
+        self._exchange.error = self._redactor.text(str(error))
         if isinstance(error, UpstreamFailed):
-            error.args = (self._exchange.error,)  # an upstream may quote the key it was shown
+            error.args = (self._exchange.error,)
         if self._stream.response is None:
             return self._respond(error.status, error_body(self._wire, error, self._exchange.id), _waiting(error))
         self._exchange.status = 200

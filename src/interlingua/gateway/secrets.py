@@ -61,8 +61,12 @@ class Redactor:
 
     def with_credentials(self, headers: Mapping[str, str]) -> Redactor:
         """One that also knows the key that a client has shown, for that may be sent on to an upstream."""
-        shown = {value for value in credentials(headers) if len(value) >= _SHORTEST_OF_CLIENTS}
-        return Redactor(self._values | shown) if shown - self._values else self
+        return self.knowing(value for value in credentials(headers) if len(value) >= _SHORTEST_OF_CLIENTS)
+
+    def knowing(self, values: Iterable[str]) -> Redactor:
+        """One that knows these secrets, too."""
+        more = set(values)
+        return Redactor(self._values | more) if more - self._values else self
 
     def text(self, text: str) -> str:
         if len(text) < _SHORTEST:
