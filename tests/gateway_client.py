@@ -91,7 +91,8 @@ def parsed(data: bytes) -> Got:
 
 
 def _unchunked(data: bytes) -> bytes:
-    pieces, at = [], 0
+    pieces: list[bytes] = []
+    at = 0
     while at < len(data):
         end = data.index(b"\r\n", at)
         size = int(data[at:end], 16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import resource
 import threading
@@ -68,6 +69,12 @@ def most_memory(gateway: Running) -> int:
     return int(found[1]) * 1024
 
 
+def work_of(gateway: Running) -> float:
+    """How long the process has had a processor, in seconds: a busy machine makes no difference."""
+    fields = Path(f"/proc/{gateway.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def args_delta(piece: str) -> bytes:
     return up.delta(tool_calls=[{"index": 0, "function": {"arguments": piece}}])
 
@@ -90,10 +97,10 @@ def gathered(events: list[bytes], size: int = 64 * 1024) -> list[bytes]:
 def test_18_ten_megabytes_in_one_argument(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
     args = json.dumps({"text": "0123456789abcde\n" * (10 * MIB // 17)})
     model = upstream.add(f"18-{wire}", up.head(), up.each(gathered(call_of(args))))
-    began = time.monotonic()
+    before = work_of(gateway)
     got = ask(gateway, wire, model, **offered(wire, "write", TEXT))
     assert calls_of(got, wire) == [("write", args)]
-    assert time.monotonic() - began < 10
+    assert work_of(gateway) - before < 5
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -101,10 +108,10 @@ def test_18_a_hundred_thousand_tiny_pieces(gateway: Running, upstream: UpstreamS
     count = 100_000 if wire == MESSAGES else 20_000
     args = ['{"text": "', *(f"{n % 10}" for n in range(count)), '"}']
     model = upstream.add(f"18-tiny-{wire}", up.head(), up.each(gathered(call_of(*args))))
-    began = time.monotonic()
+    before = work_of(gateway)
     got = ask(gateway, wire, model, **offered(wire, "write", TEXT))
     assert calls_of(got, wire) == [("write", "".join(args))]
-    assert time.monotonic() - began < 20
+    assert work_of(gateway) - before < count / 10_000
 
 
 def test_18_arguments_beyond_all_limits_end_the_reply_and_not_the_gateway(

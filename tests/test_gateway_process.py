@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import resource
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,7 @@ upstreams:
     retries: {{attempts: 1}}
 drain: 1.5
 """
+SHORT = CONFIG.replace("drain: 1.5", "drain: 0.5")
 END = up.delta(" world") + up.delta(finish="stop") + up.DONE
 
 
@@ -78,7 +81,7 @@ def has_a_proper_end(got: Got, wire: str) -> bool:
     last = got.events[-1]
     if wire == CHAT:
         return "error" in last and got.events.count("[DONE]") == 0
-    return last["type"] == ("error" if wire == MESSAGES else "response.failed")
+    return bool(last["type"] == ("error" if wire == MESSAGES else "response.failed"))
 
 
 def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer) -> None:
@@ -112,7 +115,7 @@ def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer
 
 def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: UpstreamServer) -> None:
     model = upstream.add("34-old", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    with running(config=CONFIG.format(url=upstream.url)) as gateway:
+    with running(config=SHORT.format(url=upstream.url)) as gateway:
         kept = connect(gateway)
         kept.sendall(request("/healthz", headers={"connection": "keep-alive"}, method="GET"))
         assert parsed(kept.recv(1 << 16)).status == 200
@@ -132,7 +135,7 @@ def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: Ups
 
 
 def test_34_told_to_stop_with_nothing_under_way_it_goes_at_once(upstream: UpstreamServer) -> None:
-    with running(config=CONFIG.format(url=upstream.url)) as gateway:
+    with running(config=SHORT.format(url=upstream.url)) as gateway:
         began = time.monotonic()
         assert gateway.stop() == 0
         assert time.monotonic() - began < 1.5
@@ -208,7 +211,7 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
 
 def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer) -> None:
     held = upstream.add("34-crew", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    with running("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
+    with running("--workers", "2", config=SHORT.format(url=upstream.url)) as gateway:
         streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(12)]
         gateway.signal(signal.SIGTERM)
         gateway.told("(?s)stopping.*stopping")
@@ -218,6 +221,24 @@ def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer)
         for wire, stream in streams:
             assert has_a_proper_end(rest(stream), wire)
         assert gateway.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_34_no_capture_is_half_written(upstream: UpstreamServer, number: signal.Signals) -> None:
+    held = upstream.add(f"34-kept-{number}", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    done = upstream.add(f"34-kept-done-{number}", up.chat("Hello"))
+    with running("--capture", "kept", config=SHORT.format(url=upstream.url)) as gateway:
+        streams = [begun(gateway, wire, held) for wire in WIRES]
+        folder = gateway.folder / "kept"
+        ask(gateway, CHAT, done)
+        eventually(lambda: len(list(folder.glob("*.jsonl"))) == 1)
+        gateway.signal(number)
+        gateway.process.wait(10)
+        for sock, _ in streams:
+            sock.close()
+        kept = [file.read_text().splitlines() for file in folder.glob("*.jsonl")]
+        assert len(kept) == (4 if number == signal.SIGTERM else 1)
+        assert all(json.loads(lines[-1])["kind"] == "end" for lines in kept)
 
 
 def test_42_no_capture_can_be_written_and_streams_go_on(upstream: UpstreamServer) -> None:
@@ -259,13 +280,14 @@ def test_42_a_full_disk_costs_lines_and_captures_and_no_stream(upstream: Upstrea
         eventually(lambda: len(list((gateway.folder / "kept").glob("*.jsonl"))) == 1)
 
 
-def test_42_nobody_reads_standard_error_and_streams_go_on(upstream: UpstreamServer, tmp_path: Path) -> None:
-    model = upstream.add("42-blocked", up.chat("Hello"))
-    (tmp_path / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
+@contextmanager
+def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[Running]:
+    """A gateway whose standard error is a small pipe that nobody reads."""
+    (folder / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
     process = subprocess.Popen(
-        [sys.executable, "-m", "interlingua", "serve", "--port", "0"],
-        cwd=tmp_path,
-        env={**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        [sys.executable, "-m", "interlingua", "serve", "--port", "0", *args],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
@@ -274,13 +296,9 @@ def test_42_nobody_reads_standard_error_and_streams_go_on(upstream: UpstreamServ
         fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4096)
         found = STARTED.search(process.stderr.readline().decode())
         assert found is not None
-        gateway = Running(found[1], process, tmp_path / "none", tmp_path)
+        gateway = Running(found[1], process, folder / "none", folder)
         eventually(lambda: is_ready(gateway))
-        for n in range(60):
-            wire = WIRES[n % 3]
-            assert text_of(ask(gateway, wire, model), wire) == "Hello"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        yield gateway
     finally:
         process.kill()
         process.wait()
@@ -292,3 +310,24 @@ def is_ready(gateway: Running) -> bool:
         return get(gateway, "/readyz").status == 200
     except ConnectionError:
         return False
+
+
+def test_42_nobody_reads_standard_error_and_streams_go_on(upstream: UpstreamServer, tmp_path: Path) -> None:
+    model = upstream.add("42-blocked", up.chat("Hello"))
+    with unread(upstream, tmp_path) as gateway:
+        for n in range(60):
+            wire = WIRES[n % 3]
+            assert text_of(ask(gateway, wire, model), wire) == "Hello"
+        assert gateway.stop() == 0
+
+
+def test_42_nobody_reads_standard_error_and_a_worker_dies(upstream: UpstreamServer, tmp_path: Path) -> None:
+    model = upstream.add("42-crew", up.chat("Hello"))
+    with unread(upstream, tmp_path, "--workers", "2") as gateway:
+        for _ in range(60):
+            assert ask(gateway, CHAT, model).status == 200
+        for victim in workers_of(gateway):
+            os.kill(victim, signal.SIGKILL)
+            eventually(lambda victim=victim: len(set(workers_of(gateway)) - {victim}) == 2)  # type: ignore[misc]
+        for _ in range(12):
+            assert text_of(ask(gateway, CHAT, model), CHAT) == "Hello"

@@ -58,7 +58,7 @@ def call_delta(index: int | None = None, id: str | None = None, **function: str)
 
 def ends_well(got: Got, wire: str) -> bool:
     last = {CHAT: "[DONE]", MESSAGES: "message_stop", RESPONSES: "response.completed"}[wire]
-    return (got.events[-1] if wire == CHAT else got.events[-1]["type"]) == last
+    return bool((got.events[-1] if wire == CHAT else got.events[-1]["type"]) == last)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -202,15 +202,16 @@ def past_call(wire: str, id: str, args: str) -> dict[str, Any]:
         call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
         answer = {"type": "function_call_output", "call_id": id, "output": "sun"}
         return {"input": [{"role": "user", "content": "hi"}, call, answer]}
+    turns: list[dict[str, Any]]
     if wire == MESSAGES:
         use = {"type": "tool_use", "id": id, "name": "get_weather", "input": json.loads(args)}
         result = {"type": "tool_result", "tool_use_id": id, "content": "sun"}
         turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
     else:
         function = {"name": "get_weather", "arguments": args}
-        asked = {"role": "assistant", "content": None}
+        calls = [{"id": id, "type": "function", "function": function}]
         turns = [
-            {**asked, "tool_calls": [{"id": id, "type": "function", "function": function}]},
+            {"role": "assistant", "content": None, "tool_calls": calls},
             {"role": "tool", "tool_call_id": id, "content": "sun"},
         ]
     return {"messages": [{"role": "user", "content": "hi"}, *turns]}

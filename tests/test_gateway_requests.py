@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,7 +82,7 @@ STREAM = up.ROLE + b"".join(map(up.delta, ["Hel", "lo"])) + up.delta(finish="sto
 WHOLE = json.dumps(
     {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}
 ).encode()
-PACKED = {"gzip": gzip.compress, "deflate": zlib.compress}
+PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
 
 
 @pytest.mark.parametrize("wire", WIRES)

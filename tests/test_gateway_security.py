@@ -339,7 +339,7 @@ def test_39_without_a_key_nobody_is_answered(
     locked: Running, upstream: UpstreamServer, wire: str, headers: dict[str, str], known: bool
 ) -> None:
     model = upstream.add(f"39-key-{wire}-{headers}", up.chat("Hello"))
-    got = post(locked, wire, model, **headers)
+    got = post(locked, wire, model, True, **headers)
     assert got.status == (200 if known else 401)
     assert upstream.count(model) == known
     if not known:

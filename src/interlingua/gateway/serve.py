@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +17,7 @@ from interlingua.gateway.worker import Worker
 
 __all__ = ["listen", "serve"]
 
+STANDARD_ERROR = 2
 TOO_SOON = 1.0
 """A worker that lives for a shorter time is not started again at once."""
 
@@ -50,6 +51,13 @@ def serve(loaded: Loaded, sockets: list[socket.socket], seal_key: bytes, reload:
         _Crew(loaded, sockets, seal_key, reload).run()
 
 
+def _tell_people(line: str) -> None:
+    """Only if that does not block: a pipe that nobody reads is no reason to serve nobody."""
+    with suppress(OSError):
+        if select.select([], [STANDARD_ERROR], [], 0)[1]:
+            os.write(STANDARD_ERROR, line.encode())
+
+
 class _Crew:
     """The parent: it serves nobody, and keeps the sockets, so that connections wait while a worker is replaced."""
 
@@ -74,7 +82,7 @@ class _Crew:
             place, began = self._workers.pop(process)
             if self._stopping:
                 continue
-            print(f"interlingua: worker {place} (process {process}) has died: started again", file=sys.stderr)  # noqa: T201
+            _tell_people(f"interlingua: worker {place} (process {process}) has died: started again\n")
             if time.monotonic() - began < TOO_SOON:
                 time.sleep(TOO_SOON)
             if not self._stopping:
