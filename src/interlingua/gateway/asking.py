@@ -18,13 +18,15 @@ from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["ask", "broken_off", "endpoint", "headers_for", "is_stream", "models_url", "read_whole"]
+__all__ = ["ask", "broken_off", "endpoint", "headers_for", "is_stream", "let_end", "models_url", "read_whole"]
 
 PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
 OWN = "anthropic"
 """The upstream that has defined Messages. Others that speak it take keys in either header."""
 VERSION = "2023-06-01"
 AGENT = f"interlingua/{__version__}"
+ENDING = 0.5
+"""Seconds for the end of a body behind the end of what is in it."""
 PASSED_ON = ("anthropic-beta", "anthropic-version")
 """What a client of Messages says to a server of Messages in its headers."""
 SOON = 1.0
@@ -142,3 +144,13 @@ async def _collect(response: aiohttp.ClientResponse, limit: int, pieces: list[by
     while size < limit and (piece := await response.content.readany()):
         pieces.append(piece)
         size += len(piece)
+
+
+async def let_end(response: aiohttp.ClientResponse) -> None:
+    """All has been said, and only the end of the body is to come, mostly at once: then the connection can be used
+    again."""
+    with suppress(aiohttp.ClientError, OSError, TimeoutError):
+        async with asyncio.timeout(ENDING):
+            while await response.content.readany():
+                pass
+    response.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 import aiohttp
 import msgspec
@@ -59,6 +61,7 @@ class Gateway:
         """Whether more requests should come. Off while the gateway stops."""
         self._seal_key = seal_key
         self._demo_url = demo_url
+        self._rest: set[asyncio.Task[None]] = set()
         self._captures: list[Captures] = []  # one for each time that the settings were read
         self.setup = self.made(loaded)
 
@@ -77,6 +80,12 @@ class Gateway:
             captures,
             settings.seal_key.encode() or self._seal_key,
         )
+
+    def afterwards(self, rest: Coroutine[Any, Any, None]) -> None:
+        """What is left to do once a client has its answer. It does not take long."""
+        task = asyncio.ensure_future(rest)
+        self._rest.add(task)
+        task.add_done_callback(self._rest.discard)
 
     async def connect(self) -> None:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
+from interlingua.gateway.asking import let_end
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.client_stream import ClientStream, KeepAlive
 from interlingua.gateway.exchange import Exchange
@@ -145,9 +146,13 @@ class Relay:
             self._answer = answer = await asker.answer(routes)
         try:
             await self._pump(asker, answer)
-        finally:
+            response = await self._stream.end()
+        except BaseException:
             answer.response.close()
-        return await self._stream.end()
+            raise
+        if not answer.response.content.at_eof():
+            self._gateway.afterwards(let_end(answer.response))
+        return response
 
     async def _pump(self, asker: Asker, answer: Answer) -> None:
         """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
