@@ -53,7 +53,7 @@ def test_any_thinking(text: str, data: dict[str, str | int]) -> None:
     assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
 
 
-@pytest.mark.parametrize("text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99])
+@pytest.mark.parametrize("text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99, "il1.\ud800.x", "il1.x.é"])
 def test_what_is_not_ours(text: str) -> None:
     assert open_seal(text, KEY) is None
 

@@ -77,7 +77,7 @@ def is_ours(text: str) -> bool:
 def open_seal(text: str, key: bytes) -> Reasoning | None:
     """The thinking that was sealed; None if this is not ours, or of another key, or has been changed."""
     packed, _, sum = text.removeprefix(PREFIX).partition(".")
-    if not is_ours(text) or not hmac.compare_digest(sum.encode(), _sum(packed.encode(), key).encode()):
+    if not is_ours(text) or not text.isascii() or not hmac.compare_digest(sum.encode(), _sum(packed.encode(), key).encode()):
         return None
     try:
         unpacked = zlib.decompressobj().decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST)
