@@ -10,6 +10,7 @@ import pytest
 import interlingua as il
 from interlingua.dialects import dialect_for, dialect_named
 from interlingua.errors import BadSetting, UnknownModel
+from interlingua.gateway.opening import known_as
 from interlingua.gateway.routes import Route, Routes
 from interlingua.gateway.settings import Settings, Timeouts
 from interlingua.upstreams import for_model
@@ -393,3 +394,11 @@ def test_on_loopback_anyone_may_ask(host: str) -> None:
 
 def test_elsewhere_with_a_key() -> None:
     assert routes(host="0.0.0.0", default="local", keys=["a-key-of-16-chars"]).find("x")
+
+
+def test_a_strangers_name_is_no_known_upstreams() -> None:
+    """What OpenAI has encrypted is not for a server that is merely called so."""
+    upstreams = {"openai": LOCAL, "mine": {"url": "https://api.openai.com/v1"}}
+    models = {"a": {"upstream": "openai"}, "b": {"upstream": "mine"}}
+    found = [route for model in models for route in routes(upstreams=upstreams, models=models).find(model)]
+    assert [known_as(route) for route in found] == ["@openai", "openai"]

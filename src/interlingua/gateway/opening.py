@@ -30,7 +30,7 @@ from interlingua.pipeline import Translator
 from interlingua.profile import MESSAGES, STRANGER
 from interlingua.request_translation import Translation, prepare_request
 
-__all__ = ["Answer", "Asker", "Question"]
+__all__ = ["Answer", "Asker", "Question", "known_as"]
 
 PEEKED = 256 * 1024
 """How much of a stream is held back while it has said nothing yet."""
@@ -121,7 +121,7 @@ class Asker:
             route.upstream.api,
             route.model,
             route.profile,
-            Options(seal_key=question.seal_key, upstream=_known_as(route)),
+            Options(seal_key=question.seal_key, upstream=known_as(route)),
             strict=self._settings.history == "strict",
         )
 
@@ -182,7 +182,7 @@ class Asker:
             created=question.created,
             input_tokens=question.input_tokens,
             seal_key=question.seal_key,
-            upstream=_known_as(route),
+            upstream=known_as(route),
         )
         return Translator(route.upstream.api, question.wire, route.dialect, route.model, prepared.tools, options)
 
@@ -269,9 +269,10 @@ def pause(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None
     return float(min(retries.longest, retries.backoff * 2 ** (attempt - 1)) * random.uniform(0.5, 1))
 
 
-def _known_as(route: Route) -> str:
-    """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger."""
-    return route.name if route.profile.name == STRANGER else route.profile.name
+def known_as(route: Route) -> str:
+    """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
+    that is called `openai` is not OpenAI."""
+    return f"@{route.name}" if route.profile.name == STRANGER else route.profile.name
 
 
 def _with_query(url: URL, route: Route, question: Question) -> URL:
