@@ -9,15 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlingua.adapt import adapt, disown
+from interlingua.adapt import adapt
 from interlingua.events import Seal
 from interlingua.history import mend
 from interlingua.profile import ANY, Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result, Thinking, ToolChoice
-from interlingua.seals import LOST as LOST_SEAL
 from interlingua.tools import Tool
-from interlingua.upstreams import for_model, profile_named, profiles
+from interlingua.upstreams import for_model, owned_by, profile_named, profiles
 from tests.histories import call, messages_of_any_kind, model, request, result, system, user
 
 MARK = CacheMark({"type": "ephemeral"})
@@ -229,23 +228,25 @@ def test_the_wire_says_whose_seal_it_is() -> None:
 
 
 OF_KIMI = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}, "moonshot"))
-NO_LONGER = Reasoning("hm", Seal(LOST_SEAL, {"signature": "s"}))
-DISOWNED: list[tuple[str, bool, Reasoning, Reasoning]] = [
-    # who is asked, whether what has no name may be its own, what it is asked with and what is left of that
-    ("moonshot", False, OF_KIMI, OF_KIMI),
-    ("moonshot", False, SIGNED, NO_LONGER),
-    ("moonshot", False, SAID, SAID),
-    ("anthropic", True, OF_KIMI, NO_LONGER),
-    ("anthropic", True, SIGNED, SIGNED),
-    ("anthropic", True, REDACTED, REDACTED),
-    ("anthropic", True, Reasoning("x"), Reasoning("x")),
+NO_LONGER = Reasoning("hm", Seal("", {"signature": "s"}))
+DISOWNED: list[tuple[str, Reasoning, Reasoning]] = [
+    # who is asked, what it is asked with and what is left of that
+    ("moonshot", OF_KIMI, OF_KIMI),
+    ("moonshot", SIGNED, NO_LONGER),
+    ("moonshot", SAID, SAID),
+    ("anthropic", OF_KIMI, NO_LONGER),
+    ("anthropic", SIGNED, SIGNED),
+    ("anthropic", REDACTED, REDACTED),
+    ("anthropic", Reasoning("x"), Reasoning("x")),
+    ("", OF_KIMI, OF_KIMI),
+    ("", SIGNED, SIGNED),
 ]
 
 
-@pytest.mark.parametrize(("upstream", "nameless", "came", "left"), DISOWNED)
-def test_what_another_upstream_has_signed(upstream: str, nameless: bool, came: Reasoning, left: Reasoning) -> None:
+@pytest.mark.parametrize(("upstream", "came", "left"), DISOWNED)
+def test_what_another_upstream_has_signed(upstream: str, came: Reasoning, left: Reasoning) -> None:
     asked = request([ASK, model(came, "so", call("a")), user(result("a"))])
-    told = disown(asked, upstream, "anthropic-messages", nameless)
+    told, _ = adapt(asked, ANY, "anthropic-messages", owned_by(upstream, "anthropic-messages"))
     assert told == request([ASK, model(left, "so", call("a")), user(result("a"))])
 
 

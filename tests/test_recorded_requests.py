@@ -16,6 +16,7 @@ from tests.request_forms import ABLE, CHAT, MESSAGES, RESPONSES, WIRES, meaning
 RECORDED = Path(__file__).parents[2] / "shared" / "requests"
 OWN = Path(__file__).parent / "fixtures" / "requests"
 OF_PATH = {"/v1/chat/completions": CHAT, "/v1/messages": MESSAGES, "/v1/responses": RESPONSES}
+OWNERS = {CHAT: "openai", MESSAGES: "anthropic", RESPONSES: "openai"}
 LISTS = {CHAT: "messages", MESSAGES: "messages", RESPONSES: "input"}
 OPTIONS = Options(seal_key=b"key")
 
@@ -89,6 +90,24 @@ def test_on_the_same_wire_it_passes_as_it_came(name: str) -> None:
     wire, body = REQUESTS[name]
     assert prepare_request(body, wire, wire, model="other").body == {**body, "model": "other"}
     assert prepare_request(body, wire, wire).findings == []
+
+
+@pytest.mark.parametrize("upstream", ["stranger", "known"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_only_looks_like_a_seal_changes_nothing(name: str, upstream: str) -> None:
+    """A file may be called util1.py, and an image have these four characters in it."""
+    wire, body = REQUESTS[name]
+    profile, name = (OWNERS[wire], OWNERS[wire]) if upstream == "known" else (None, "")
+    said = body[LISTS[wire]]
+    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+
+    def told(file: str) -> dict[str, Any]:
+        asked = {**body, LISTS[wire]: [*items, {"role": "user", "content": file}]}
+        return prepare_request(asked, wire, wire, None, profile, Options(seal_key=b"key", upstream=name)).body
+
+    assert json.dumps(told("util1.py")) == json.dumps(told("util2.py")).replace("util2.py", "util1.py")
+    if profile is None:
+        assert told("util1.py")[LISTS[wire]][:-1] == items
 
 
 @pytest.mark.parametrize("name", HELD)

@@ -28,14 +28,15 @@ def test_thinking_alone_is_sealed_with_the_wire_that_it_came_on() -> None:
 def test_a_seal_has_the_name_of_the_upstream() -> None:
     sealed = seal(SIGNED, MESSAGES, KEY, "kimi")
     assert open_seal(sealed, KEY) == Reasoning(SIGNED.text, Seal(MESSAGES, {"signature": "S"}, "kimi"))
-    assert open_value(sealed, KEY) is None
+    assert open_value(sealed, MESSAGES, KEY) is None
 
 
 @given(st.text(), st.text())
 def test_a_value_is_sealed_in_its_place(value: str, upstream: str) -> None:
     sealed = seal_value(value, MESSAGES, upstream, KEY)
-    assert open_value(sealed, KEY) == Value(value, upstream)
-    assert open_value(sealed, b"another key") is None
+    assert open_value(sealed, MESSAGES, KEY) == Value(value, upstream)
+    assert open_value(sealed, MESSAGES, b"another key") is None
+    assert open_value(sealed, "openai-chat", KEY) is None
     native = Seal(MESSAGES, {"id": "i", "in": [{"signature": sealed}]})
     came_back = Seal(MESSAGES, {"id": "i", "in": [{"signature": value}]}, upstream)
     assert past_thinking("hm", sealed, native, KEY) == Reasoning("hm", came_back)
@@ -53,7 +54,9 @@ def test_any_thinking(text: str, data: dict[str, str | int]) -> None:
     assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
 
 
-@pytest.mark.parametrize("text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99, "il1.\ud800.x", "il1.x.é"])
+@pytest.mark.parametrize(
+    "text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99, "il1.\ud800.x", "il1.x.é"]
+)
 def test_what_is_not_ours(text: str) -> None:
     assert open_seal(text, KEY) is None
 

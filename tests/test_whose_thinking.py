@@ -24,6 +24,7 @@ SIGNED = [scene for scene in SCENES if any(isinstance(part, Thought) and part.se
 WITH_CALLS = [scene for scene in SIGNED if scene.calls]
 NAMED = {CHAT: "openrouter", MESSAGES: "moonshot", RESPONSES: "my own"}
 OWNERS = {MESSAGES: "anthropic", RESPONSES: "openai"}
+STRANGERS = ("my own", "another")
 ANOTHER = {CHAT: "minimax", **OWNERS}
 SEAL = re.compile(r"il1\.[\w-]+\.[\w-]+")
 
@@ -45,20 +46,19 @@ def whole(scene: Scene, wire: str, upstream: str) -> Json:
 
 
 def asked(body: Json, source: str, target: str, upstream: str) -> Translation:
-    return prepare_request(
-        body, source, target, upstream=None if upstream == "my own" else upstream, options=options(upstream)
-    )
+    profile = None if upstream in STRANGERS else upstream
+    return prepare_request(body, source, target, upstream=profile, options=options(upstream))
 
 
 def natives(scene: Scene) -> list[str]:
     return [part.seal for part in scene.parts if isinstance(part, Thought) and part.seal]
 
 
-def opened(told: str, upstream: str) -> str:
+def opened(told: str, wire: str, upstream: str) -> str:
     """With what the upstream had sent, where it is sealed with its name."""
 
     def value(found: re.Match[str]) -> str:
-        sent = open_value(found[0], KEY)
+        sent = open_value(found[0], wire, KEY)
         assert sent is not None
         assert sent.upstream == upstream
         return sent.value
@@ -79,7 +79,7 @@ def frames(stream: str) -> list[Any]:
 def test_a_client_of_the_same_wire_gets_all_as_it_was_but_for_what_is_signed(scene: Scene, wire: str) -> None:
     named = streamed(scene, wire, wire, NAMED[wire]).decode()
     assert [native for native in natives(scene) if native in named] == []
-    assert frames(opened(named, NAMED[wire])) == frames(streamed(scene, wire, wire, "").decode())
+    assert frames(opened(named, wire, NAMED[wire])) == frames(streamed(scene, wire, wire, "").decode())
 
 
 @each_scene
@@ -87,7 +87,7 @@ def test_a_client_of_the_same_wire_gets_all_as_it_was_but_for_what_is_signed(sce
 def test_whole_replies_are_as_streamed_ones(scene: Scene, wire: str) -> None:
     body = json.dumps(whole(scene, wire, NAMED[wire]))
     assert {*SEAL.findall(body)} == {*SEAL.findall(streamed(scene, wire, wire, NAMED[wire]).decode())}
-    assert json.loads(opened(body, NAMED[wire])) == whole(scene, wire, "")
+    assert json.loads(opened(body, wire, NAMED[wire])) == whole(scene, wire, "")
 
 
 @each_scene
@@ -104,7 +104,7 @@ def test_official_clients_take_it(scene: Scene, wire: str) -> None:
     for listener in OFFICIAL[wire]:
         heard = listener(told, scene)
         assert heard.error is None
-        assert [opened(one, NAMED[wire]) for one in heard.seals] == natives(scene)
+        assert [opened(one, wire, NAMED[wire]) for one in heard.seals] == natives(scene)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_another_upstream_does_not(scene: Scene, wire: str, client: str) -> None
 def test_without_a_name_all_goes_back(wire: str) -> None:
     for scene in WITH_CALLS:
         body = NEXT[wire](streamed(scene, wire, wire, NAMED[wire]), scene)
-        plain = json.loads(opened(json.dumps(body), NAMED[wire]))
+        plain = json.loads(opened(json.dumps(body), wire, NAMED[wire]))
         assert prepare_request(body, wire, wire, options=options("")) == prepare_request(plain, wire, wire)
 
 
@@ -207,10 +207,13 @@ def test_a_name_counts_more_than_a_profile() -> None:
 ASK: dict[str, Json] = {
     MESSAGES: {"role": "user", "content": "Go on."},
     RESPONSES: {"role": "user", "content": "Go on."},
+    CHAT: {"role": "user", "content": "Go on."},
 }
 
 
 def thinking(wire: str, signature: str) -> Json:
+    if wire == CHAT:
+        return {"type": "reasoning.text", "text": f"by {signature}", "signature": signature, "index": 0}
     if wire == MESSAGES:
         return {"type": "thinking", "thinking": f"by {signature}", "signature": signature}
     summary = [{"type": "summary_text", "text": f"by {signature}"}]
@@ -218,6 +221,10 @@ def thinking(wire: str, signature: str) -> Json:
 
 
 def reply(wire: str, signature: str) -> Json:
+    if wire == CHAT:
+        said = {"reasoning": f"by {signature}", "reasoning_details": [thinking(wire, signature)]}
+        message = {"role": "assistant", "content": "So.", **said}
+        return {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}
     if wire == MESSAGES:
         content = [thinking(wire, signature), {"type": "text", "text": "So."}]
         usage = {"input_tokens": 1, "output_tokens": 1}
@@ -228,15 +235,23 @@ def reply(wire: str, signature: str) -> Json:
     return {"id": "resp_1", "object": "response", "status": "completed", "output": [thinking(wire, signature), message]}
 
 
+LISTS = {MESSAGES: "messages", RESPONSES: "input", CHAT: "messages"}
+
+
+def said(wire: str, body: Json) -> list[Json]:
+    """A reply, as its client sends it back."""
+    if wire == MESSAGES:
+        return [{"role": "assistant", "content": body["content"]}]
+    return list(body["output"]) if wire == RESPONSES else [body["choices"][0]["message"]]
+
+
 def session(wire: str, *upstreams: str) -> list[Translation]:
     """What each upstream is sent, if each answers once and signs with its name."""
-    key = "messages" if wire == MESSAGES else "input"
     history, sent = [ASK[wire]], []
     for upstream in upstreams:
-        sent.append(asked({"model": "m", "max_tokens": 9, key: history}, wire, wire, upstream))
+        sent.append(asked({"model": "m", "max_tokens": 9, LISTS[wire]: history}, wire, wire, upstream))
         body = il.translate_reply(reply(wire, upstream), wire, wire, options=options(upstream))
-        said = [{"role": "assistant", "content": body["content"]}] if wire == MESSAGES else body["output"]
-        history = [*history, *said, ASK[wire]]
+        history = [*history, *said(wire, body), ASK[wire]]
     return sent
 
 
@@ -271,5 +286,71 @@ def test_the_model_is_switched_and_switched_back(wire: str) -> None:
     ]
     assert kinds == [[], ["thinking-dropped"], ["seal-dropped"], ["thinking-dropped"], ["seal-dropped"]]
     for before, after in ((turns[0], turns[2]), (turns[2], turns[4]), (turns[1], turns[3])):
-        key = "messages" if wire == MESSAGES else "input"
-        assert after.body[key][: len(before.body[key])] == before.body[key]
+        assert begins_like(wire, after, before)
+
+
+def begins_like(wire: str, after: Translation, before: Translation) -> bool:
+    told = before.body[LISTS[wire]]
+    return json.dumps(after.body[LISTS[wire]][: len(told)]) == json.dumps(told)
+
+
+SWITCHED = [
+    (wire, one, other)
+    for wire, upstreams in {
+        MESSAGES: ("anthropic", "moonshot", "minimax", "my own", "another"),
+        RESPONSES: ("openai", "my own", "another"),
+        CHAT: ("openrouter", "my own", "another"),
+    }.items()
+    for one in upstreams
+    for other in upstreams
+    if one != other
+]
+
+
+@pytest.mark.parametrize(("wire", "one", "other"), SWITCHED)
+def test_prompt_caches_hold_when_the_model_is_switched_back(wire: str, one: str, other: str) -> None:
+    """Only the thinking of the other is told otherwise, and always the same."""
+    names = (one, one, other, one, one, other, other, one)
+    turns = session(wire, *names)
+    for name in (one, other):
+        own = [told for told, asked in zip(turns, names, strict=True) if asked == name]
+        assert [n for n in range(1, len(own)) if not begins_like(wire, own[n], own[n - 1])] == []
+    last = json.dumps(turns[-1].body)
+    assert PREFIX not in last
+    assert last.count(f'"{one}"') == 4
+    assert f'"{other}"' not in last
+    if one in STRANGERS:  # which are told all else as the client says it
+        assert turns[-1].body[LISTS[wire]][:: 3 if wire == RESPONSES else 2] == [ASK[wire]] * 8
+        assert last.count(f"by {other}") == 3
+
+
+# ── whose is not known ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("profile", [None, "moonshot", "minimax", "anthropic"])
+def test_a_profile_alone_names_nobody(profile: str | None) -> None:
+    """The reply was not told a name either."""
+    body = il.translate_reply(reply(MESSAGES, "S"), MESSAGES, MESSAGES)
+    asked = {"model": "m", "max_tokens": 9, "messages": [ASK[MESSAGES], *said(MESSAGES, body), ASK[MESSAGES]]}
+    told = prepare_request(asked, MESSAGES, MESSAGES, upstream=profile)
+    assert (past(MESSAGES, told), told.findings) == ([thinking(MESSAGES, "S")], [])
+
+
+@pytest.mark.parametrize(
+    ("wire", "place"),
+    [
+        (MESSAGES, "messages[1].content[0].signature"),
+        (RESPONSES, "input[1].encrypted_content"),
+        (CHAT, "messages[1].reasoning_details[0].signature"),
+    ],
+)
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_seal_that_cannot_be_opened_is_told_with_its_place(wire: str, place: str, target: str, known: bool) -> None:
+    named = NAMED[wire]
+    body = il.translate_reply(reply(wire, named), wire, wire, options=options(named))
+    asked = {"model": "m", "max_tokens": 9, LISTS[wire]: [ASK[wire], *said(wire, body), ASK[wire]]}
+    other_key = il.Options(upstream=named, seal_key=b"another key")
+    told = prepare_request(asked, wire, target, upstream=ANOTHER[target] if known else None, options=other_key)
+    assert PREFIX not in json.dumps(told.body)
+    assert [finding.place for finding in told.findings if finding.kind == "seal-unreadable"] == [place]

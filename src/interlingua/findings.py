@@ -90,6 +90,7 @@ KINDS: dict[str, str] = {
     "reordered": "text behind a call, where the wire has one text and then the calls: it stands before",
     "wrapped-arguments": "past arguments that are no JSON object, where the wire wants one: wrapped",
     "seal-dropped": "what another upstream had sent beside its thinking: dropped, the thinking stays",
+    "seal-unreadable": "what vouches for past thinking, sealed with another key or changed: dropped",
     "thinking-dropped": "past thinking that the upstream would not take back: dropped",
     "thinking-wish": "how much to think, in a measure that the upstream does not have: the nearest is asked for",
     "custom-tool": "a tool that takes text: offered as a function with one string",

@@ -8,24 +8,23 @@ Where both speak the same wire, all that needs no change goes out as it came.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 
-from interlingua.adapt import adapt, disown
+from interlingua.adapt import adapt
 from interlingua.errors import BadRequest, expect
 from interlingua.events import Finding
 from interlingua.history import mend
-from interlingua.json_text import write_json
 from interlingua.options import Options
-from interlingua.profile import ANY, CHAT, Profile
+from interlingua.profile import ANY, Profile
 from interlingua.reply import Call
 from interlingua.request import Request
-from interlingua.seals import PREFIX
 from interlingua.tools import Tool
-from interlingua.upstreams import for_model, profile_named, signs
+from interlingua.upstreams import for_model, owned_by, profile_named
 from interlingua.wire import opaque
 from interlingua.wire.downgrades import shown
+from interlingua.wire.likeness import like
 from interlingua.wire.notes import Notes
 from interlingua.wire.wire import Json, Requests
 from interlingua.wires import wire_named
@@ -72,36 +71,60 @@ def prepare_request(
 ) -> Translation:
     """The same, with all that a gateway has to know of it. `strict`: a history with gaps is refused, not mended."""
     expect(body, dict, "a request is a JSON object", "decode the body first")
-    reads, writes = wire_named(source), wire_named(target)
-    profile = profile_named(upstream or ANY)
-    known = profile != ANY  # of a stranger that speaks its wire, the client knows best what it takes
     options = options or Options()
-    signer = signs(options.upstream, target) if options.upstream else profile.seal_wire == target
-    if not options.upstream and profile.name != ANY.name:
-        options = msgspec.structs.replace(options, upstream=profile.name)
+    reads, writes = wire_named(source), wire_named(target)
+    if model is not None:
+        body = {**body, "model": model}
     given = reads.read_request(body, options)
-    if given.continues and source != target:
+    profile = profile_named(upstream or ANY)
+    asked = _Asked(profile=for_model(profile, given.model), known=profile != ANY, options=options, strict=strict)
+    way = _same_wire if source == target else _another_wire
+    request, written, found = way(body, given, asked, writes)
+    return Translation(written, found + _unread(given, written, writes), _offered(request, target), _ids(request))
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """Who is asked, and how."""
+
+    profile: Profile
+    known: bool
+    """Of a stranger that speaks its wire, the client knows best what it takes."""
+    options: Options
+    strict: bool
+
+
+Told: TypeAlias = tuple[Request, Json, list[Finding]]
+"""What the upstream is asked, as its wire has it, and what was found on the way."""
+
+
+def _another_wire(body: Json, given: Request, asked: _Asked, wire: Requests) -> Told:
+    """All of it is said in the other wire's words."""
+    if given.continues:
         raise BadRequest(
             given.continues,
             "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
-    if model is not None:
-        given = msgspec.structs.replace(given, model=model)
-    profile = for_model(profile, given.model)
-    request, found = (given, list[Finding]()) if given.continues else mend(given, strict)
-    if options.upstream:
-        request = disown(request, options.upstream, target, nameless=signer or target == CHAT)
-    if known or source != target:
-        request, adapted = adapt(request, profile, target)
-        found = found + adapted
-    came = opaque.opened(body, source, options) if source == target else body
-    if source != target or PREFIX in write_json(came):  # no seal of ours goes to an upstream as it came
-        written, lost = writes.write_request(request, profile if known or source != target else ABLE)
-    else:
-        written, lost = _like(came, given, request, profile if known else None, writes)
-    found = [*found, *_placed(lost, given, request), *_unread(given, written, writes)]
-    return Translation(written, found, _offered(request, target), _ids(request))
+    lost = opaque.unreadable(body, given.wire, asked.options.seal_key)
+    mended, found = mend(given, asked.strict)
+    request, adapted = adapt(mended, asked.profile, wire.NAME, owned_by(asked.options.upstream, wire.NAME))
+    written, unsaid = wire.write_request(request, asked.profile)
+    return request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
+
+
+def _same_wire(body: Json, given: Request, asked: _Asked, wire: Requests) -> Told:
+    """All that needs no change stays as it came: only so do prompt caches hold, and what nobody here knows passes."""
+    own, signed_only = owned_by(asked.options.upstream, wire.NAME), asked.known and asked.profile.own_seals
+    came, lost = opaque.opened(body, wire.NAME, asked.options.seal_key, own, signed_only)
+    read = given
+    if came is not body:
+        read = msgspec.structs.replace(wire.read_request(came, Options()), places=given.places)
+    request, found = (read, list[Finding]()) if given.continues else mend(read, asked.strict)
+    adapted: list[Finding] = []
+    if asked.known:
+        request, adapted = adapt(request, asked.profile, wire.NAME)
+    written, unsaid = like(came, read, request, asked.profile if asked.known else None, wire)
+    return request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
 
 
 def _placed(found: list[Finding], given: Request, request: Request) -> list[Finding]:
@@ -137,78 +160,3 @@ def _offered(request: Request, target: str) -> list[Tool]:
 
 def _ids(request: Request) -> tuple[str, ...]:
     return tuple(piece.id for message in request.messages for piece in message.pieces if isinstance(piece, Call))
-
-
-# ── the same wire on both sides ───────────────────────────────────────────────────────────────────────────────────
-
-
-ABLE = Profile(allowed_tools=True)
-"""Names all fields as most do: what is written so says all that was read."""
-
-
-def _like(
-    body: Json, given: Request, request: Request, profile: Profile | None, wire: Requests
-) -> tuple[Json, list[Finding]]:
-    """The request as it came, but for what was changed in it, and for what a known upstream wants otherwise."""
-    if profile is None and request == given:
-        return {**body, "model": request.model}, []
-    wanted, lost = wire.write_request(request, profile or ABLE)
-    plain, lost_before = wire.write_request(given, _contrary(profile) if profile else ABLE)
-    merged = {key: _merged(body.get(key), plain.get(key), value) for key, value in wanted.items()}
-    if profile is None:
-        kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
-        merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
-        lost = [finding for finding in lost if finding not in lost_before]
-    merged["model"] = request.model
-    # Places in what came and in what is wanted may not be the same: then it would say something else, or nothing.
-    meant = _read(wanted, wire)
-    return (merged if meant is not None and _read(merged, wire) == meant else wanted), lost
-
-
-def _read(body: Json, wire: Requests) -> Request | None:
-    """What the body says; None if nobody can tell."""
-    try:
-        return msgspec.structs.replace(wire.read_request(body, Options()), unread=(), places={})
-    except BadRequest:
-        return None
-
-
-def _contrary(profile: Profile) -> Profile:
-    """An upstream that wants otherwise named what this one wants just so: what is written for both alike needs no
-    change, whatever the client has written."""
-    return msgspec.structs.replace(
-        ABLE,
-        cache_marks=profile.cache_marks,
-        system_role="developer" if profile.system_role == "system" else "system",
-        replay="reasoning" if profile.replay == "reasoning_content" else "reasoning_content",
-    )
-
-
-def _merged(came: Any, plain: Any, wanted: Any) -> Any:
-    """`plain` is what came, in our words: where just these are wanted, what came may stay."""
-    match came, plain, wanted:
-        case None, _, _:
-            return wanted
-        case _ if plain == wanted:
-            return came
-        case dict(), dict(), dict():
-            return {key: _merged(came.get(key), plain.get(key), value) for key, value in wanted.items()}
-        case list(), list(), list() if len(came) == len(plain):
-            return _merged_lists(came, plain, wanted)
-    return wanted
-
-
-def _merged_lists(came: list[Any], plain: list[Any], wanted: list[Any]) -> list[Any]:
-    """What stands before and behind a change stays as it came."""
-    head = _alike(plain, wanted)
-    tail = _alike(plain[head:][::-1], wanted[head:][::-1])
-    middle = wanted[head : len(wanted) - tail]
-    if len(plain) == len(wanted):
-        changed = slice(head, len(wanted) - tail)
-        middle = [_merged(*each) for each in zip(came[changed], plain[changed], middle, strict=True)]
-    return [*came[:head], *middle, *came[len(came) - tail :]]
-
-
-def _alike(one: list[Any], other: list[Any]) -> int:
-    """How many of their first items are the same."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -18,8 +18,9 @@ import hmac
 import json
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -27,15 +28,28 @@ from interlingua.events import Seal
 from interlingua.json_text import write_json
 from interlingua.reply import Reasoning
 
-__all__ = ["LOST", "PREFIX", "Value", "is_ours", "open_seal", "open_value", "past_thinking", "seal", "seal_value"]
+__all__ = [
+    "PREFIX",
+    "VALUE",
+    "Own",
+    "Value",
+    "is_ours",
+    "open_seal",
+    "open_value",
+    "past_thinking",
+    "seal",
+    "seal_value",
+]
 
 PREFIX = "il1."
-LOST = "sealed"
-"""No wire's name: of a seal that cannot be opened, or is another upstream's. The one that is asked does not want it."""
 VALUE = "value"
 """What is in a seal that stands for one value of the client's own wire, and for nothing beside it."""
 LARGEST = 64 * 1024 * 1024
 """How large a seal may grow when it is opened."""
+
+
+Own: TypeAlias = Callable[[Seal], bool]
+"""Whether what was sealed is from the upstream that is asked."""
 
 
 class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,7 +91,11 @@ def is_ours(text: str) -> bool:
 def open_seal(text: str, key: bytes) -> Reasoning | None:
     """The thinking that was sealed; None if this is not ours, or of another key, or has been changed."""
     packed, _, sum = text.removeprefix(PREFIX).partition(".")
-    if not is_ours(text) or not text.isascii() or not hmac.compare_digest(sum.encode(), _sum(packed.encode(), key).encode()):
+    if (
+        not is_ours(text)
+        or not text.isascii()
+        or not hmac.compare_digest(sum.encode(), _sum(packed.encode(), key).encode())
+    ):
         return None
     try:
         unpacked = zlib.decompressobj().decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST)
@@ -87,20 +105,21 @@ def open_seal(text: str, key: bytes) -> Reasoning | None:
     return Reasoning(sent.text, Seal(sent.wire, sent.data, sent.upstream))
 
 
-def open_value(text: str, key: bytes) -> Value | None:
-    """The value that was sealed in its place; None if this is no such seal."""
-    match open_seal(text, key):
-        case Reasoning(seal=Seal(data={"value": str(value)}, upstream=upstream)):
-            return Value(value, upstream)
-    return None
+def open_value(text: str, wire: str, key: bytes) -> Value | None:
+    """The value of this wire that was sealed in its place; None if this is no such seal."""
+    sent = open_seal(text, key)
+    if sent is None or sent.seal is None or sent.seal.wire != wire:
+        return None
+    value = sent.seal.data.get(VALUE)
+    return Value(value, sent.seal.upstream) if isinstance(value, str) else None
 
 
 def past_thinking(shown: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
     """Thinking as a client sends it back: what was sealed, if its opaque field is ours, else as the client says."""
-    if native is not None and (sent := open_value(opaque, key)):
+    if native is not None and (sent := open_value(opaque, native.wire, key)):
         return Reasoning(shown, Seal(native.wire, _put(sent.value, opaque, native.data), sent.upstream))
     if is_ours(opaque):
-        return open_seal(opaque, key) or Reasoning(shown, Seal(LOST, {}))
+        return open_seal(opaque, key) or Reasoning(shown)
     return Reasoning(shown, native)
 
 

@@ -8,29 +8,34 @@ same in every later request, and prompt caches hold. A request that has been ada
 from __future__ import annotations
 
 from interlingua import events as ev
-from interlingua.adapt import call_ids, messages, results, settings
+from interlingua.adapt import call_ids, messages, results, settings, whose
 from interlingua.adapt.upstream import Upstream
-from interlingua.adapt.whose import disown
 from interlingua.profile import CHAT, Profile
 from interlingua.request import Request
+from interlingua.seals import Own
 
-__all__ = ["adapt", "disown"]
+__all__ = ["adapt"]
 
-STEPS = (*messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
+STEPS = (whose.disown, *messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
 """Ids come before files, which are told with the ids of their calls."""
 
 
-def adapt(request: Request, profile: Profile, wire: str = "") -> tuple[Request, list[ev.Finding]]:
+def _any(_: ev.Seal) -> bool:
+    return True
+
+
+def adapt(request: Request, profile: Profile, wire: str = "", own: Own = _any) -> tuple[Request, list[ev.Finding]]:
     """The request as this upstream takes it, and what was lost on the way. Mend its history first.
 
     `wire` is the one that the upstream is asked on: without it, the one it signs thinking on, or chat completions.
+    `own` says which seals are its own: without it, all that its wire can carry.
     """
     findings: list[ev.Finding] = []
 
     def report(kind: str, message: str) -> None:
         findings.append(ev.Finding(kind, message))
 
-    upstream = Upstream(profile, wire or profile.seal_wire or CHAT, report)
+    upstream = Upstream(profile, wire or profile.seal_wire or CHAT, report, own)
     for step in STEPS:
         request = step(request, upstream)
     return request, findings

@@ -21,7 +21,7 @@ BILLING_LINE = re.compile(r"(?:x-anthropic-billing-header:[^\n]*\n*)+")
 """What Claude Code writes before everything else. It changes with every request, and no prompt cache survives it."""
 BRIDGE = Message("assistant", [Text("Understood.")])
 GO_ON = Message("user", [Text("Go on.")])
-LOST = Reasoning(" ")
+BLANK = Reasoning(" ")
 """Stands for thinking that a client did not send back. Upstreams that want some take an empty one as none."""
 
 
@@ -113,7 +113,7 @@ def lost_thinking(request: Request, upstream: Upstream) -> Request:
     if not upstream.profile.thinking_with_calls:
         return request
     messages = [
-        Message(message.role, [LOST, *message.pieces], message.name) if _lacks_thinking(message) else message
+        Message(message.role, [BLANK, *message.pieces], message.name) if _lacks_thinking(message) else message
         for message in request.messages
     ]
     lost = sum(map(_lacks_thinking, request.messages))

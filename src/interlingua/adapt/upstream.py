@@ -9,6 +9,7 @@ import msgspec
 from interlingua.profile import CHAT, MESSAGES, RESPONSES, Profile
 from interlingua.reply import Reasoning
 from interlingua.request import Request, Thinking
+from interlingua.seals import Own
 
 __all__ = ["Upstream"]
 
@@ -17,6 +18,7 @@ class Upstream(msgspec.Struct, frozen=True):
     profile: Profile
     wire: str
     report: Callable[[str, str], None]
+    own: Own
 
     def signed(self, thinking: Reasoning) -> bool:
         """Whether this thinking has a seal that this upstream's wire can carry."""

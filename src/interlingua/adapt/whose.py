@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
+from interlingua.adapt.upstream import Upstream
 from interlingua.events import Seal
 from interlingua.reply import Reasoning
 from interlingua.request import Message, Piece, Request
-from interlingua.seals import LOST
 
 __all__ = ["disown"]
 
 
-def disown(request: Request, upstream: str, wire: str, nameless: bool) -> Request:
-    """The request for the upstream of this name, on this wire: others' thinking stays, without what they signed.
-
-    `nameless`: what has no name may be its own, because a client gets that as it is.
-    """
+def disown(request: Request, upstream: Upstream) -> Request:
+    """Others' thinking stays, without what they signed: that is of no wire which the upstream could be asked on."""
     if not request.holds(Reasoning):
         return request
 
-    def own(seal: Seal) -> bool:
-        return seal.wire != wire or (seal.upstream == upstream if seal.upstream else nameless)
-
     def told(piece: Piece) -> Piece:
-        if not isinstance(piece, Reasoning) or piece.seal is None or own(piece.seal):
-            return piece
-        return Reasoning(piece.text, Seal(LOST, piece.seal.data))
+        match piece:
+            case Reasoning(seal=Seal() as seal) if seal.wire == upstream.wire and not upstream.own(seal):
+                return Reasoning(piece.text, Seal("", seal.data))
+        return piece
 
     messages = [Message(one.role, [*map(told, one.pieces)], one.name) for one in request.messages]
     return msgspec.structs.replace(request, messages=messages)

@@ -6,11 +6,13 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from interlingua.errors import UnknownUpstream, expect
-from interlingua.profile import ANY, Profile
+from interlingua.events import Seal
+from interlingua.profile import ANY, CHAT, Profile
+from interlingua.seals import Own
 from interlingua.upstreams.models import for_model
 from interlingua.upstreams.profiles import PROFILES
 
-__all__ = ["for_model", "profile_for", "profile_named", "profiles", "signs"]
+__all__ = ["for_model", "owned_by", "profile_for", "profile_named", "profiles", "signs"]
 
 BY_NAME = {profile.name: profile for profile in (*PROFILES, ANY)}
 
@@ -34,6 +36,17 @@ def signs(upstream: str, wire: str) -> bool:
     """Whether this is the upstream whose signatures or encryption a wire is made for. Others may have their own, which
     look alike."""
     return any(profile.name == upstream and profile.seal_wire == wire for profile in PROFILES)
+
+
+def owned_by(upstream: str, wire: str) -> Own:
+    """What the upstream of this name had sent, if it is asked on this wire. What clients get as it is has no name; and
+    where the one that is asked has none, nobody knows whose it is."""
+    nameless = not upstream or wire == CHAT or signs(upstream, wire)
+
+    def own(seal: Seal) -> bool:
+        return seal.wire == wire and (upstream in ("", seal.upstream) or (nameless and not seal.upstream))
+
+    return own
 
 
 def profile_for(address: str) -> Profile:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from interlingua.errors import BadRequest
-from interlingua.reply import Reasoning, Text
+from interlingua.reply import Text
 from interlingua.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
 from interlingua.tools import Tool, is_hosted
 from interlingua.wire.notes import Notes
@@ -23,7 +23,6 @@ __all__ = [
     "error_marked",
     "error_read",
     "extra_fields",
-    "foreign_seal",
     "hosted_tools",
     "in_words",
     "inexact_wish",
@@ -140,12 +139,6 @@ def joined(pieces: Iterable[Content], gap: str, notes: Notes, place: str) -> str
     """All of it as one text."""
     words = (in_words(piece, notes, place) for piece in pieces if not isinstance(piece, CacheMark))
     return gap.join(text for text in words if text)
-
-
-def foreign_seal(thinking: Reasoning, notes: Notes, place: str) -> None:
-    """Thinking whose seal is of another wire: of that, only the text can be sent back."""
-    if thinking.seal is not None and thinking.seal.data:
-        notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", place)
 
 
 def no_mark(mark: CacheMark | None, notes: Notes, place: str) -> None:

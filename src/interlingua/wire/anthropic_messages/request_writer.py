@@ -14,7 +14,6 @@ from interlingua.wire.anthropic_messages.blocks import NAME
 from interlingua.wire.downgrades import (
     as_functions,
     extra_fields,
-    foreign_seal,
     hosted_tools,
     in_words,
     no_name,
@@ -25,6 +24,7 @@ from interlingua.wire.downgrades import (
 from interlingua.wire.legal_ids import encode
 from interlingua.wire.media import read_data_url
 from interlingua.wire.notes import Notes
+from interlingua.wire.opaque import foreign_seal, thinking_nodes
 from interlingua.wire.wire import Json
 
 __all__ = ["write_request"]
@@ -198,13 +198,10 @@ class _Blocks:
         return given
 
     def _thinking(self, thinking: Reasoning, place: str) -> Json | None:
-        if thinking.seal is not None and thinking.seal.wire == NAME:
-            data = thinking.seal.data
-            if "redacted" in data:
-                return {"type": "redacted_thinking", "data": data["redacted"]}
-            return {"type": "thinking", "thinking": thinking.text, "signature": data.get("signature", "")}
-        foreign_seal(thinking, self._notes, place)
-        return {"type": "thinking", "thinking": thinking.text, "signature": ""} if thinking.text else None
+        if thinking.seal is not None and thinking.seal.wire != NAME:
+            foreign_seal(thinking, self._notes, place)
+            thinking = Reasoning(thinking.text)
+        return next(iter(thinking_nodes(thinking, NAME)), None)
 
     def _document(self, document: Document, place: str) -> Json:
         title = {"title": document.name} if document.name else {}

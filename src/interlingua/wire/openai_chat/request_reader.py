@@ -179,7 +179,7 @@ class _Messages:
             if silent is None:
                 continue
             native, opaque = Seal(NAME, {DETAILS: [silent]}), str(silent.get("signature") or silent.get("data"))
-            if is_ours(opaque) and open_value(opaque, self._seal_key) is None:
+            if is_ours(opaque) and open_value(opaque, NAME, self._seal_key) is None:
                 parts.append(past_thinking("", opaque, None, self._seal_key))
             else:
                 parts.append(past_thinking(text, opaque, native, self._seal_key))

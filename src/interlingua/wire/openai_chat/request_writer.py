@@ -25,7 +25,6 @@ from interlingua.wire.downgrades import (
     as_functions,
     error_marked,
     extra_fields,
-    foreign_seal,
     hosted_tools,
     in_words,
     joined,
@@ -33,6 +32,7 @@ from interlingua.wire.downgrades import (
     offered,
 )
 from interlingua.wire.notes import Notes
+from interlingua.wire.opaque import foreign_seal
 from interlingua.wire.openai_chat.reader import DETAILS, NAME
 from interlingua.wire.openai_chat.request_thinking import write_thinking
 from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema

@@ -14,7 +14,6 @@ from interlingua.wire.downgrades import (
     complete_schema,
     error_marked,
     extra_fields,
-    foreign_seal,
     hosted_tools,
     in_words,
     inexact_wish,
@@ -26,6 +25,7 @@ from interlingua.wire.downgrades import (
     one_choice,
 )
 from interlingua.wire.notes import Notes
+from interlingua.wire.opaque import foreign_seal, thinking_nodes
 from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
 from interlingua.wire.openai_responses.words import NAME
 from interlingua.wire.wire import Json
@@ -229,13 +229,10 @@ class _Items:
         return [{"type": "output_text" if model else "input_text", "text": text}] if text is not None else []
 
     def _thinking(self, thinking: Reasoning, place: str) -> list[Json]:
-        if thinking.seal is not None and thinking.seal.wire == NAME:
-            summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
-            data = thinking.seal.data
-            return [{"type": "reasoning", "summary": [] if "content" in data else summary, **data}]
-        foreign_seal(thinking, self._notes, place)
-        content = [{"type": "reasoning_text", "text": thinking.text}]
-        return [{"type": "reasoning", "summary": [], "content": content}] if thinking.text else []
+        if thinking.seal is not None and thinking.seal.wire != NAME:
+            foreign_seal(thinking, self._notes, place)
+            thinking = Reasoning(thinking.text)
+        return thinking_nodes(thinking, NAME)
 
     def _call(self, call: Call) -> Json:
         tool = self._tools.get(call.name, Tool(call.name))
