@@ -42,6 +42,17 @@ def test_a_value_is_sealed_in_its_place(value: str, upstream: str) -> None:
     assert past_thinking("hm", sealed, native, KEY) == Reasoning("hm", came_back)
 
 
+def test_a_value_that_came_in_pieces() -> None:
+    """A client that joins the pieces joins their seals."""
+    first, second = (seal_value(piece, MESSAGES, "kimi", KEY) for piece in ("SI", "G"))
+    assert open_value(first + second, MESSAGES, KEY) == Value("SIG", "kimi")
+    for others in (seal_value("G", MESSAGES, "glm", KEY), seal_value("G", "openai-chat", "kimi", KEY), "G", "il1."):
+        assert open_seal(first + others, KEY) is None
+    whole = seal(SIGNED, MESSAGES, KEY, "kimi")
+    assert open_seal(first + whole, KEY) is None
+    assert open_seal(whole + first, KEY) is None
+
+
 def test_half_characters_do_no_harm() -> None:
     """A program may hand in what no JSON text can hold."""
     thinking = Reasoning("\ud83d", Seal("openai-chat", {}))

@@ -354,3 +354,20 @@ def test_a_seal_that_cannot_be_opened_is_told_with_its_place(wire: str, place: s
     told = prepare_request(asked, wire, target, upstream=ANOTHER[target] if known else None, options=other_key)
     assert PREFIX not in json.dumps(told.body)
     assert [finding.place for finding in told.findings if finding.kind == "seal-unreadable"] == [place]
+
+
+def test_signatures_that_came_in_pieces_go_back_whole() -> None:
+    """On chat completions each piece is sealed, and clients join what has one index."""
+    deltas = [{"reasoning_details": [thinking(CHAT, piece)]} for piece in ("SI", "G")]
+    chunks = [{"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": it}]} for it in deltas]
+    translator = il.Translator(CHAT, CHAT, options=options("openrouter"))
+    told = frames(translator.feed("".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()).decode())
+    pieces = [chunk["choices"][0]["delta"] for chunk in told if chunk]
+    details = [detail for piece in pieces for detail in piece.get("reasoning_details", ())]
+    joined = {**details[0], "text": "hm", "signature": "".join(detail["signature"] for detail in details)}
+    message = {"role": "assistant", "content": "So.", "reasoning": "hm", "reasoning_details": [joined, "odd"]}
+    body = {"model": "m", "messages": [ASK[CHAT], message, ASK[CHAT]]}
+    for name, signatures in {"openrouter": ["SIG"], "minimax": [], "another": []}.items():
+        past = asked(body, CHAT, CHAT, name).body["messages"][1]
+        found = [one.get("signature") for one in past.get("reasoning_details", []) if isinstance(one, dict)]
+        assert [one for one in found if one] == signatures

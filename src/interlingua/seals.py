@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
@@ -44,10 +45,11 @@ __all__ = [
 PREFIX = "il1."
 VALUE = "value"
 """What is in a seal that stands for one value of the client's own wire, and for nothing beside it."""
+SEAL = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
+SEALS = re.compile(f"(?:{SEAL.pattern})+", re.ASCII)
+"""One, and several in a row."""
 LARGEST = 64 * 1024 * 1024
 """How large a seal may grow when it is opened."""
-
-
 Own: TypeAlias = Callable[[Seal], bool]
 """Whether what was sealed is from the upstream that is asked."""
 
@@ -89,13 +91,16 @@ def is_ours(text: str) -> bool:
 
 
 def open_seal(text: str, key: bytes) -> Reasoning | None:
-    """The thinking that was sealed; None if this is not ours, or of another key, or has been changed."""
-    packed, _, sum = text.removeprefix(PREFIX).partition(".")
-    if (
-        not is_ours(text)
-        or not text.isascii()
-        or not hmac.compare_digest(sum.encode(), _sum(packed.encode(), key).encode())
-    ):
+    """The thinking that was sealed; None if this is not ours, or of another key, or has been changed. Of a value that
+    came in pieces, a client has joined the seals."""
+    if not SEALS.fullmatch(text):
+        return None
+    pieces = [_opened(packed, sum, key) for packed, sum in SEAL.findall(text)]
+    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+
+
+def _opened(packed: str, sum: str, key: bytes) -> Reasoning | None:
+    if not hmac.compare_digest(sum, _sum(packed.encode(), key)):
         return None
     try:
         unpacked = zlib.decompressobj().decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST)
@@ -103,6 +108,15 @@ def open_seal(text: str, key: bytes) -> Reasoning | None:
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
     return Reasoning(sent.text, Seal(sent.wire, sent.data, sent.upstream))
+
+
+def _joined(pieces: list[Reasoning | None]) -> Reasoning | None:
+    """One value, if they all are pieces of one from the same upstream."""
+    seals = [piece.seal for piece in pieces if piece and piece.seal]
+    values = [value for seal in seals if isinstance(value := seal.data.get(VALUE), str)]
+    if len(values) < len(pieces) or len({(seal.wire, seal.upstream) for seal in seals}) > 1:
+        return None
+    return Reasoning("", Seal(seals[0].wire, {VALUE: "".join(values)}, seals[0].upstream))
 
 
 def open_value(text: str, wire: str, key: bytes) -> Value | None:

@@ -108,7 +108,8 @@ class _Opening:
         if left is details:
             return [message]
         if message.get("reasoning_content") or message.get("reasoning"):
-            left = [one for one in left if _held(one)[1] or any(one is detail for detail in details)]
+            came = {id(detail) for detail in details}
+            left = [one for one in left if id(one) in came or _held(one)[1]]
         rest = {key: value for key, value in message.items() if key != DETAILS}
         return [{**message, DETAILS: left} if left else rest]
 
