@@ -32,6 +32,9 @@ from interlingua.wires import wire_named
 __all__ = ["Translation", "prepare_request", "translate_request"]
 
 
+replace = msgspec.structs.replace
+
+
 class Translation(msgspec.Struct, frozen=True):
     """What goes to the upstream, and what its reply is to be read with."""
 
@@ -75,11 +78,11 @@ def prepare_request(
     reads, writes = wire_named(source), wire_named(target)
     if model is not None:
         body = {**body, "model": model}
-    given = reads.read_request(body, options)
-    profile = profile_named(upstream or ANY)
-    asked = _Asked(profile=for_model(profile, given.model), known=profile != ANY, options=options, strict=strict)
-    way = _same_wire if source == target else _another_wire
-    request, written, found = way(body, given, asked, writes)
+    asked = _Asked(profile_named(upstream or ANY), options, strict)
+    if source == target:
+        given, request, written, found = _same_wire(body, asked, writes)
+    else:
+        given, request, written, found = _another_wire(body, asked, reads, writes)
     return Translation(written, found + _unread(given, written, writes), _offered(request, target), _ids(request))
 
 
@@ -87,52 +90,55 @@ class _Asked(msgspec.Struct, frozen=True):
     """Who is asked, and how."""
 
     profile: Profile
-    known: bool
-    """Of a stranger that speaks its wire, the client knows best what it takes."""
     options: Options
     strict: bool
 
 
-Told: TypeAlias = tuple[Request, Json, list[Finding]]
-"""What the upstream is asked, as its wire has it, and what was found on the way."""
+Told: TypeAlias = tuple[Request, Request, Json, list[Finding]]
+"""What the client asks and what the upstream is asked, the latter as its wire has it, and what was found on the way."""
 
 
-def _another_wire(body: Json, given: Request, asked: _Asked, wire: Requests) -> Told:
+def _another_wire(body: Json, asked: _Asked, reads: Requests, writes: Requests) -> Told:
     """All of it is said in the other wire's words."""
+    options = asked.options
+    given = reads.read_request(body, options)
     if given.continues:
         raise BadRequest(
             given.continues,
             "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
-    lost = opaque.unreadable(body, given.wire, asked.options.seal_key)
+    lost = opaque.unreadable(body, reads.NAME, options.seal_key)
     mended, found = mend(given, asked.strict)
-    request, adapted = adapt(mended, asked.profile, wire.NAME, owned_by(asked.options.upstream, wire.NAME))
-    written, unsaid = wire.write_request(request, asked.profile)
-    return request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
+    profile = for_model(asked.profile, given.model)
+    request, adapted = adapt(mended, profile, writes.NAME, owned_by(options.upstream, writes.NAME))
+    written, unsaid = writes.write_request(request, profile)
+    return given, request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
 
 
-def _same_wire(body: Json, given: Request, asked: _Asked, wire: Requests) -> Told:
-    """All that needs no change stays as it came: only so do prompt caches hold, and what nobody here knows passes."""
-    own, signed_only = owned_by(asked.options.upstream, wire.NAME), asked.known and asked.profile.own_seals
-    came, lost = opaque.opened(body, wire.NAME, asked.options.seal_key, own, signed_only)
-    read = given
-    if came is not body:
-        read = msgspec.structs.replace(wire.read_request(came, Options()), places=given.places)
+def _same_wire(body: Json, asked: _Asked, wire: Requests) -> Told:
+    """All that needs no change stays as it came: only so do prompt caches hold, and what nobody here knows passes. Of a
+    stranger the client knows best what it takes."""
+    options, known = asked.options, asked.profile != ANY
+    own = owned_by(options.upstream, wire.NAME)
+    came, lost = opaque.opened(body, wire.NAME, options.seal_key, own, asked.profile.own_seals)
+    given = wire.read_request(body if lost else came, options)
+    read = replace(wire.read_request(came, options), places=given.places) if lost else given
     request, found = (read, list[Finding]()) if given.continues else mend(read, asked.strict)
-    adapted: list[Finding] = []
-    if asked.known:
-        request, adapted = adapt(request, asked.profile, wire.NAME)
-    written, unsaid = like(came, read, request, asked.profile if asked.known else None, wire)
-    return request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
+    profile, adapted = None, list[Finding]()
+    if known:
+        profile = for_model(asked.profile, given.model)
+        request, adapted = adapt(request, profile, wire.NAME)
+    written, unsaid = like(came, read, request, profile, wire)
+    return given, request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
 
 
 def _placed(found: list[Finding], given: Request, request: Request) -> list[Finding]:
     """What was found while writing, with its places in the client's body. Where messages were added or joined, those
     of the others are not known any more: then it is somewhere among them."""
     same = [message.role for message in request.messages] == [message.role for message in given.messages]
-    known = given if same else msgspec.structs.replace(given, places=_roots(given))
-    return [msgspec.structs.replace(finding, place=known.place(finding.place)) for finding in found]
+    known = given if same else replace(given, places=_roots(given))
+    return [replace(finding, place=known.place(finding.place)) for finding in found]
 
 
 def _roots(request: Request) -> dict[str, str]:
