@@ -11,6 +11,7 @@ import msgspec
 
 from interlingua.gateway.access import Access
 from interlingua.gateway.capture import Captures
+from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
 from interlingua.gateway.routes import Routes
@@ -18,6 +19,7 @@ from interlingua.gateway.secrets import Redactor, secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.trace import Tracer
+from interlingua.gateway.witnesses import InLog, Witness, Witnesses
 
 __all__ = ["Gateway", "Open", "Setup"]
 
@@ -80,6 +82,13 @@ class Gateway:
             captures,
             settings.seal_key.encode() or self._seal_key,
         )
+
+    def witness(self, setup: Setup, exchange: Exchange) -> Witness | None:
+        """Who sees what goes by, if anybody does."""
+        seen: list[Witness] = [setup.captures.open(exchange)] if setup.captures else []
+        if self.log.tells_all:
+            seen.append(InLog(self.log, exchange.id))
+        return Witnesses(*seen) if seen else None
 
     def afterwards(self, rest: Coroutine[Any, Any, None]) -> None:
         """What is left to do once a client has its answer. It does not take long."""

@@ -64,6 +64,11 @@ class Log:
         self.dropped = 0
         """How many lines were lost so far."""
 
+    @property
+    def tells_all(self) -> bool:
+        """Bodies, too."""
+        return self._level == _LEVELS["debug"]
+
     def request(self, exchange: Exchange) -> None:
         self._put("error" if exchange.outcome in _FAULTS else "info", "request", told(exchange), _request_text)
 

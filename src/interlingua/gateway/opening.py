@@ -18,12 +18,12 @@ from yarl import URL
 from interlingua.errors import InterlinguaError
 from interlingua.events import Finding
 from interlingua.gateway.asking import ask, broken_off, endpoint, headers_for, is_stream, read_whole
-from interlingua.gateway.capture import Recording
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.refusals import UpstreamFailed, failed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Retries, Settings
+from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import read_values, write_json
 from interlingua.options import Options
 from interlingua.pipeline import Translator
@@ -73,14 +73,14 @@ class Asker:
         settings: Settings,
         question: Question,
         exchange: Exchange,
-        recording: Recording | None,
+        witness: Witness | None,
         further: Mapping[str, str],
     ) -> None:
         self._session = session
         self._settings = settings
         self._question = question
         self._exchange = exchange
-        self._recording = recording
+        self._witness = witness
         self._further = further  # headers for whoever is asked
 
     async def answer(self, routes: list[Route]) -> Answer:
@@ -164,8 +164,8 @@ class Asker:
         url = _with_query(endpoint(route.upstream), route, question)
         body = write_json({**prepared.body, **route.extra}).encode()
         headers = headers_for(route, question.wire, question.headers, question.stream) | dict(self._further)
-        if self._recording:
-            self._recording.asked(str(url), headers, body)
+        if self._witness:
+            self._witness.asked(str(url), headers, body)
         response = await ask(self._session, route, url, body, headers)
         self._exchange.upstream_status = response.status
         return Answer(route, response, self._translator(route, prepared), b"")
@@ -247,8 +247,8 @@ class Asker:
     def _came(self, data: bytes) -> None:
         self._exchange.reads += 1
         self._exchange.bytes_in += len(data)
-        if self._recording:
-            self._recording.received(data)
+        if self._witness:
+            self._witness.received(data)
 
     def _is_spoilt(self, answer: Answer) -> bool:
         """Whether a call was lost, where calls go out whole and nothing of the reply has gone out yet."""

@@ -46,7 +46,7 @@ class Relay:
         self._exchange = Exchange(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
         self._stream = ClientStream(request)
         self._answer: Answer | None = None
-        self._recording = self._setup.captures.open(self._exchange) if self._setup.captures else None
+        self._witness = gateway.witness(self._setup, self._exchange)
         self._trace = gateway.tracer.begin(request.headers)
         self._task = asyncio.current_task()
 
@@ -100,15 +100,15 @@ class Relay:
         routes = self._setup.routes.find(question.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        asker = Asker(session, settings, question, self._exchange, self._recording, self._trace.headers)
+        asker = Asker(session, settings, question, self._exchange, self._witness, self._trace.headers)
         if question.stream:
             return await self._pass_stream(asker, routes)
         return await self._pass_whole(asker, routes)
 
     async def _body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._setup.settings.limits)
-        if self._recording:
-            self._recording.request(self._request.headers, data)
+        if self._witness:
+            self._witness.request(self._request.headers, data)
         return decoded(data)
 
     def _question(self, body: dict[str, Any]) -> Question:
@@ -184,8 +184,8 @@ class Relay:
         if self._answer is not None and self._answer.translator.tally.failure is not None:
             data = self._redactor.data(data)  # an upstream may quote the key it was shown
         if data:
-            if self._recording:
-                self._recording.sent(data)
+            if self._witness:
+                self._witness.sent(data)
             await self._stream.write(data)
 
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,8 +216,8 @@ class Relay:
 
     def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         self._exchange.status = status
-        if self._recording:
-            self._recording.sent(body)
+        if self._witness:
+            self._witness.sent(body)
         self._stream.bytes += len(body)
         return web.Response(
             status=status, body=body, content_type="application/json", headers={**self._headers(), **headers}
@@ -250,8 +250,8 @@ class Relay:
         self._trace.end(exchange)
         self._gateway.metrics.end(exchange)
         self._gateway.log.request(exchange)
-        if self._recording:
-            self._recording.finish(exchange)
+        if self._witness:
+            self._witness.finish(exchange)
 
 
 def _waiting(error: InterlinguaError) -> dict[str, str]:
