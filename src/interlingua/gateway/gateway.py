@@ -87,7 +87,7 @@ class Gateway:
         """Who sees what goes by, if anybody does."""
         seen: list[Witness] = [setup.captures.open(exchange)] if setup.captures else []
         if self.log.tells_all:
-            seen.append(InLog(self.log, exchange.id))
+            seen.append(InLog(self.log, exchange.id, setup.redactor))
         return Witnesses(*seen) if seen else None
 
     def afterwards(self, rest: Coroutine[Any, Any, None]) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
+from interlingua.gateway.secrets import Redactor
 
 __all__ = ["InLog", "Witness", "Witnesses"]
 
@@ -26,13 +27,15 @@ class Witness(Protocol):
 
 
 class InLog:
-    """Bodies as lines of the log, without headers: keys stand there."""
+    """Bodies as lines of the log, without headers: keys stand there. An upstream may quote the client's in a body."""
 
-    def __init__(self, log: Log, id: str) -> None:
+    def __init__(self, log: Log, id: str, redactor: Redactor) -> None:
         self._log = log
         self._id = id
+        self._redactor = redactor
 
-    def request(self, headers: Mapping[str, str], body: bytes) -> None:  # noqa: ARG002
+    def request(self, headers: Mapping[str, str], body: bytes) -> None:
+        self._redactor = self._redactor.with_credentials(headers)
         self._tell("from the client", body)
 
     def asked(self, url: str, headers: Mapping[str, str], body: bytes) -> None:  # noqa: ARG002
@@ -48,7 +51,7 @@ class InLog:
         """The line of the request tells it."""
 
     def _tell(self, what: str, data: bytes) -> None:
-        self._log.debug(what, id=self._id, body=data.decode("utf-8", "replace"))
+        self._log.debug(what, id=self._id, body=self._redactor.data(data).decode("utf-8", "replace"))
 
 
 class Witnesses:
