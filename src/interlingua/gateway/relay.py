@@ -72,11 +72,14 @@ class Relay:
         except InterlinguaError as error:
             exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
             return await self._fail(error)
-        except (asyncio.CancelledError, ConnectionError, WaitedTooLong):
+        except asyncio.CancelledError:
             if exchange.outcome == "stopped":
                 return await self._stopped()
             exchange.outcome, exchange.status = "client-left", LEFT
             raise
+        except (ConnectionError, WaitedTooLong):
+            exchange.outcome, exchange.status = "client-left", LEFT
+            return self._hang_up()
         except Exception:  # noqa: BLE001
             exchange.outcome = "broken"
             gateway.log.error("a fault of the gateway", id=exchange.id, trace=traceback.format_exc())
@@ -211,6 +214,12 @@ class Relay:
             return await self._fail(error)
         await self._send(self._answer.translator.abort(STOPPING, "overloaded_error"))
         return await self._stream.end()
+
+    def _hang_up(self) -> web.StreamResponse:
+        """The client cannot be told anything. What is returned goes nowhere."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+        return self._stream.response or web.Response(status=LEFT)
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
