@@ -83,7 +83,7 @@ def prepare_request(
         given, request, written, found = _same_wire(body, asked, writes)
     else:
         given, request, written, found = _another_wire(body, asked, reads, writes)
-    return Translation(written, found + _unread(given, written, writes), _offered(request, target), _ids(request))
+    return Translation(written, found + _unread(given, written, writes), _offered(request, target), _ids(given, request))
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -164,5 +164,8 @@ def _offered(request: Request, target: str) -> list[Tool]:
     return [] if none else shown(request, target)
 
 
-def _ids(request: Request) -> tuple[str, ...]:
-    return tuple(piece.id for message in request.messages for piece in message.pieces if isinstance(piece, Call))
+def _ids(*conversations: Request) -> tuple[str, ...]:
+    """Those that the client holds, and those that the upstream is told in their place."""
+    messages = [message for one in conversations for message in one.messages]
+    ids = (piece.id for message in messages for piece in message.pieces if isinstance(piece, Call))
+    return tuple(dict.fromkeys(ids))
