@@ -134,9 +134,32 @@ def test_35_passing_through_is_for_keys_alone(gateway: Running, upstream: Upstre
     model = upstream.add("through-35", up.chat("Hello"))
     send(gateway, request("/v1/chat/completions", json.dumps(body_for(CHAT, model)).encode(), CHATTY))
     headers = upstream.asked(model)[0].headers
-    assert set(headers) == SENT | {"authorization", "x-api-key"}
+    assert set(headers) == SENT | {"authorization"}
     assert headers["authorization"] == f"Bearer {OWN_KEY}"
     assert UPSTREAM_KEY not in str(headers)
+
+
+@pytest.mark.parametrize("given", ["authorization", "x_api_key"])
+def test_35_a_key_that_passes_is_written_as_the_upstream_wants_it(
+    gateway: Running, upstream: UpstreamServer, given: str
+) -> None:
+    model = upstream.add(f"through-35-{given}", up.chat("Hello"))
+    shown = {given: f"Bearer {OWN_KEY}" if given == "authorization" else OWN_KEY}
+    post(gateway, MESSAGES, model, True, **shown)
+    assert upstream.asked(model)[0].headers["authorization"] == f"Bearer {OWN_KEY}"
+
+
+def test_35_the_gateways_own_key_never_passes(upstream: UpstreamServer) -> None:
+    key = "key-of-the-gateway-0123456789"
+    config = f"upstreams: {{one: {{url: {upstream.url}, passthrough: true}}}}\nkeys: [{key}]\n"
+    with running(config=config) as started:
+        model = upstream.add("35-both", up.chat("Hello"))
+        assert post(started, CHAT, model, authorization=f"Bearer {OWN_KEY}", x_api_key=key).status == 200
+        assert post(started, CHAT, model, authorization=f"Bearer {key}").status == 200
+        both, alone = upstream.asked(model, 2)
+        assert both.headers["authorization"] == f"Bearer {OWN_KEY}"
+        assert "authorization" not in alone.headers
+        assert key not in str((both.headers, alone.headers))
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -83,7 +83,9 @@ def prepare_request(
         given, request, written, found = _same_wire(body, asked, writes)
     else:
         given, request, written, found = _another_wire(body, asked, reads, writes)
-    return Translation(written, found + _unread(given, written, writes), _offered(request, target), _ids(given, request))
+    return Translation(
+        written, found + _unread(given, written, writes), _offered(request, target), _ids(given, request)
+    )
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from ipaddress import ip_address
@@ -13,6 +14,7 @@ from interlingua.gateway.settings import Settings
 __all__ = ["Access"]
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::\d{1,5})?")
 ANYWHERE = ("0.0.0.0", "::", "")
 
 
@@ -29,15 +31,22 @@ class Access:
         if not self._keys:
             return
         shown = list(_shown(headers))
-        # Every key is compared, so that the time tells nothing of which one was close.
-        if not [True for digest in map(_digest, shown) for key in self._keys if hmac.compare_digest(digest, key)]:
+        if True not in [self._knows(key) for key in shown]:
             problem = "this key is not known here" if shown else "no key"
             raise Unauthorized(problem, "send one of the gateway's own keys as Authorization: Bearer … or x-api-key")
 
+    def own_key(self, headers: Mapping[str, str]) -> str:
+        """What a client has shown for whoever is behind this gateway: a key that is none of the gateway's own."""
+        return next((key for key in _shown(headers) if not self._knows(key)), "")
+
+    def _knows(self, key: str) -> bool:
+        digest = _digest(key)  # compared with every key, so that the time tells nothing of which one was close
+        return True in [hmac.compare_digest(digest, known) for known in self._keys]
+
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """A web page in a browser on this machine could reach a gateway on loopback, and spend its keys."""
-        host = _without_port(headers.get("host", "")).lower()
-        if host and host not in self._hosts and not self._any_host and not (_is_address(host) and self._keys):
+        host = _name_in(headers.get("host", ""))
+        if host != "" and host not in self._hosts and not self._any_host and not (_is_address(host) and self._keys):
             raise Forbidden(
                 f"this gateway is not called {host!r:.100}", "add the name to `hosts` in the settings, if it is"
             )
@@ -57,10 +66,10 @@ def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+def _name_in(host: str) -> str:
+    """The name in a Host header, without its port; the whole of it if it is none, for that is never right."""
+    found = _HOST.fullmatch(host)
+    return (found["v6"] or found["name"]).lower() if found else host
 
 
 def _is_address(host: str) -> bool:

@@ -9,8 +9,20 @@ from interlingua.gateway.refusals import CONTEXT, UpstreamFailed
 from interlingua.json_text import write_json
 from interlingua.profile import MESSAGES
 
-__all__ = ["Forbidden", "Missing", "Stopping", "TooBusy", "TooLarge", "Unauthorized", "error_body", "error_type"]
+__all__ = [
+    "SERVER",
+    "Forbidden",
+    "Missing",
+    "Stopping",
+    "TooBusy",
+    "TooLarge",
+    "Unauthorized",
+    "error_body",
+    "error_type",
+]
 
+SERVER = "interlingua"
+"""What this server is called in its responses."""
 ANTHROPIC_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -62,6 +74,9 @@ class Stopping(InterlinguaError):
     type = "overloaded_error"
     retry_after = 1.0
 
+    def __init__(self) -> None:
+        super().__init__("the gateway is stopping", "try again in a second")
+
 
 class TooBusy(InterlinguaError):
     """As many requests as are allowed are on their way."""
@@ -91,7 +106,7 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
         if isinstance(error, BadRequest) and code:
             inner["details"] = {"error_code": code}
         return write_json({"type": "error", "error": inner, "request_id": id}).encode()
-    if not code and (status != 404 or not isinstance(error, UpstreamFailed)):
+    if not code and not isinstance(error, UpstreamFailed | Missing):
         code = OPENAI_CODES.get(status, "")
     param = error.path if isinstance(error, BadRequest) and error.path else None
     inner = {"message": message, "type": kind, "param": param, "code": code or None}

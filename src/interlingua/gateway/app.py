@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from interlingua.gateway.answers import SERVER
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.pages import Handler, Pages
 from interlingua.gateway.relay import Relay
@@ -12,7 +13,7 @@ from interlingua.profile import CHAT, MESSAGES, RESPONSES
 __all__ = ["make_app"]
 
 ENDPOINTS = {"/chat/completions": CHAT, "/messages": MESSAGES, "/responses": RESPONSES}
-BASES = ("/v1", "")
+BASES = ("/v1", "", "/v1/v1")
 """Clients differ in whether their base URL has the version in it, and so do the people who set it."""
 
 
@@ -20,20 +21,25 @@ def make_app(gateway: Gateway) -> web.Application:
     pages = Pages(gateway)
 
     @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        return await pages.guard(request, handler)
+    async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await pages.told(request, handler)
 
-    app = web.Application(middlewares=[guard])
+    app = web.Application(middlewares=[told])
+    app.on_response_prepare.append(_named)
     for base in BASES:
         for path, wire in ENDPOINTS.items():
             app.router.add_post(base + path, _relayed(gateway, wire))
-        app.router.add_post(f"{base}/messages/count_tokens", pages.count_tokens)
-        app.router.add_get(f"{base}/models", pages.models)
-        app.router.add_get(f"{base}/models/{{id:.+}}", pages.model)
+        app.router.add_post(f"{base}/messages/count_tokens", pages.closed(pages.count_tokens))
+        app.router.add_get(f"{base}/models", pages.closed(pages.models))
+        app.router.add_get(f"{base}/models/{{id:.+}}", pages.closed(pages.model))
+    app.router.add_get("/metrics", pages.closed(pages.metrics))
     for path, page in (("/", pages.home), ("/healthz", pages.health), ("/readyz", pages.readiness)):
-        app.router.add_get(path, page)
-    app.router.add_get("/metrics", pages.metrics)
+        app.router.add_get(path, page)  # for anyone who can reach this port: they tell nothing
     return app
+
+
+async def _named(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["server"] = SERVER
 
 
 def _relayed(gateway: Gateway, wire: str) -> Handler:

@@ -49,8 +49,9 @@ def models_url(upstream: Upstream) -> URL:
     return URL(str(endpoint(upstream)).removesuffix(PATHS[upstream.api]) + "/models", encoded=True)
 
 
-def headers_for(route: Route, wire: str, client: Mapping[str, str], stream: bool) -> dict[str, str]:
-    """The headers for an upstream. Of the client's own, only what is known to be meant for it goes on."""
+def headers_for(route: Route, wire: str, client: Mapping[str, str], own_key: str, stream: bool) -> dict[str, str]:
+    """The headers for an upstream. Of the client's own, only what is known to be meant for it goes on, and its key only
+    where that is set."""
     upstream = route.upstream
     headers = {
         "content-type": "application/json",
@@ -62,25 +63,27 @@ def headers_for(route: Route, wire: str, client: Mapping[str, str], stream: bool
         headers["anthropic-version"] = VERSION
         if wire == MESSAGES:
             headers |= {name: client[name] for name in PASSED_ON if name in client}
-    if upstream.passthrough:
-        headers |= {name: client[name] for name in ("authorization", "x-api-key") if name in client}
-    elif upstream.key:
+    if key := own_key if upstream.passthrough else upstream.key:
         if upstream.api == MESSAGES:
-            headers["x-api-key"] = upstream.key
+            headers["x-api-key"] = key
         if upstream.api != MESSAGES or route.profile.name != OWN:
-            headers["authorization"] = f"Bearer {upstream.key}"
+            headers["authorization"] = f"Bearer {key}"
     return headers | {name.lower(): value for name, value in upstream.headers.items()}
 
 
 async def ask(
-    session: aiohttp.ClientSession, route: Route, url: URL, body: bytes, headers: Mapping[str, str]
+    session: aiohttp.ClientSession, route: Route, url: URL, body: bytes | None, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse:
-    """Its answer, once the headers are there and say that there is one. UpstreamFailed in every other case."""
+    """Its answer, once the headers are there and say that there is one. UpstreamFailed in every other case.
+
+    Whatever goes to an upstream goes through here: by its proxy, and to no other place that it may name.
+    """
     timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
     proxy = proxy_for(url.scheme, url.host or "")
+    method = "GET" if body is None else "POST"
     try:
-        response = await session.post(
-            url, data=body, headers=headers, allow_redirects=False, timeout=timeout, proxy=proxy
+        response = await session.request(
+            method, url, data=body, headers=headers, allow_redirects=False, timeout=timeout, proxy=proxy
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
         raise unreachable(error, route) from error

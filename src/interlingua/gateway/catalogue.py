@@ -6,9 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-import aiohttp
-
-from interlingua.gateway.asking import headers_for, models_url, read_whole
+from interlingua.gateway.asking import ask, headers_for, models_url, read_whole
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
@@ -47,14 +45,13 @@ class Catalogue:
     async def _ask(self, route: Route, client: Mapping[str, str]) -> list[str]:
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        headers = headers_for(route, CHAT, client, stream=False)
+        own_key = self._gateway.setup.access.own_key(client)
+        headers = headers_for(route, CHAT, client, own_key, stream=False)
         try:
-            async with (
-                asyncio.timeout(PATIENCE),
-                session.get(models_url(route.upstream), headers=headers, allow_redirects=False) as response,
-            ):
+            async with asyncio.timeout(PATIENCE):
+                response = await ask(session, route, models_url(route.upstream), None, headers)
                 body = read_values((await read_whole(response, LONGEST)).decode("utf-8", "replace"))
-        except (aiohttp.ClientError, OSError, TimeoutError, UpstreamFailed) as error:
+        except (TimeoutError, UpstreamFailed) as error:
             self._gateway.log.debug("an upstream does not list its models", upstream=route.name, error=str(error))
             return []
         models = body.get("data") if body else None

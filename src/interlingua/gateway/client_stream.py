@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 __all__ = ["ClientStream", "KeepAlive"]
 
@@ -41,6 +40,8 @@ class ClientStream:
 
     async def _begin(self) -> web.StreamResponse:
         self.response = web.StreamResponse(headers={**HEADERS, **self.headers})
+        if self._request.version < HttpVersion11:  # which tells the end of a body by that of the connection
+            self.response.force_close()
         await self.response.prepare(self._request)
         return self.response
 
@@ -48,7 +49,7 @@ class ClientStream:
 class KeepAlive:
     """While this lasts, the client gets a comment now and then, so that nobody between takes the line for dead."""
 
-    def __init__(self, stream: ClientStream, seconds: float, headers: Mapping[str, str]) -> None:
+    def __init__(self, stream: ClientStream, seconds: float, headers: Callable[[], Mapping[str, str]]) -> None:
         self._stream = stream
         self._seconds = seconds
         self._headers = headers
@@ -66,14 +67,15 @@ class KeepAlive:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError, ConnectionError):
-                await self._task
+            await asyncio.wait({self._task})
+            if not self._task.cancelled():
+                self._task.exception()  # the client is gone, which shows again with the next write
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._comment())
 
     async def _comment(self) -> None:
-        self._stream.headers |= self._headers
+        self._stream.headers |= self._headers()
         while True:
             await self._stream.write(COMMENT)
             await asyncio.sleep(self._seconds)

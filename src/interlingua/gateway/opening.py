@@ -24,11 +24,12 @@ from interlingua.gateway.refusals import UpstreamFailed, failed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Retries, Settings
 from interlingua.gateway.witnesses import Witness
-from interlingua.json_text import read_values, write_json
+from interlingua.json_text import encode_json, read_values
 from interlingua.options import Options
 from interlingua.pipeline import Translator
 from interlingua.profile import MESSAGES, STRANGER
-from interlingua.request_translation import Translation, prepare_request
+from interlingua.request_translation import prepare_request
+from interlingua.tools import Tool
 
 __all__ = ["Answer", "Asker", "Question", "known_as"]
 
@@ -52,6 +53,18 @@ class Question(msgspec.Struct, frozen=True):
     created: int
     input_tokens: int
     seal_key: bytes
+    own_key: str
+    """The key that the client has shown, if it is not one of this gateway's."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """The question as one upstream is asked it."""
+
+    route: Route
+    body: bytes
+    findings: list[Finding]
+    tools: list[Tool]
+    taken_ids: tuple[str, ...]
 
 
 class Answer(msgspec.Struct):
@@ -82,6 +95,7 @@ class Asker:
         self._exchange = exchange
         self._witness = witness
         self._further = further  # headers for whoever is asked
+        self._repeats = 1  # how often a call that was lost may be asked for again
 
     async def answer(self, routes: list[Route]) -> Answer:
         """The first upstream that begins to answer. Raises what the last one failed with.
@@ -103,7 +117,7 @@ class Asker:
                     raise
                 continue  # what the first could be asked, this one cannot
             try:
-                return await self._ask_often(route, prepared)
+                return await self._ask_often(prepared, last=place + 1 == len(routes))
             except UpstreamFailed as error:
                 last = error
                 if not error.again:
@@ -113,9 +127,9 @@ class Asker:
         assert last is not None, "there is always a route"
         raise last
 
-    def _prepare(self, route: Route) -> Translation:
+    def _prepare(self, route: Route) -> Prepared:
         question = self._question
-        return prepare_request(
+        said = prepare_request(
             question.body,
             question.wire,
             route.upstream.api,
@@ -124,12 +138,14 @@ class Asker:
             Options(seal_key=question.seal_key, upstream=known_as(route)),
             strict=self._settings.history == "strict",
         )
+        body = encode_json({**said.body, **route.extra})
+        return Prepared(route, body, said.findings, said.tools, said.taken_ids)
 
-    async def _ask_often(self, route: Route, prepared: Translation) -> Answer:
-        retries = route.upstream.retries
+    async def _ask_often(self, prepared: Prepared, *, last: bool) -> Answer:
+        route, retries = prepared.route, prepared.route.upstream.retries
         for attempt in range(1, retries.attempts + 1):
             try:
-                return await self._ask_once(route, prepared, last=attempt == retries.attempts)
+                return await self._ask_once(prepared, last=last and attempt == retries.attempts)
             except UpstreamFailed as error:
                 wait = pause(retries, attempt, error)
                 if wait is None:
@@ -138,8 +154,8 @@ class Asker:
                 await asyncio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _ask_once(self, route: Route, prepared: Translation, *, last: bool) -> Answer:
-        exchange, timeouts = self._exchange, route.timeouts
+    async def _ask_once(self, prepared: Prepared, *, last: bool) -> Answer:
+        exchange, route, timeouts = self._exchange, prepared.route, prepared.route.timeouts
         exchange.attempts += 1
         exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
         exchange.dialect, exchange.upstream_status = route.dialect_name, 0
@@ -148,7 +164,7 @@ class Asker:
                 stream = self._question.stream
                 what, seconds = ("first word", timeouts.first_event) if stream else ("reply", timeouts.total)
                 patience.wait(f"its {what}", seconds)
-                answer = await self._post(route, prepared)
+                answer = await self._post(prepared)
                 await self._begin(answer, patience, last)
         except WaitedTooLong as error:
             raise UpstreamFailed(f"{route.name}: {error}", 504) from error
@@ -159,19 +175,19 @@ class Asker:
         exchange.findings += prepared.findings
         return answer
 
-    async def _post(self, route: Route, prepared: Translation) -> Answer:
-        question = self._question
+    async def _post(self, prepared: Prepared) -> Answer:
+        question, route, body = self._question, prepared.route, prepared.body
         url = _with_query(endpoint(route.upstream), route, question)
-        body = write_json({**prepared.body, **route.extra}).encode()
-        headers = headers_for(route, question.wire, question.headers, question.stream) | dict(self._further)
+        headers = headers_for(route, question.wire, question.headers, question.own_key, question.stream)
+        headers |= self._further
         if self._witness:
             self._witness.asked(str(url), headers, body)
         response = await ask(self._session, route, url, body, headers)
         self._exchange.upstream_status = response.status
-        return Answer(route, response, self._translator(route, prepared), b"")
+        return Answer(route, response, self._translator(prepared), b"")
 
-    def _translator(self, route: Route, prepared: Translation) -> Translator:
-        question, settings = self._question, self._settings
+    def _translator(self, prepared: Prepared) -> Translator:
+        question, settings, route = self._question, self._settings, prepared.route
         options = Options(
             prefill=route.prefill,
             delivery=route.delivery,
@@ -195,7 +211,8 @@ class Asker:
             tally = answer.translator.tally
             if tally.failure is not None and not (self._question.stream and tally.spoken):
                 raise failed(tally.failure)
-            if not last and self._is_spoilt(answer):
+            if not last and self._repeats and self._is_spoilt(answer):
+                self._repeats -= 1
                 raise UpstreamFailed("it sent a call that is cut or not valid")
         except BaseException:
             answer.response.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 from aiohttp import web
 
@@ -12,14 +13,13 @@ from interlingua.gateway.answers import Missing, error_body
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.catalogue import Catalogue
 from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.metrics import CONTENT_TYPE
 from interlingua.gateway.tokens import estimate
 from interlingua.json_text import write_json
 from interlingua.profile import CHAT, MESSAGES
 
 __all__ = ["Handler", "Pages"]
 
-OPEN = ("/", "/healthz", "/readyz")
-"""What anyone may ask who can reach this port: it tells nothing."""
 SINCE = "2025-01-01T00:00:00Z"
 SINCE_SECONDS = 1735689600
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -30,24 +30,29 @@ class Pages:
         self._gateway = gateway
         self._catalogue = Catalogue(gateway)
 
-    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Errors of these pages in the client's words, and a key for all that tell something."""
+    def closed(self, page: Handler) -> Handler:
+        """The page for those who may ask: it tells something."""
+
+        async def checked(request: web.Request) -> web.StreamResponse:
+            self._gateway.setup.access.check_origin(request.headers)
+            self._gateway.setup.access.check_key(request.headers)
+            return await page(request)
+
+        return checked
+
+    async def told(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Errors in the client's words."""
         try:
-            match = request.match_info.handler
-            if getattr(match, "__self__", None) is self and request.path not in OPEN:
-                self._gateway.setup.access.check_origin(request.headers)
-                self._gateway.setup.access.check_key(request.headers)
             return await handler(request)
         except InterlinguaError as error:
-            return _json(error.status, error_body(_wire(request), error, ""))
+            return _refused(request, error)
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            known = "POST /v1/chat/completions, /v1/messages, /v1/responses"
-            missing = Missing(f"{request.method} {request.path[:200]} is nothing here", f"there are {known}")
-            if error.status == 405:
-                missing.status = 405
-            return _json(missing.status, error_body(_wire(request), missing, ""))
+            known = "POST /v1/chat/completions, /v1/messages and /v1/responses"
+            missing = Missing(f"there is no {request.method} {request.path[:200]}", f"there are {known}")
+            missing.status = error.status
+            return _refused(request, missing, {"allow": error.headers["allow"]} if "allow" in error.headers else {})
 
     async def home(self, _: web.Request) -> web.Response:
         return web.Response(text="interlingua\n")
@@ -62,7 +67,7 @@ class Pages:
         return web.Response(status=200 if ready else 503, text="ready\n" if ready else "stopping\n")
 
     async def metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._gateway.metrics.render(), content_type="text/plain", charset="utf-8")
+        return web.Response(body=self._gateway.metrics.render(), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: web.Request) -> web.Response:
         ids = await self._catalogue.ids(request.headers)
@@ -88,6 +93,11 @@ def _model(id: str) -> dict[str, Any]:
 
 def _wire(request: web.Request) -> str:
     return MESSAGES if "anthropic-version" in request.headers or "messages" in request.path else CHAT
+
+
+def _refused(request: web.Request, error: InterlinguaError, headers: dict[str, str] | None = None) -> web.Response:
+    id = f"req_{uuid4().hex}"
+    return _json(error.status, error_body(_wire(request), error, id), {**(headers or {}), "x-interlingua-id": id})
 
 
 def _json(status: int, body: bytes, headers: dict[str, str] | None = None) -> web.Response:

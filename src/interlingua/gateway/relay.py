@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
 from uuid import uuid4
 
-import msgspec
 from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
@@ -25,6 +24,9 @@ from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.tokens import estimate
+from interlingua.gateway.trace import Trace
+from interlingua.gateway.witnesses import Witness
+from interlingua.json_text import encode_json
 from interlingua.pipeline import Translator
 from interlingua.profile import CHAT
 
@@ -32,9 +34,12 @@ __all__ = ["Relay"]
 
 AFTERWARDS = 5.0
 """How long an upstream may take to close its stream once it has said all."""
-STOPPING = "the gateway is stopping"
+CLIENT = "the client"
+"""Who is waited for while something is sent."""
 LEFT = 499
 """What logs call the status of a request whose client did not wait for all of the answer."""
+
+T = TypeVar("T")
 
 
 class Relay:
@@ -46,8 +51,8 @@ class Relay:
         self._exchange = Exchange(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
         self._stream = ClientStream(request)
         self._answer: Answer | None = None
-        self._witness = gateway.witness(self._setup, self._exchange)
-        self._trace = gateway.tracer.begin(request.headers)
+        self._witness: Witness | None = None
+        self._trace = Trace()
         self._task = asyncio.current_task()
 
     @property
@@ -68,25 +73,35 @@ class Relay:
         gateway.open.add(self)
         gateway.metrics.begin(exchange)
         try:
-            return await self._serve()
-        except InterlinguaError as error:
-            exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
-            return await self._fail(error)
+            return await self._answered()
         except asyncio.CancelledError:
-            if exchange.outcome == "stopped":
-                return await self._stopped()
             exchange.outcome, exchange.status = "client-left", LEFT
             raise
         except (ConnectionError, WaitedTooLong):
             exchange.outcome, exchange.status = "client-left", LEFT
             return self._hang_up()
-        except Exception:  # noqa: BLE001
-            exchange.outcome = "broken"
-            gateway.log.error("a fault of the gateway", id=exchange.id, trace=traceback.format_exc())
-            return await self._fail(InterlinguaError(f"a fault of the gateway: {exchange.id} in its log"))
         finally:
             gateway.open.discard(self)
             self._account()
+
+    async def _answered(self) -> web.StreamResponse:
+        exchange = self._exchange
+        try:
+            return await self._serve()
+        except InterlinguaError as error:
+            exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
+            return await self._fail(error)
+        except asyncio.CancelledError:
+            if exchange.outcome != "stopped" or self._task is None:
+                raise
+            self._task.uncancel()
+            return await self._fail(Stopping())
+        except (ConnectionError, WaitedTooLong):
+            raise
+        except Exception:  # noqa: BLE001
+            exchange.outcome = "broken"
+            self._gateway.log.error("a fault of the gateway", id=exchange.id, trace=traceback.format_exc())
+            return await self._fail(InterlinguaError(f"a fault of the gateway: {exchange.id} in its log"))
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,8 +109,10 @@ class Relay:
         settings, headers = self._setup.settings, self._request.headers
         self._setup.access.check_origin(headers)
         self._setup.access.check_key(headers)
+        self._witness = self._gateway.witness(self._setup, self._exchange)
+        self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
-            raise Stopping("the gateway is stopping", "try again in a second")
+            raise Stopping()
         if len(self._gateway.open) > settings.limits.streams:
             raise TooBusy(f"{settings.limits.streams} requests are under way", "try again in a second")
         body = await self._body()
@@ -130,6 +147,7 @@ class Relay:
             created=int(time.time()),
             input_tokens=0 if self._wire == CHAT else estimate(body),  # chat completions tell it at their end
             seal_key=self._setup.seal_key,
+            own_key=self._setup.access.own_key(self._request.headers),
         )
 
     def _example(self) -> str:
@@ -140,16 +158,16 @@ class Relay:
     async def _pass_whole(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
         self._answer = answer = await asker.answer(routes)
         answer.response.release()
-        body = msgspec.json.encode(answer.whole)
+        body = encode_json(answer.whole)
         self._exchange.first_byte = time.monotonic()
-        return self._respond(200, body, self._findings_header(answer.translator))
+        return await self._respond(200, body, self._findings_header(answer.translator))
 
     async def _pass_stream(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
-        async with KeepAlive(self._stream, self._setup.settings.keepalive, self._headers()):
+        async with KeepAlive(self._stream, self._setup.settings.keepalive, self._headers):
             self._answer = answer = await asker.answer(routes)
         try:
             await self._pump(asker, answer)
-            response = await self._stream.end()
+            response = await self._patiently(self._stream.end())
         except BaseException:
             answer.response.close()
             raise
@@ -163,7 +181,7 @@ class Relay:
         afterwards = min(AFTERWARDS, timeouts.idle)
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
-        await self._send(answer.first)
+        await self._patiently(self._send(answer.first))
         try:
             with Patience() as patience:
                 while not translator.ended:
@@ -172,12 +190,12 @@ class Relay:
                     data = await asker.read(answer)
                     out = translator.feed(data) if data else translator.close()
                     if out:
-                        patience.wait("the client", limits.send)
+                        patience.wait(CLIENT, limits.send)
                         await self._send(out)
         except UpstreamFailed as error:
             await self._send(translator.abort(f"{answer.route.name}: {error}"))
         except WaitedTooLong as error:
-            if error.what == "the client":
+            if error.what == CLIENT:
                 raise
             await self._send(translator.abort(f"{answer.route.name}: {error}", "timeout_error"))
         if (failure := translator.tally.failure) is not None:
@@ -199,21 +217,14 @@ class Relay:
         if isinstance(error, UpstreamFailed):
             error.args = (self._exchange.error,)
         if self._stream.response is None:
-            return self._respond(error.status, error_body(self._wire, error, self._exchange.id), _waiting(error))
+            body = error_body(self._wire, error, self._exchange.id)
+            return await self._respond(error.status, body, _waiting(error))
         self._exchange.status = 200
-        dead = Translator("openai-chat", self._wire)
+        translator = self._answer.translator if self._answer else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
-        await self._send(dead.abort(str(error), error_type(self._wire, error.status), code))
-        return await self._stream.end()
-
-    async def _stopped(self) -> web.StreamResponse:
-        if self._task is not None:
-            self._task.uncancel()
-        error = UpstreamFailed(STOPPING, 503)
-        if self._answer is None or self._stream.response is None:
-            return await self._fail(error)
-        await self._send(self._answer.translator.abort(STOPPING, "overloaded_error"))
-        return await self._stream.end()
+        last = translator.abort(str(error), error_type(self._wire, error.status), code)
+        await self._patiently(self._send(last))
+        return await self._patiently(self._stream.end())
 
     def _hang_up(self) -> web.StreamResponse:
         """The client cannot be told anything. What is returned goes nowhere."""
@@ -223,19 +234,33 @@ class Relay:
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+    async def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+        """A whole response, sent to its end: until then its client may leave."""
         self._exchange.status = status
         if self._witness:
             self._witness.sent(body)
         self._stream.bytes += len(body)
-        return web.Response(
-            status=status, body=body, content_type="application/json", headers={**self._headers(), **headers}
-        )
+        told = {**self._headers(), **headers}
+        response = web.Response(status=status, body=body, content_type="application/json", headers=told)
+        await response.prepare(self._request)
+        await self._patiently(response.write_eof())
+        return response
+
+    async def _patiently(self, sending: Awaitable[T]) -> T:
+        """A client that does not read is not waited for without end."""
+        with Patience() as patience:
+            patience.wait(CLIENT, self._setup.settings.limits.send)
+            return await sending
 
     def _headers(self) -> dict[str, str]:
         """What a client may want to know, and what its SDK shows in an error."""
         exchange = self._exchange
-        headers = {"x-interlingua-id": exchange.id, "request-id": exchange.id, "x-request-id": exchange.id}
+        headers = {
+            "server": "interlingua",
+            "x-interlingua-id": exchange.id,
+            "request-id": exchange.id,
+            "x-request-id": exchange.id,
+        }
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
         return headers

@@ -13,6 +13,7 @@ from aiohttp import web
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.app import make_app
 from interlingua.gateway.demo import server as demo
+from interlingua.gateway.door import Door
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.settings_file import Loaded
 
@@ -52,16 +53,15 @@ class Worker:
         demo_url, demo_runner = await demo.start(settings.demo_pace) if settings.demo else ("", None)
         gateway = Gateway(self._loaded, self._seal_key, demo_url, self._name)
         await gateway.connect()
-        runner = web.AppRunner(
-            make_app(gateway), handler_cancellation=True, access_log=None, keepalive_timeout=90, shutdown_timeout=1
-        )
+        runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
-        site = web.SockSite(runner, self._listener, backlog=1024)
-        await site.start()
+        assert runner.server is not None, "it is made by the set-up"
+        door = Door(runner.server, gateway.log)
+        await door.open(self._listener)
         try:
             await self._until_told(gateway)
             gateway.ready = False
-            await site.stop()
+            door.close()
             await _drain(gateway)
         finally:
             await runner.cleanup()
