@@ -21,7 +21,7 @@ def test_a_body_is_not_kept_once_all_is_asked() -> None:
     """A stream may last for an hour, and what an agent sends has megabytes."""
     settings = Settings(upstreams={"nobody": NOBODY})
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"")
+    question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
     exchange = Exchange(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
     async def ask() -> None:

@@ -465,3 +465,11 @@ def test_nested_markers_in_text_that_is_given_back_cost_no_more_than_their_lengt
         return time.process_time() - before
 
     assert min(run(8000) for _ in range(3)) < 24 * min(run(1000) for _ in range(3))
+
+
+def test_the_same_oddity_without_end_is_told_a_hundred_times() -> None:
+    translator = il.Translator(dialect="standard")
+    translator.feed(b"data:\n\n" * 1000 + b"data: {}\n\n")
+    kinds = [finding.kind for finding in translator.findings]
+    assert kinds.count("empty-event") == 100
+    assert translator.findings[99].message.endswith("; more of this kind are not told")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 
@@ -23,6 +24,10 @@ from interlingua.wires import wire_named
 __all__ = ["State", "Way", "failure_in"]
 
 
+MOST = 100
+"""So many findings of one kind are told of a reply: an upstream may send the same oddity without end."""
+
+
 class State(Enum):
     OPEN = "open"
     ENDED = "the client has been told the end"
@@ -41,6 +46,7 @@ class Way:
         options: Options | None,
     ) -> None:
         self.findings: list[ev.Finding] = []
+        self._found: Counter[str] = Counter()
         self.tally = Tally()
         self._source, self._target = wire_named(source), wire_named(target)
         self._same = source == target
@@ -129,9 +135,13 @@ class Way:
         if type(event) is not ev.Finding:
             self.tally.count(event)
             return
+        self._found[event.kind] += 1
+        if self._found[event.kind] > MOST:
+            return
+        last = "; more of this kind are not told" if self._found[event.kind] == MOST else ""
         where = f"event {self._messages}" if self._messages else "the reply"
         place = f"{where}, {event.place}" if event.place else where
-        self.findings.append(msgspec.structs.replace(event, place=place))
+        self.findings.append(ev.Finding(event.kind, event.message + last, place))
 
 
 def failure_in(events: Iterable[ev.Event]) -> ev.Failure | None:
