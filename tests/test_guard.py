@@ -245,7 +245,7 @@ def test_whole_delivery_waits_for_the_end_of_a_call() -> None:
     ("policy", "expected"),
     [
         ("keep", [ev.ReasoningDelta("a"), ev.TextDelta("b")]),
-        ("as_content", [ev.TextDelta("a"), ev.TextDelta("b")]),
+        ("as_content", [ev.TextDelta("a"), ev.TextDelta("\n\nb")]),
         ("drop", [ev.TextDelta("b")]),
     ],
 )

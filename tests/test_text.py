@@ -274,7 +274,7 @@ def test_wrong_use_is_refused_with_a_hint(said: str, make: Any) -> None:
 
 def test_prefill_counts_beside_options() -> None:
     parser = il.Parser("kimi_k2", prefill="<think>", options=il.Options(reasoning="as_content"))
-    assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hmx"
+    assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hm\n\nx"
 
 
 def test_replies_share_nothing() -> None:

@@ -262,7 +262,7 @@ def test_the_model_is_taken_from_the_first_chunk_that_names_one() -> None:
     ("policy", "said"),
     [
         ("keep", Said(text="b", reasoning="a", finish="stop")),
-        ("as_content", Said(text="ab", finish="stop")),
+        ("as_content", Said(text="a\n\nb", finish="stop")),
         ("drop", Said(text="b", finish="stop")),
     ],
 )

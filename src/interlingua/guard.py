@@ -22,6 +22,10 @@ from interlingua.tools import Offer
 __all__ = ["Guard"]
 
 
+GAP = "\n\n"
+"""Between thinking that is told as content, and the text behind it."""
+
+
 class _Open:
     """The call that is going out now: its key in the events that come in, and what has gone out of it."""
 
@@ -64,6 +68,7 @@ class Guard:
         self._dropped: set[int] = set()
         self._origins: dict[tuple[str, str], bool] = {}
         self._reasoning_dropped = 0
+        self._gap = ""  # what belongs before the next text
         self._out: list[ev.Event] = []
 
     @property
@@ -103,10 +108,14 @@ class Guard:
     def _say(self, event: Spoken) -> None:
         if self._open is not None:
             self._wait(None, event)
+        elif self._gap and isinstance(event, ev.TextDelta):
+            self._out.append(ev.TextDelta(self._gap + event.text))
+            self._gap = ""
         elif not isinstance(event, ev.ReasoningDelta) or self._reasoning == "keep":
             self._out.append(event)
         elif self._reasoning == "as_content":
             self._out.append(ev.TextDelta(event.text))
+            self._gap = GAP
         else:
             self._reasoning_dropped += len(event.text)
 
@@ -130,6 +139,7 @@ class Guard:
             self._report("duplicate-call", f"the call {event.id!r} came as text and structured: taken once")
             self._dropped.add(event.index)
             return
+        self._gap = ""
         start = msgspec.structs.replace(event, index=self._calls, id=self._id(event.id), name=name)
         plain = self._delivery == "stream" and not self._offer.empty
         self._open = _Open(event.index, start, untouched=plain and start.index == event.index)
