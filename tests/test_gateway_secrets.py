@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -40,6 +41,11 @@ ROWS = [
     ("https://user:pass@host/v1", "https://***@host/v1"),
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl ok", "*** ok"),
     ("hf_abcdefghijklmnopqrstuvwx", "***"),
+    # one inside another
+    ("Bearer Bearer abcdef123", "Bearer *** ***"),
+    ("Authorization: authorization: Basic dXNlcjpwYXNz", "Authorization: *** ***"),
+    ("api_key=api_key=abcdef123", "api_key=***"),
+    ("a-eyJhbGci-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln ok", "a-*** ok"),
     # no secrets
     ("task-runner-with-a-long-name and risk-free-investments", None),
     ("https://example.com/@user?monkey=1&q=key", None),
@@ -56,6 +62,54 @@ def test_what_is_shown(text: str, shown: str | None) -> None:
     assert redactor.text(text) == (text if shown is None else shown)
     assert redactor.data(text.encode()) == (text if shown is None else shown).encode()
     assert redactor.text(redactor.text(text)) == redactor.text(text)
+
+
+_SIZE = 200_000
+# For every way in which a secret is known by its looks, what would take long if a place were tried more than once.
+SLOW = [
+    "authorization:",
+    "authorization: ",
+    "authorization",
+    "authorization:a ",
+    "api-key:",
+    "api_key=",
+    "apikey \\",
+    "cookie:",
+    "cookie: a",
+    "bearer ",
+    "bearer",
+    "?key=",
+    "&access_token=a",
+    "://",
+    "://a:",
+    "sk-",
+    ".sk-",
+    "eyJ",
+    "-eyJ",
+    "-eyJaaaaaaaa.",
+    ".eyJaaaaaaaa",
+    *(f"{sign}{prefix}" for sign in ("", ".") for prefix in ("gsk_", "github_pat_", "AIza", "AKIA")),
+]
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """The best of three: others share the machine."""
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+@pytest.mark.parametrize("unit", SLOW)
+def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
+    for whole in (unit * (_SIZE // len(unit)), unit + " " * _SIZE + unit * 1000):
+        data = whole.encode()
+        long = _seconds(lambda data=data: Redactor().data(data))  # type: ignore[misc]
+        short = _seconds(lambda data=data: Redactor().data(data[: len(data) // 8]))  # type: ignore[misc]
+        assert long < 0.05, (unit, long)
+        assert long < 20 * max(short, 0.001), (unit, short, long)
 
 
 @pytest.mark.parametrize("user", ["", "u", "us", "use", "user"])

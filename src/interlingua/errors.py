@@ -88,7 +88,8 @@ class BadRequest(BadInput):
     """A request that cannot be understood or sent on."""
 
     def __init__(self, path: str, message: str, hint: str = "", code: str = "") -> None:
-        super().__init__(f"{path}: {message}" if path else message, hint)
+        path, message = _without_middle(path, 300), _without_middle(message)
+        super().__init__(f"{path}: {message}" if path else message, _without_middle(hint))
         self.path = path
         self.code = code
         """A word for programs, where a client acts on one."""
@@ -118,6 +119,12 @@ class UpstreamError(InterlinguaError):
 def shortened(text: str, most: int = 100) -> str:
     """What a stranger sent, with no more of it than a message has room for."""
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _without_middle(text: str, most: int = 1000) -> str:
+    """A message with no more of what a stranger sent than it has room for: what is wrong may stand behind that."""
+    tail = most // 4
+    return text if len(text) <= most else f"{text[: most - tail]}…{text[-tail:]}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ _LOOKS: list[tuple[list[str], bytes]] = [
     ([f"{sign}{name}=" for sign in "?&" for name in _QUERY], rb"""[^=]+=([^&\s"'\\#<>*]+)"""),
     (["://"], rb"""://([^/\s"'\\@<>?#*]+)@"""),
     (["sk-", "sk_"], rb"(?<![\w-])(sk[-_][\w-]{8,})"),
-    (["eyJ"], rb"\b(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"),
+    (["eyJ"], rb"\b(?:(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)|eyJ[\w-]*+)"),  # what is none is gone past as a whole
     (_PREFIXES, rb"(?<![\w-])([A-Za-z0-9]+(?:_pat)?[-_]?[\w-]{16,})"),
 ]
 _PLACES = [(place.lower().encode(), re.compile(pattern)) for places, pattern in _LOOKS for place in places]
@@ -135,7 +135,11 @@ def printable(text: str, longest: int = 300) -> str:
 
 
 def _found_by_looks(data: bytes) -> list[tuple[int, int]]:
-    """Where they stand, in order. Each place is found by a plain search, for long bodies should hold up nobody."""
+    """Where they stand, in order. Each place is found by a plain search, for long bodies should hold up nobody.
+
+    Of the places inside what was found only the last is tried: all of them would end there, and `cookie:cookie:…` would
+    take the square of its length.
+    """
     lower = data.lower()
     if len(data) < _SHORT and not _ANY_PLACE.search(lower):
         return []
@@ -143,9 +147,12 @@ def _found_by_looks(data: bytes) -> list[tuple[int, int]]:
     for place, looks in _PLACES:
         at = lower.find(place)
         while at >= 0:
-            if match := looks.match(data, at):
+            behind = at + len(place)
+            match = looks.match(data, at)
+            if match and match[1] is not None:
                 spans.append(match.span(1))
-            at = lower.find(place, at + len(place))
+            inside = lower.rfind(place, behind, match.end()) if match else -1
+            at = inside if inside >= 0 else lower.find(place, match.end() if match else behind)
     return sorted(spans)
 
 
