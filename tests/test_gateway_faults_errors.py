@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -146,6 +147,39 @@ def test_10_what_may_pass_is_asked_again(status: int) -> None:
 
 def test_10_no_more_than_the_beginning_counts() -> None:
     assert len(str(refused(400, {}, b"word " * LONGEST, 0))) < 3000
+
+
+HOSTILE = ["<script", "<style ", "<script></style>", "<", "<<>", "<a", "</script>", "<script>a</script>", "&lt", " &#x"]
+HOSTILE += ["input token count ", "exceeds the ", "maximum ", "prompt token count a", "context", "too many input "]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_10_a_hostile_page_takes_no_longer_than_any_other(unit: str) -> None:
+    page = (unit * LONGEST).encode()[:LONGEST]
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        refused(400, {}, page, 0)
+        failed(Failure(page.decode()))
+        times.append(time.process_time() - began)
+    assert min(times) < 0.1  # half of it on an idle machine
+
+
+PAGES = [
+    ("<script>a</script>b", "b"),
+    ("a<SCRIPT src=x>\n1 < 2</Script>b<style>p {}</style>c", "a b c"),
+    ("<scripted>a</scripted>", "a"),
+    ("<script>a<style>b", "a b"),
+    ("<style>a<script>b</script>c</style>d", "d"),
+    ("1 < 2 and 3 > 2", "1 2"),
+    ("no tags", "no tags"),
+    ("İİİİ<script>a</script>b", "İİİİ b"),
+]
+
+
+@pytest.mark.parametrize(("page", "read"), PAGES)
+def test_10_what_is_read_of_a_page(page: str, read: str) -> None:
+    assert str(refused(502, {}, page.encode(), 0)) == read
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -28,7 +28,10 @@ _TOO_LONG = re.compile(
     r"|`inputs` tokens \+ `max_new_tokens`",
     re.IGNORECASE,
 )
-_TAGS = re.compile(r"<(script|style)\b.{0,20000}?</\1>|<[^<>]{0,2000}>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^<>]{0,2000}>")
+_UNREAD = re.compile(r"<(script|style)\b", re.IGNORECASE)
+"""Begins what no browser shows."""
+_ENDS = {kind: re.compile(f"</{kind}>", re.IGNORECASE) for kind in ("script", "style")}
 _WORDS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -144,7 +147,24 @@ def _text(value: Any) -> str:
 
 def _plain(text: str) -> str:
     """What a person would read of a page."""
-    return _short(unescape(_TAGS.sub(" ", text)) if "<" in text else text)
+    return _short(unescape(_TAG.sub(" ", _without_scripts(text))) if "<" in text else text)
+
+
+def _without_scripts(text: str) -> str:
+    """In one pass: what is not closed stays, for the next of its kind is not closed either."""
+    kept, done = [], 0
+    open_ended: set[str] = set()
+    for begins in _UNREAD.finditer(text):
+        kind = begins[1].lower()
+        if begins.start() < done or kind in open_ended:
+            continue
+        ends = _ENDS[kind].search(text, begins.end())
+        if ends is None:
+            open_ended.add(kind)
+            continue
+        kept.append(text[done : begins.start()])
+        done = ends.end()
+    return " ".join([*kept, text[done:]])
 
 
 def _short(text: str) -> str:

@@ -149,10 +149,13 @@ def _found_by_looks(data: bytes) -> list[tuple[int, int]]:
         while at >= 0:
             behind = at + len(place)
             match = looks.match(data, at)
-            if match and match[1] is not None:
+            if match is None:
+                at = lower.find(place, behind)
+                continue
+            if match[1] is not None:
                 spans.append(match.span(1))
-            inside = lower.rfind(place, behind, match.end()) if match else -1
-            at = inside if inside >= 0 else lower.find(place, match.end() if match else behind)
+            inside = lower.rfind(place, behind, match.end())
+            at = inside if inside >= 0 else lower.find(place, match.end())
     return sorted(spans)
 
 
