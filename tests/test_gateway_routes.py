@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import time
 from typing import Any
 
 import msgspec
@@ -10,6 +13,7 @@ import pytest
 import interlingua as il
 from interlingua.dialects import dialect_for, dialect_named
 from interlingua.errors import BadSetting, UnknownModel
+from interlingua.gateway.model_ids import met
 from interlingua.gateway.opening import known_as
 from interlingua.gateway.routes import Route, Routes
 from interlingua.gateway.settings import Settings, Timeouts
@@ -46,6 +50,26 @@ TABLE = {
     "same": {"upstream": "router", "model": "qwen/qwen3-coder", "fallback": ["qwen"]},
     "grow/*": {"upstream": "local", "model": "*", "fallback": ["grow/more/*"]},
 }
+
+
+def test_what_asterisks_meet() -> None:
+    """As a regular expression has it, whose first part takes as much as it can."""
+    for pattern in map("".join, itertools.product("*ab", repeat=4)):
+        means = re.compile("(.*)".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        for length in range(6):
+            for id in map("".join, itertools.product("ab", repeat=length)):
+                match = means.fullmatch(id)
+                assert met(pattern, id) == (match.groups() if match else None), (pattern, id)
+
+
+@pytest.mark.parametrize("pattern", ["*-*-*-*-b", "*-*-*-*-*-*-*-*-*", "*a*a*a*a*b"])
+def test_a_hostile_id_takes_no_longer_than_any_other(pattern: str) -> None:
+    began = time.process_time()
+    for id in ("-" * 100_000, "a" * 100_000, "-a" * 50_000):
+        met(pattern, id)
+    assert time.process_time() - began < 0.05
+
+
 FOUND = {
     "a model, and its fallbacks with theirs": (
         "kimi",

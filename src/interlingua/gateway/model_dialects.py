@@ -10,7 +10,7 @@ from interlingua.dialect import Dialect
 from interlingua.dialect_file import dialect_in
 from interlingua.dialects import dialect_for, dialects
 from interlingua.errors import BadInput, BadSetting, nearest
-from interlingua.gateway.model_ids import like, most_telling_first
+from interlingua.gateway.model_ids import met, most_telling_first
 from interlingua.gateway.settings import Settings
 
 __all__ = ["ModelDialects", "Spoken"]
@@ -27,7 +27,7 @@ class ModelDialects:
         self._by_name = {dialect.name: dialect for dialect in (*dialects(), *self._own)}
         self._check(settings)
         patterns = most_telling_first(settings.overrides)
-        self._overrides = [(like(pattern.lower()), settings.overrides[pattern]) for pattern in patterns]
+        self._overrides = [(pattern.lower(), settings.overrides[pattern]) for pattern in patterns]
 
     @property
     def native(self) -> list[Dialect]:
@@ -39,7 +39,7 @@ class ModelDialects:
 
     def spoken_by(self, model: str, said: str) -> Spoken:
         """The dialect of a model with this id at its upstream, where the settings of both have said this."""
-        override = next((name for pattern, name in self._overrides if pattern.fullmatch(model.lower())), said)
+        override = next((name for pattern, name in self._overrides if met(pattern, model.lower()) is not None), said)
         if override == DETECT:
             return DETECT
         if override != AUTO:

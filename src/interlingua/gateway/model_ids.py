@@ -5,7 +5,6 @@ An id of the table itself comes first, then those with `*`, the longest first, t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec import Struct
 from interlingua.errors import BadSetting, nearest
 from interlingua.gateway.settings import Model, Settings
 
-__all__ = ["Meant", "ModelIds", "like", "most_telling_first"]
+__all__ = ["Meant", "ModelIds", "met", "most_telling_first"]
 
 ANYTHING = "*"
 _ASTERISK_HINT = "each `*` is what one in the id has met"
@@ -27,9 +26,27 @@ class Meant(Struct, frozen=True):
     """What the upstream calls it."""
 
 
-def like(pattern: str) -> re.Pattern[str]:
-    """Ids that the pattern stands for. Nothing but `*` means anything in it."""
-    return re.compile("(.*)".join(map(re.escape, pattern.split(ANYTHING))), re.DOTALL)
+def met(pattern: str, id: str) -> tuple[str, ...] | None:
+    """What each `*` of the pattern stands for in this id, the first as much as it can; None: the id is no such one.
+
+    Nothing but `*` means anything. Each text between two of them is looked for from the end, and never again: a regular
+    expression would try them all against each other.
+    """
+    first, *rest = pattern.split(ANYTHING)
+    if not rest:
+        return () if id == pattern else None
+    *between, last = rest
+    if not id.startswith(first) or not id.endswith(last) or len(id) < len(first) + len(last):
+        return None
+    end = len(id) - len(last)
+    words = []
+    for text in reversed(between):
+        at = id.rfind(text, len(first), end)
+        if at < 0:
+            return None
+        words.append(id[at + len(text) : end])
+        end = at
+    return (id[len(first) : end], *reversed(words))
 
 
 def most_telling_first(patterns: Iterable[str]) -> list[str]:
@@ -39,8 +56,7 @@ def most_telling_first(patterns: Iterable[str]) -> list[str]:
 class ModelIds:
     def __init__(self, settings: Settings) -> None:
         self._table = settings.models
-        patterns = most_telling_first(id for id in self._table if ANYTHING in id)
-        self._patterns = [(pattern, like(pattern)) for pattern in patterns]
+        self._patterns = most_telling_first(id for id in self._table if ANYTHING in id)
         self._tiers = settings.tiers
         self.default = _default(settings)
         self.listed = [id for id in self._table if ANYTHING not in id]
@@ -66,17 +82,17 @@ class ModelIds:
         if key is None or key in way or id in seen:
             return
         seen.add(id)
-        entry, met = self._table[key], _met(key, id)
+        entry, words = self._table[key], met(key, id) or ()
         if isinstance(entry, Model):
-            yield Meant(entry, _filled(entry.model, met) or id)
+            yield Meant(entry, _filled(entry.model, words) or id)
         for other in entry.fallback if isinstance(entry, Model) else (entry,):
-            yield from self._in_turn(_filled(other, met), seen, (*way, key))
+            yield from self._in_turn(_filled(other, words), seen, (*way, key))
 
     def _key(self, id: str) -> str | None:
         """The id in the table that means this one."""
         if id in self._table:
             return id
-        return next((pattern for pattern, means in self._patterns if means.fullmatch(id)), None)
+        return next((pattern for pattern in self._patterns if met(pattern, id) is not None), None)
 
     # ── what is wrong with the table ──────────────────────────────────────────────────────────────────────────────────
 
@@ -140,15 +156,10 @@ def _default(settings: Settings) -> str:
     return settings.default or only[0]
 
 
-def _met(key: str, id: str) -> tuple[str, ...]:
-    match = like(key).fullmatch(id)
-    return match.groups() if match else ()
-
-
-def _filled(target: str, met: tuple[str, ...]) -> str:
+def _filled(target: str, words: tuple[str, ...]) -> str:
     """Each `*` of it as what was met in turn."""
     first, *rest = target.split(ANYTHING)
-    return first + "".join(word + text for word, text in zip(met, rest, strict=False))
+    return first + "".join(word + text for word, text in zip(words, rest, strict=False))
 
 
 def _is_tier(id: str, tier: str) -> bool:
