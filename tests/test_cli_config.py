@@ -18,6 +18,7 @@ from interlingua.cli import main
 from interlingua.cli.config.schema import docs_of
 from interlingua.cli.serve_options import add_options, loaded
 from interlingua.errors import UsageError
+from interlingua.gateway.secrets import secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import load
 
@@ -123,6 +124,31 @@ def test_show(cli: Cli) -> None:
     assert shown["upstreams"]["own"]["extra"] == {"api_key": "***", "max_tokens": 3, "l": [1]}
     assert (shown["upstreams"]["own"]["key"], shown["keys"], shown["seal_key"]) == ("", ["***"], "***")
     assert msgspec.convert(shown, Settings).models == load("interlingua.yaml", {"KEY": "k"}).settings.models
+
+
+def test_what_variables_bring_to_upstreams_is_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """\
+upstreams:
+  u:
+    url: "http://${HOST}/v1"
+    headers: {X-Org: "${ORG}", X-Team: "team ${SHORT}", X-Title: mine, authToken: open-secret}
+    extra: {custom: "${CUSTOM}", deep: {list: ["${SHORT}"]}, plain: "a org-0123456789 b", n: 3}
+models:
+  m: {upstream: u, model: "${MODEL}", extra: {custom: "${CUSTOM}"}}
+"""
+    Path("interlingua.yaml").write_text(text, encoding="utf-8")
+    given = {"ORG": "org-0123456789", "SHORT": "abc", "CUSTOM": "some words", "HOST": "localhost:1", "MODEL": "kimi"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    shown = yaml.safe_load(cli("config", "show").out)
+    upstream, model = shown["upstreams"]["u"], shown["models"]["m"]
+    assert upstream["headers"] == {"X-Org": "***", "X-Team": "***", "X-Title": "mine", "authToken": "***"}
+    assert upstream["extra"] == {"custom": "***", "deep": {"list": ["***"]}, "plain": "a *** b", "n": 3}
+    assert (upstream["url"], model["model"], model["extra"]) == ("http://localhost:1/v1", "kimi", {"custom": "***"})
+
+    known = load("interlingua.yaml", given)
+    assert known.secrets == {"org-0123456789", "abc", "team abc", "some words"}
+    assert {*known.secrets, "open-secret"} == set(secrets_of(known.settings, known.secrets))
 
 
 def test_schema(cli: Cli) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from interlingua.gateway.secrets import Redactor, credentials, printable, secrets_of
-from interlingua.gateway.settings import Settings, Upstream
+from interlingua.gateway.settings import Model, Settings, Upstream
 
 KEY = 'k3y/with+odd "signs" ü'
 PLAIN = "correcthorse42"
@@ -137,11 +137,15 @@ def test_headers_by_their_names() -> None:
         "Set-Cookie": "x",
         "cf-aig-authorization": "x",
         "X-Auth-Token": "x",
+        "x-oauth-bearer": "x",
+        "accessToken": "x",
+        "client_secret_2": "x",
+        "X-Author": "Ann",
         "anthropic-ratelimit-tokens-remaining": "12",
         "content-type": f"text/{PLAIN}",
     }
     shown = Redactor([PLAIN]).headers(headers)
-    assert [name for name, value in shown.items() if value != "***"] == [*headers][-2:]
+    assert [name for name, value in shown.items() if value != "***"] == [*headers][-3:]
     assert shown["content-type"] == "text/***"
 
 
@@ -159,8 +163,13 @@ def test_the_key_that_a_client_shows() -> None:
 
 def test_the_secrets_of_settings() -> None:
     upstream = Upstream(url="http://x", key="up-key", headers={"X-Auth-Token": "Token tok", "X-Title": "no secret"})
-    settings = Settings(keys=["client-key"], seal_key="seal-key", upstreams={"u": upstream})
-    assert set(secrets_of(settings)) == {"client-key", "seal-key", "up-key", "Token tok", "tok"}
+    models: dict[str, Model | str] = {
+        "m": Model(upstream="u", extra={"deep": [{"access_token": "in-extra", "n": 1}]}),
+        "alias": "m",
+    }
+    settings = Settings(keys=["client-key"], seal_key="seal-key", upstreams={"u": upstream}, models=models)
+    assert set(secrets_of(settings)) == {"client-key", "seal-key", "up-key", "Token tok", "tok", "in-extra"}
+    assert set(secrets_of(Settings(), ["${X}"])) == {"${X}"}
     assert credentials({}) == set()
 
 

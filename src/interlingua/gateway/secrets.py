@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from interlingua.gateway.settings import Settings
+from interlingua.gateway.settings import Model, Settings
 
-__all__ = ["Redactor", "credentials", "printable", "secrets_of"]
+__all__ = ["HIDDEN", "Redactor", "credentials", "names_a_secret", "printable", "secrets_of"]
 
 _SHORTEST = 6
 """What is shorter stands in too many texts by chance."""
@@ -24,10 +24,10 @@ _SHORTEST_OF_CLIENTS = 16
 _NO_SECRETS = {"ollama", "lm-studio", "not-needed", "no-key-required", "sk-no-key-required", "anything", "placeholder"}
 """What people write where a server wants some key and looks at none."""
 
-_HIDDEN = b"***"
+HIDDEN = "***"
 _NAME = re.compile(
-    r"(?:.*[-_])?(?:authorization|auth|cookie|(?:api[-_]?)?key|apikey|token|secret|password|credentials?)",
-    re.IGNORECASE,
+    r"(?i:authorization|cookie|secret|password|credential|api[-_]?key)"
+    r"|(?i:(?:^|[-_])o?auth(?:$|[-_]))|(?i:(?:^|[-_])(?:key|token)$)|[a-z](?:Key|Token)$"
 )
 _ASSIGN = rb"""(?:\\*["'])?\s*[:=]\s*+(?:\\*["'])?+(?!\*\*\*)"""
 """Between a name and its value: as a header, in JSON (also inside a string of JSON), in code."""
@@ -75,7 +75,7 @@ class Redactor:
 
     def data(self, data: bytes) -> bytes:
         for form in self._forms:
-            data = data.replace(form, _HIDDEN)
+            data = data.replace(form, HIDDEN.encode())
         return _without(data, _found_by_looks(data))
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -88,18 +88,13 @@ class Redactor:
         elif isinstance(value, bytes):
             return self.text(value.decode("utf-8", "backslashreplace"))
         elif isinstance(value, Mapping):
-            return {
-                self.text(str(name)): "***"
-                if isinstance(item, str) and _NAME.fullmatch(str(name))
-                else self.value(item)
-                for name, item in value.items()
-            }
+            return {self.text(str(name)): self._field(str(name), item) for name, item in value.items()}
         elif isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         return value
 
     def _field(self, name: str, value: Any) -> Any:
-        return "***" if isinstance(value, str) and _NAME.fullmatch(name) else self.value(value)
+        return HIDDEN if isinstance(value, str) and names_a_secret(name) else self.value(value)
 
     def may_begin(self, data: bytes) -> bool:
         """Whether the end of `data` may be the beginning of a secret known by value, so that more has to be seen."""
@@ -112,18 +107,32 @@ class Redactor:
         return False
 
 
-def secrets_of(settings: Settings) -> list[str]:
-    """All that must never be shown of these settings."""
-    found = [*settings.keys, settings.seal_key]
+def names_a_secret(name: str) -> bool:
+    """Whether what stands under this name is a secret: a header, or a field of anything."""
+    return _NAME.search(name) is not None
+
+
+def secrets_of(settings: Settings, expanded: Iterable[str] = ()) -> list[str]:
+    """All that must never be shown of these settings. `expanded` is what variables have brought (`Loaded.secrets`)."""
+    found = [*settings.keys, settings.seal_key, *expanded]
     for upstream in settings.upstreams.values():
-        found += [upstream.key, *credentials(upstream.headers)]
+        found += [upstream.key, *credentials(upstream.headers), *_under_their_names(upstream.extra)]
+    for model in settings.models.values():
+        found += _under_their_names(model.extra) if isinstance(model, Model) else ()
     return [value for value in found if value]
 
 
 def credentials(headers: Mapping[str, str]) -> set[str]:
     """The secrets among headers, by their names: whole, and without the word that says what they are."""
-    values = {value for name, value in headers.items() if _NAME.fullmatch(name)}
+    values = {value for name, value in headers.items() if names_a_secret(name)}
     return values | {value.split(None, 1)[1] for value in values if len(value.split(None, 1)) == 2}
+
+
+def _under_their_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (item for name, item in value.items() if isinstance(item, str) and names_a_secret(name))
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _under_their_names(item)
 
 
 def printable(text: str, longest: int = 300) -> str:
@@ -163,7 +172,7 @@ def _without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
     kept, done = [], 0
     for start, end in spans:
         if start >= done:
-            kept += [data[done:start], _HIDDEN]
+            kept += [data[done:start], HIDDEN.encode()]
         done = max(done, end)
     return b"".join([*kept, data[done:]]) if spans else data
 

@@ -33,6 +33,8 @@ LONGEST = 1024 * 1024
 """Of a settings file, in characters. Dialects of one's own have samples."""
 OTHERS = 0o077
 """The bits of a file's mode that let anybody but its owner in."""
+FREE = (("headers",), ("extra",))
+"""Where upstreams and models have settings under names of the user's own: what a variable has there is a secret."""
 _YAML = "write YAML: a colon and a space behind each name, and the same indent for all that belongs together"
 
 
@@ -53,6 +55,8 @@ class Loaded(msgspec.Struct, frozen=True):
     """What a person should know of it, and what does not keep the gateway from starting."""
     places: Places
     """Where each setting stands: the file and its line, a variable, a flag."""
+    secrets: frozenset[str] = frozenset()
+    """What variables have brought to where nothing else tells that it is a secret."""
 
     def routes(self, demo_url: str = "") -> Routes:
         """What is wrong among the settings is told with its place."""
@@ -73,7 +77,7 @@ def load(path: str | Path | None, environment: Mapping[str, str], flags: Flags |
     file = Path(given) if given else None if in_a_line else _found(environment)
     variables = Variables(environment, [*([file.parent] if file else []), Path()])
     notes = list(variables.notes)
-    data, places = _in_file(file, variables, notes) if file else ({}, {})
+    data, places, secrets = _in_file(file, variables, notes) if file else ({}, {}, frozenset[str]())
     for said in from_environment(environment, variables, notes):
         _put(said, data, places)
     for said in from_flags(flags, variables):
@@ -81,7 +85,7 @@ def load(path: str | Path | None, environment: Mapping[str, str], flags: Flags |
             _put(said, data, places)
         except BadInput as error:
             raise UsageError(str(error), error.hint) from error
-    return Loaded(_checked(data, places), str(file or ""), notes, places)
+    return Loaded(_checked(data, places), str(file or ""), notes, places, secrets)
 
 
 def _found(environment: Mapping[str, str]) -> Path | None:
@@ -89,7 +93,7 @@ def _found(environment: Mapping[str, str]) -> Path | None:
     return next((path for path in (Path(NAME), Path(home, "interlingua", NAME)) if path.is_file()), None)
 
 
-def _in_file(file: Path, variables: Variables, notes: list[str]) -> tuple[dict[str, Any], Places]:
+def _in_file(file: Path, variables: Variables, notes: list[str]) -> tuple[dict[str, Any], Places, frozenset[str]]:
     try:
         text = file.read_bytes().decode("utf-8-sig")
         mode = file.stat().st_mode
@@ -104,7 +108,8 @@ def _in_file(file: Path, variables: Variables, notes: list[str]) -> tuple[dict[s
         notes.append(
             f"{file} has a secret in it ({name}) and others may read it: write ${{NAME}} there, or chmod 600 it"
         )
-    return data, reader.places
+    free = (text for path, text in reader.expanded.items() if path[2:3] in FREE)
+    return data, reader.places, frozenset().union(*map(variables.brought, free))
 
 
 def _put(said: Said, data: dict[str, Any], places: Places) -> None:

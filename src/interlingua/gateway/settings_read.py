@@ -45,6 +45,8 @@ class Reader:
         """Where everything stands that was read."""
         self.open_secrets: list[Path] = []
         """The secrets that were written down, instead of the variable that has them."""
+        self.expanded: dict[Path, str] = {}
+        """The texts with variables in them, as they were written."""
 
     def read(self, node: yaml.Node, kind: Any, path: Path = (), hint: str = _SCHEMA) -> Any:
         """The node as a value of this type, in plain data. A Struct is a dict here, with what was set and no more."""
@@ -137,6 +139,8 @@ class Reader:
         return value if type(value) is kind else None
 
     def _text(self, node: yaml.Node, path: Path) -> str:
+        if "${" in node.value:
+            self.expanded[path] = node.value
         try:
             return self._expand(node.value)
         except NoVariable as error:

@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-import re
 import types
+from collections.abc import Collection
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
+from interlingua.gateway.secrets import HIDDEN, Redactor, names_a_secret, secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_read import is_secret, without_meta
 
-__all__ = ["HIDDEN", "shown"]
-
-HIDDEN = "***"
-_SECRET_NAME = re.compile(r"auth|cookie|secret|password|api[-_]?key|(^|[-_])(key|token)$", re.IGNORECASE)
-"""Headers and other fields of the user's own whose values are secrets, as far as their names tell."""
+__all__ = ["shown"]
 
 
-def shown(settings: Settings) -> dict[str, Any]:
-    """The settings as plain data, in their order."""
-    data = _shown(msgspec.to_builtins(settings), Settings)
+def shown(settings: Settings, secrets: Collection[str] = ()) -> dict[str, Any]:
+    """The settings as plain data, in their order. `secrets` is what variables have brought (`Loaded.secrets`)."""
+    data = _Shown(settings, secrets).value(msgspec.to_builtins(settings), Settings)
     assert isinstance(data, dict)
     return data
 
 
-def _shown(value: Any, kind: Any) -> Any:
-    inner, _ = without_meta(kind)
-    if is_secret(kind):
-        return HIDDEN if value else value
-    if get_origin(inner) in (Union, types.UnionType) and isinstance(value, dict):
-        inner = next(one for one in get_args(inner) if isinstance(one, type) and issubclass(one, msgspec.Struct))
-    if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and isinstance(value, dict):
-        return {field.name: _shown(value[field.name], field.type) for field in msgspec.structs.fields(inner)}
-    if get_origin(inner) is list:
-        return [_shown(one, get_args(inner)[0]) for one in value]
-    if get_origin(inner) is dict:
-        return _named(value, get_args(inner)[1])
-    if inner is Any and isinstance(value, dict):
-        return _named(value, Any)
-    if inner is Any and isinstance(value, list):
-        return [_shown(one, Any) for one in value]
-    return value
+class _Shown:
+    def __init__(self, settings: Settings, secrets: Collection[str]) -> None:
+        self._secrets = frozenset(secrets)
+        self._redactor = Redactor(secrets_of(settings, secrets))
 
+    def value(self, value: Any, kind: Any) -> Any:
+        """A value of this type."""
+        inner, _ = without_meta(kind)
+        if is_secret(kind):
+            return HIDDEN if value else value
+        if isinstance(value, str):
+            return self._redactor.text(value)
+        if get_origin(inner) in (Union, types.UnionType) and isinstance(value, dict):
+            inner = next(one for one in get_args(inner) if isinstance(one, type) and issubclass(one, msgspec.Struct))
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and isinstance(value, dict):
+            return {field.name: self.value(value[field.name], field.type) for field in msgspec.structs.fields(inner)}
+        if isinstance(value, list):
+            return [self._named("", one, Any if inner is Any else get_args(inner)[0]) for one in value]
+        if isinstance(value, dict):
+            of = Any if inner is Any else get_args(inner)[1]
+            return {name: self._named(name, one, of) for name, one in value.items()}
+        return value
 
-def _named(values: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Values under names that the user has chosen."""
-    hides = kind in (str, Any)
-    return {
-        name: HIDDEN if hides and isinstance(value, str) and _SECRET_NAME.search(name) else _shown(value, kind)
-        for name, value in values.items()
-    }
+    def _named(self, name: str, value: Any, kind: Any) -> Any:
+        """A value under a name that the user has chosen, or in a list. Short secrets are hidden only here."""
+        hides = kind in (str, Any) and isinstance(value, str)
+        return HIDDEN if hides and (value in self._secrets or names_a_secret(name)) else self.value(value, kind)

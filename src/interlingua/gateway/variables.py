@@ -33,6 +33,10 @@ class Variables:
     def expand(self, text: str) -> str:
         return _USE.sub(self._meant, text) if "$" in text else text
 
+    def brought(self, text: str) -> set[str]:
+        """What variables make of it: each one's value, and the whole."""
+        return {self.value(name) for name in _USE.findall(text) if name} | {self.expand(text)}
+
     def value(self, name: str) -> str:
         """NoVariable if it is not set; what is set to nothing counts as that, for that is how a forgotten key looks."""
         if not self._values.get(name):

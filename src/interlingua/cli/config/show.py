@@ -17,7 +17,8 @@ __all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
 HELP = "all settings as they are in the end, without secrets"
 DESCRIPTION = """\
 Writes all settings as YAML: what the file says, over it the environment, and
-the defaults of all the rest. Keys, and headers that look like them, are ***."""
+the defaults of all the rest. Keys are ***, and headers and further fields that
+look like them or have a variable in them."""
 EPILOG = """\
 examples:
   interlingua config show
@@ -31,4 +32,5 @@ def run(args: argparse.Namespace) -> None:
     for note in loaded.notes:
         io.tell(f"note: {io.printable(note)}")
     io.tell(f"settings: {io.printable(loaded.source or 'no file')}")
-    io.write(yaml.safe_dump(shown(loaded.settings), sort_keys=False, allow_unicode=True, width=WIDTH).encode())
+    data = shown(loaded.settings, loaded.secrets)
+    io.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=WIDTH).encode())
