@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from interlingua.errors import BadInput, UsageError
+from interlingua.errors import BadInput
 from interlingua.events import Finding
 from interlingua.gateway import settings
 from interlingua.gateway.capture import Captures, Recording, read
@@ -243,7 +243,7 @@ def test_without_settings_nothing_is_kept() -> None:
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"capture\.dir") as error:
+    with pytest.raises(BadInput, match=r"capture\.dir: cannot write to .*: Not a directory") as error:
         captures_in(tmp_path / "file" / "folder")
     assert "directory" in error.value.hint
 

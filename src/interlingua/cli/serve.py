@@ -7,7 +7,7 @@ import os
 
 from interlingua.cli import io, serve_options
 from interlingua.gateway.seal_key import kept_key
-from interlingua.gateway.serve import listen, serve
+from interlingua.gateway.serve import check, listen, raise_open_files, serve
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 
@@ -67,11 +67,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     loaded = serve_options.loaded(args)
-    loaded.routes()  # what is wrong is told before anything listens
+    check(loaded)  # what is wrong is told before anything listens
     settings = loaded.settings
     sockets = listen(settings)
     key, problem = (b"", "") if settings.seal_key else kept_key()
-    for note in (*loaded.notes, problem):
+    for note in (*loaded.notes, problem, raise_open_files(settings)):
         if note:
             io.tell(f"interlingua: note: {note}")
     io.tell(_hello(settings, loaded, sockets[0].getsockname()[1]))

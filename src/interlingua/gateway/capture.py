@@ -6,6 +6,7 @@ only once it is complete.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
@@ -19,7 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from interlingua.errors import UsageError
+from interlingua.errors import BadInput
 from interlingua.events import Finding
 from interlingua.gateway import settings
 from interlingua.gateway.captured import Asked, End, Findings, Line, Received, Request, Sent, packed, read
@@ -27,7 +28,7 @@ from interlingua.gateway.exchange import Exchange, told
 from interlingua.gateway.later import Later
 from interlingua.gateway.secrets import Redactor
 
-__all__ = ["Captures", "Recording", "read"]
+__all__ = ["Captures", "Recording", "check_folder", "read"]
 
 _LIMIT = 32 * 1024 * 1024
 """For what waits to be written, in bytes. Requests of agents are large, and each is kept as it came and as it went."""
@@ -35,6 +36,11 @@ _LINE = 200
 _NAME = re.compile(r"\d{8}T\d{12}Z-[\w-]+\.jsonl")
 _PART = re.compile(r"\.\d{8}T\d{12}Z-[\w-]+\.part")
 _DAY = 24 * 60 * 60
+
+
+def check_folder(wanted: settings.Capture) -> None:
+    """Makes it if it is missing. Raises if nothing could be written there."""
+    _Folder(wanted, _create)
 
 
 class Captures:
@@ -222,8 +228,11 @@ class _Folder:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_old_parts()
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise UsageError(f"capture.dir: {error}", "it has to be a directory that the gateway may write") from None
+            hint = "name a directory that the gateway may write to"
+            raise BadInput(f"capture.dir: cannot write to {self.path}: {error.strerror}", hint) from None
 
     def keep(self, part: Path, path: Path) -> None:
         os.replace(part, path)

@@ -78,6 +78,10 @@ class Log:
     def error(self, message: str, **fields: Any) -> None:
         self._put("error", message, fields)
 
+    def at_once(self, message: str, **fields: Any) -> None:
+        """An error, written by whoever calls: a process that forks has no other threads."""
+        self._write(_Record(self._clock(), "error", message, fields, _note_text))
+
     def debug(self, message: str, **fields: Any) -> None:
         self._put("debug", message, fields)
 

@@ -1,25 +1,31 @@
-"""`interlingua serve`: one process, or several that share a port and are started again when they die."""
+"""`interlingua serve`: what is needed before the first request, and then one process or several."""
 
 from __future__ import annotations
 
-import os
-import select
+import resource
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from interlingua.errors import BadInput
+from interlingua.gateway.capture import check_folder
+from interlingua.gateway.crew import Crew
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.worker import Worker
 
-__all__ = ["listen", "serve"]
+__all__ = ["check", "listen", "raise_open_files", "serve"]
 
-STANDARD_ERROR = 2
-TOO_SOON = 1.0
-"""A worker that lives for a shorter time is not started again at once."""
+BESIDE = 100
+"""Files and connections that are open whether anybody asks or not."""
+
+
+def check(loaded: Loaded) -> None:
+    """Raises if no gateway can work with these settings."""
+    loaded.routes()
+    if loaded.settings.capture:
+        check_folder(loaded.settings.capture)
 
 
 def listen(settings: Settings) -> list[socket.socket]:
@@ -43,78 +49,32 @@ def listen(settings: Settings) -> list[socket.socket]:
     return sockets
 
 
-def serve(loaded: Loaded, sockets: list[socket.socket], seal_key: bytes, reload: Callable[[], Loaded]) -> None:
-    """Returns once it was told to stop and all streams have ended."""
+def raise_open_files(settings: Settings) -> str:
+    """As many open files as this process may have: a stream has two connections. A word to the user if that is few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # some systems have a limit of their own below this one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    streams = settings.limits.streams
+    if soft == resource.RLIM_INFINITY or soft >= 2 * streams + BESIDE:
+        return ""
+    return (
+        f"at most {soft} files can be open (ulimit -n), which is enough for {max(0, soft - BESIDE) // 2} requests at "
+        f"once, and limits.streams is {streams}"
+    )
+
+
+def serve(loaded: Loaded, sockets: list[socket.socket], seal_key: bytes, read: Callable[[], Loaded]) -> None:
+    """Returns once it was told to stop and all streams have ended. `read` reads the settings again."""
+
+    def reload() -> Loaded:
+        again = read().keeping(loaded.settings)
+        check(again)
+        return again
+
+    # Nobody can take a signal yet, and none should end a gateway that is only beginning.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     if len(sockets) == 1:
         Worker(loaded, sockets[0], seal_key, reload).run()
     else:
-        _Crew(loaded, sockets, seal_key, reload).run()
-
-
-def _tell_people(line: str) -> None:
-    """Only if that does not block: a pipe that nobody reads is no reason to serve nobody."""
-    with suppress(OSError):
-        if select.select([], [STANDARD_ERROR], [], 0)[1]:
-            os.write(STANDARD_ERROR, line.encode())
-
-
-class _Crew:
-    """The parent: it serves nobody, and keeps the sockets, so that connections wait while a worker is replaced."""
-
-    def __init__(
-        self, loaded: Loaded, sockets: list[socket.socket], seal_key: bytes, reload: Callable[[], Loaded]
-    ) -> None:
-        self._loaded = loaded
-        self._sockets = sockets
-        self._seal_key = seal_key
-        self._reload = reload
-        self._workers: dict[int, tuple[int, float]] = {}  # by process: its place, and when it began
-        self._stopping = False
-
-    def run(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        signal.signal(signal.SIGHUP, lambda number, _: self._tell(number))
-        for place in range(len(self._sockets)):
-            self._start(place)
-        while self._workers:
-            process, _ = os.waitpid(-1, 0)
-            place, began = self._workers.pop(process)
-            if self._stopping:
-                continue
-            _tell_people(f"interlingua: worker {place} (process {process}) has died: started again\n")
-            if time.monotonic() - began < TOO_SOON:
-                time.sleep(TOO_SOON)
-            if not self._stopping:
-                self._start(place)
-
-    def _start(self, place: int) -> None:
-        process = os.fork()
-        if process:
-            self._workers[process] = (place, time.monotonic())
-            return
-        status = 1
-        try:
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
-            self._close_sockets(but=place)
-            Worker(self._loaded, self._sockets[place], self._seal_key, self._reload, str(place)).run()
-            status = 0
-        finally:
-            os._exit(status)
-
-    def _stop(self, *_: object) -> None:
-        self._stopping = True
-        self._close_sockets()
-        self._tell(signal.SIGTERM)
-
-    def _close_sockets(self, but: int | None = None) -> None:
-        """Whoever has one open keeps it listening, though nobody takes the connections."""
-        for place, one in enumerate(self._sockets):
-            if place != but:
-                one.close()
-
-    def _tell(self, number: int) -> None:
-        for process in self._workers:
-            with suppress(ProcessLookupError):  # it has died this moment
-                os.kill(process, number)
+        Crew(loaded, sockets, seal_key, reload).run()

@@ -29,6 +29,8 @@ from interlingua.yaml_text import compose
 __all__ = ["NAME", "Loaded", "load"]
 
 NAME = "interlingua.yaml"
+KEPT = ("host", "port", "workers", "demo", "demo_pace", "log", "otel")
+"""What only a new start can change."""
 LONGEST = 1024 * 1024
 """Of a settings file, in characters. Dialects of one's own have samples."""
 OTHERS = 0o077
@@ -57,6 +59,14 @@ class Loaded(msgspec.Struct, frozen=True):
     """Where each setting stands: the file and its line, a variable, a flag."""
     secrets: frozenset[str] = frozenset()
     """What variables have brought to where nothing else tells that it is a secret."""
+    later: list[str] = []
+    """What was set anew and counts only after a restart."""
+
+    def keeping(self, began: Settings) -> Loaded:
+        """For a gateway that began with those settings. What it cannot change stays, and is checked as it stays."""
+        later = [name for name in KEPT if getattr(self.settings, name) != getattr(began, name)]
+        settings = msgspec.structs.replace(self.settings, **{name: getattr(began, name) for name in later})
+        return msgspec.structs.replace(self, settings=settings, later=later)
 
     def routes(self, demo_url: str = "") -> Routes:
         """What is wrong among the settings is told with its place."""

@@ -19,14 +19,16 @@ from interlingua.gateway.settings_file import Loaded
 
 __all__ = ["Worker"]
 
-KEPT = ("host", "port", "workers", "demo", "demo_pace", "log", "otel")
-"""What only a new start can change."""
+TWICE = 1.0
+"""Seconds behind the first word to stop, before which no other one counts: some are told once by two."""
 ENDING = 5.0
 """How long streams may take to say that they were stopped."""
 
 
 class Worker:
-    """Runs until it is told to stop. `reload` reads the settings again; it raises if they are wrong."""
+    """Runs until it is told to stop. `reload` reads the settings again; it raises if they are wrong.
+
+    One of several has a name, and the end of a pipe that can be read once its parent is gone."""
 
     def __init__(
         self,
@@ -35,12 +37,16 @@ class Worker:
         seal_key: bytes,
         reload: Callable[[], Loaded],
         name: str = "",
+        parent: int | None = None,
     ) -> None:
         self._loaded = loaded
         self._listener = listener
         self._seal_key = seal_key
         self._reload = reload
         self._name = name
+        self._parent = parent
+        self.has_served = False
+        """Whether it came to where clients can ask."""
 
     def run(self) -> None:
         gc.freeze()  # what was imported stays: no collection need look at it again
@@ -53,13 +59,17 @@ class Worker:
         demo_url, demo_runner = await demo.start(settings.demo_pace) if settings.demo else ("", None)
         gateway = Gateway(self._loaded, self._seal_key, demo_url, self._name)
         await gateway.connect()
+        told = self._heed_signals(gateway)
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
         assert runner.server is not None, "it is made by the set-up"
         door = Door(runner.server, gateway.log)
         await door.open(self._listener)
+        self.has_served = True
         try:
-            await self._until_told(gateway)
+            await told.wait()
+            asyncio.get_running_loop().call_later(TWICE, self._go_at_once_if_told)
+            gateway.log.note("stopping", open=len(gateway.open), seconds=gateway.setup.settings.drain)
             gateway.ready = False
             door.close()
             await _drain(gateway)
@@ -69,27 +79,43 @@ class Worker:
             if demo_runner is not None:
                 await demo_runner.cleanup()
 
-    async def _until_told(self, gateway: Gateway) -> None:
+    @property
+    def _stops(self) -> list[signal.Signals]:
+        """Which signals tell it to stop. Whoever has a parent leaves those of the terminal to it."""
+        return [signal.SIGTERM] if self._parent is not None else [signal.SIGTERM, signal.SIGINT]
+
+    def _heed_signals(self, gateway: Gateway) -> asyncio.Event:
+        """What is set once it is told to stop, or nobody is left to tell it. Signals were blocked until now."""
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in self._stops:
             loop.add_signal_handler(number, told.set)
         loop.add_signal_handler(signal.SIGHUP, self._read_again, gateway)
-        await told.wait()
-        for number in (signal.SIGTERM, signal.SIGINT):  # told twice, it goes at once
+        if (parent := self._parent) is not None:
+
+            def orphaned() -> None:
+                loop.remove_reader(parent)
+                told.set()
+
+            loop.add_reader(parent, orphaned)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        return told
+
+    def _go_at_once_if_told(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._stops:
             loop.remove_signal_handler(number)
-        gateway.log.note("stopping", open=len(gateway.open), seconds=gateway.setup.settings.drain)
 
     def _read_again(self, gateway: Gateway) -> None:
         """Requests that are under way keep the settings that they began with."""
         try:
             loaded = self._reload()
             gateway.setup = gateway.made(loaded)
-        except InterlinguaError as error:
-            gateway.log.error("the new settings are wrong, and the old ones stay", error=str(error), hint=error.hint)
+        except (InterlinguaError, OSError) as error:
+            hint = getattr(error, "hint", "")
+            gateway.log.error("the new settings are wrong, and the old ones stay", error=str(error), hint=hint)
             return
-        later = [name for name in KEPT if getattr(loaded.settings, name) != getattr(self._loaded.settings, name)]
-        gateway.log.note("reloaded", **({"only_after_a_restart": ", ".join(later)} if later else {}))
+        gateway.log.note("reloaded", **({"only_after_a_restart": ", ".join(loaded.later)} if loaded.later else {}))
 
 
 async def _drain(gateway: Gateway) -> None:
