@@ -16,7 +16,7 @@ from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
 from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import Redactor, secrets_of
-from interlingua.gateway.settings import Settings
+from interlingua.gateway.settings import Capture, Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.trace import Tracer
 from interlingua.gateway.witnesses import InLog, Witness, Witnesses
@@ -56,7 +56,7 @@ class Gateway:
             worker,
             held_back=lambda: sum(one.held for one in self.open),
             lost_lines=lambda: self.log.dropped,
-            lost_captures=lambda: sum(one.dropped for one in self._captures),
+            lost_captures=lambda: sum(one.dropped for one in self._captures.values()),
         )
         self.session: aiohttp.ClientSession | None = None
         self.ready = True
@@ -64,24 +64,34 @@ class Gateway:
         self._seal_key = seal_key
         self._demo_url = demo_url
         self._rest: set[asyncio.Task[None]] = set()
-        self._captures: list[Captures] = []  # one for each time that the settings were read
+        self._captures: dict[tuple[Capture, frozenset[str]], Captures] = {}  # by where they go, and what they leave out
         self.setup = self.made(loaded)
 
     def made(self, loaded: Loaded) -> Setup:
         """Raises if these settings cannot be used."""
-        settings = loaded.settings
-        redactor = Redactor(secrets_of(settings))
-        self.log.hide(secrets_of(settings))
-        captures = Captures(settings.capture, redactor) if settings.capture else None
-        self._captures += [captures] if captures else []
+        settings, secrets = loaded.settings, secrets_of(loaded.settings)
+        routes = loaded.routes(self._demo_url)
+        redactor = Redactor(secrets)
+        access = Access(settings)
+        captures = self._captures_for(settings, redactor)
+        self.log.hide(secrets)
         return Setup(
             settings,
-            loaded.routes(self._demo_url),
-            Access(settings),
+            routes,
+            access,
             redactor,
             captures,
             settings.seal_key.encode() or self._seal_key,
         )
+
+    def _captures_for(self, settings: Settings, redactor: Redactor) -> Captures | None:
+        """The same as before, as long as they go to the same place and leave out the same."""
+        if settings.capture is None:
+            return None
+        kind = (settings.capture, frozenset(secrets_of(settings)))
+        if kind not in self._captures:
+            self._captures[kind] = Captures(settings.capture, redactor)
+        return self._captures[kind]
 
     def witness(self, setup: Setup, exchange: Exchange) -> Witness | None:
         """Who sees what goes by, if anybody does."""
@@ -108,6 +118,7 @@ class Gateway:
     async def close(self) -> None:
         if self.session is not None:
             await self.session.close()
-        for captures in self._captures:
+        for captures in self._captures.values():
             captures.close()
+        self.tracer.close()
         self.log.close()

@@ -5,6 +5,7 @@ The span is the child of the client's and the parent of the upstream's: `tracepa
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -40,6 +41,13 @@ class Tracer:
             trace.span = self._provider.get_tracer("interlingua").start_span("chat", parent, api.SpanKind.CLIENT)
             w3c.inject(trace.headers, api.set_span_in_context(trace.span))
         return trace
+
+    def close(self, seconds: float = 5) -> None:
+        """Sends the spans that wait, but does not wait for ever: nobody may be there to take them."""
+        if shutdown := getattr(self._provider, "shutdown", None):
+            thread = threading.Thread(target=shutdown, name="spans", daemon=True)
+            thread.start()
+            thread.join(seconds)
 
 
 class Trace:
