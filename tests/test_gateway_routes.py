@@ -248,7 +248,7 @@ def model(**fields: Any) -> dict[str, Any]:
     return {"models": {"it": {"upstream": "local", **fields}}}
 
 
-KEY_HINT = "make one: python -c "
+KEY_HINT = "put one into `keys`, or into INTERLINGUA_KEYS; make one: python -c "
 STARS = "each `*` is what one in the id has met"
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no upstream": (
@@ -358,6 +358,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         upstream(headers={"X-A": "1\r\nX-B: 2"}),
         "upstreams.it.headers.X-A: it has a line break or a control character in it",
         "write it on one line",
+    ),
+    "an upstream's name of two lines": (
+        {"upstreams": {"a\nb": LOCAL}},
+        "upstreams.a\nb: 'a\\nb' cannot be told in a header",
+        "call it by letters and digits",
+    ),
+    "an upstream's name that no header has": (
+        {"upstreams": {"模型": LOCAL}},
+        "upstreams.模型: '模型' cannot be told in a header",
+        "call it by letters and digits",
     ),
     "no key, and others can ask": (
         {"host": "0.0.0.0"},

@@ -13,9 +13,13 @@ __all__ = ["check", "is_loopback"]
 
 SHORTEST_KEY = 16
 """For clients of a gateway that others than this machine can reach."""
-_KEY_HINT = "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+_KEY_HINT = (
+    "put one into `keys`, or into INTERLINGUA_KEYS; "
+    "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+)
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
 _NO_LINE = "it has a line break or a control character in it"
 _NO_HEADER_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -25,6 +29,7 @@ def check(settings: Settings) -> None:
     if not settings.upstreams:
         raise BadSetting(("upstreams",), "there is none, so that nobody can be asked", "name one, or start with --demo")
     for name, upstream in settings.upstreams.items():
+        _check_name(name)
         _check_url(("upstreams", name, "url"), upstream.url)
         _check_headers(("upstreams", name), upstream)
     _check_keys(settings)
@@ -37,6 +42,12 @@ def is_loopback(host: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return name == "localhost"
+
+
+def _check_name(name: str) -> None:
+    """Clients are told who answered, in a header."""
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        raise BadSetting(("upstreams", name), f"{name!r} cannot be told in a header", "call it by letters and digits")
 
 
 def _check_url(path: tuple[str, ...], url: str) -> None:
