@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from interlingua import __version__
 from interlingua.cli import config, dialects, io, parse, render, request, serve, translate
@@ -44,6 +45,16 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, f"see `{self.prog} --help`")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Each command tells of what it does not know itself: nobody else has its options."""
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            option = rest[0].partition("=")[0]
+            near = difflib.get_close_matches(option, self._option_string_actions, n=1)
+            maybe = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(f"unrecognized arguments: {' '.join(rest)}", f"{maybe}see `{self.prog} --help`")
+        return known, rest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
