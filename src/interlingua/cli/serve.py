@@ -33,32 +33,36 @@ signals:
   SIGHUP           reads the settings again; streams go on with the old ones
 """
 _CURL = """\
-  curl -sN {base}/v1/chat/completions -H 'content-type: application/json' -d '{{
+  curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "stream": true,
     "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"type": "function", "function": {{"name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
 
-  curl -sN {base}/v1/messages -H 'content-type: application/json' -d '{{
+  curl -sN {base}/v1/messages -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "max_tokens": 1000, "stream": true,
     "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
     "tools": [{{"name": "get_weather",
       "input_schema": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
 
-  curl -sN {base}/v1/responses -H 'content-type: application/json' -d '{{
+  curl -sN {base}/v1/responses -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "stream": true,
     "input": "What is the weather in Paris and in Oslo?",
     "tools": [{{"type": "function", "name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
 """
 _AGENTS = """\
-  Claude Code   ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={model} claude
-  Codex         codex -c model={model} -c model_provider=il -c model_providers.il.base_url={base}/v1 \\
-                  -c model_providers.il.name=il -c model_providers.il.wire_api=responses
+  Claude Code   ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={model} \\
+                  ANTHROPIC_DEFAULT_OPUS_MODEL={model} ANTHROPIC_DEFAULT_SONNET_MODEL={model} \\
+                  ANTHROPIC_DEFAULT_HAIKU_MODEL={model} claude
+  Codex         {codex_key}codex -c model={model} -c model_provider=il -c model_providers.il.base_url={base}/v1 \\
+                  -c model_providers.il.name=il -c model_providers.il.wire_api=responses{codex_key_name}
   opencode      a provider with npm "@ai-sdk/openai-compatible" and options.baseURL "{base}/v1"
   openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
   anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
 """
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}
+"""Where one listens for all, and where a client on this machine finds it."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -74,26 +78,36 @@ def run(args: argparse.Namespace) -> None:
     for note in (*loaded.notes, problem, raise_open_files(settings)):
         if note:
             io.tell(f"interlingua: note: {note}")
-    io.tell(_hello(settings, loaded, sockets[0].getsockname()[1]))
+    io.tell(hello(settings, loaded, sockets[0].getsockname()[1]))
     serve(loaded, sockets, key, lambda: serve_options.loaded(args))
 
 
-def _hello(settings: Settings, loaded: Loaded, port: int) -> str:
+def hello(settings: Settings, loaded: Loaded, port: int) -> str:
     """Where it is, what it does, and what to paste next."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    base = f"http://{host}:{port}"
+    host = settings.host.strip("[]")
     where = f", settings: {loaded.source}" if loaded.source else ""
-    head = f"interlingua: listening on {base} (process {os.getpid()}{where})"
+    head = f"interlingua: listening on {_url(host, port)} (process {os.getpid()}{where})"
     upstreams = [f"  {name}: {one.url} ({one.api})" for name, one in settings.upstreams.items()]
     if settings.log.format == "json":
         return head
+    base = _url(_ANYWHERE.get(host, host), port)
     ids = loaded.routes().ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
-    key = "KEY" if settings.keys else "any"
     parts = [head, *upstreams]
     if settings.demo:
         some = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
         parts += [f"  demo models: {some} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"]
-        parts += ["", "Try it, in another terminal:", "", _CURL.format(base=base, model=model).rstrip()]
-    parts += ["", "Point an agent at it:", "", _AGENTS.format(base=base, model=model, key=key)]
-    return "\n".join(parts)
+        auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
+        parts += ["", "Try it, in another terminal:", "", _CURL.format(base=base, model=model, auth=auth).rstrip()]
+    agents = _AGENTS.format(
+        base=base,
+        model=model,
+        key="KEY" if settings.keys else "any",
+        codex_key="IL_KEY=KEY " if settings.keys else "",
+        codex_key_name=" -c model_providers.il.env_key=IL_KEY" if settings.keys else "",
+    )
+    return "\n".join([*parts, "", "Point an agent at it:", "", agents])
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
