@@ -6,8 +6,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,15 @@ def test_22_packed_requests(gateway: Running, upstream: UpstreamServer, wire: st
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("name", ["foo", "x-gzip", "gzip, deflate", "cookie:" * 500])
+def test_22_a_request_in_an_encoding_that_nobody_knows(gateway: Running, wire: str, name: str) -> None:
+    got = post(gateway, wire, json.dumps(body_for(wire, "m")).encode(), content_encoding=name)
+    assert (got.status, got.json["error"]["type"]) == (415, "invalid_request_error")
+    assert "nobody knows" in got.json["error"]["message"]
+    assert len(got.body) < 1000
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_23_a_body_beyond_the_limit_is_413_in_the_clients_words(gateway: Running, wire: str) -> None:
     got = post(gateway, wire, json.dumps(body_for(wire, "m", user="x" * MIB)).encode())
     assert got.status == 413
@@ -183,6 +194,56 @@ def test_23_hostile_json_is_400(gateway: Running, upstream: UpstreamServer, wire
         assert got.status == 400 or path != wire, got.body
         assert got.status in (200, 400)
     assert "error" in post(gateway, wire, HOSTILE[name]).json
+
+
+WHY = {
+    "cut": "unterminated string starting at (line 1, column 16)",
+    "NaN": "NaN is not JSON",
+    "Infinity": "-Infinity is not JSON",
+    "number without end": "more than 4,300 digits",
+    "huge exponent": "1e999999 is too large",
+    "deep arrays": "nested too deep",
+    "no object": "it is a list",
+}
+
+
+@pytest.mark.parametrize("name", WHY)
+def test_23_what_is_wrong_is_told_in_words(gateway: Running, name: str) -> None:
+    message = post(gateway, CHAT, HOSTILE[name]).json["error"]["message"].lower()
+    assert WHY[name].lower() in message
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_23_a_number_beyond_all_goes_to_no_upstream(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    model = upstream.add(f"23-infinite-{wire}", up.chat("Hello"))
+    body = json.dumps(body_for(wire, model, temperature=7)).encode().replace(b": 7", b": 1e400")
+    got = post(gateway, wire, body)
+    assert (got.status, "1e400" in got.json["error"]["message"]) == (400, True)
+    assert upstream.count(model) == 0
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_23_a_mark_of_the_byte_order_is_no_fault(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    model = upstream.add(f"23-bom-{wire}", up.chat("Hello"))
+    got = post(gateway, wire, b"\xef\xbb\xbf" + json.dumps(body_for(wire, model)).encode())
+    assert text_of(got, wire) == "Hello"
+
+
+def test_23_a_body_that_drips_is_not_waited_for(upstream: UpstreamServer) -> None:
+    with running(config=CONFIG.format(url=upstream.url).replace("body: ", "send: 1, body: ")) as started:
+        whole = request("/v1/messages", b" " * 100)
+        with connect(started) as sock:
+            began = time.monotonic()
+            sock.sendall(whole[:-100])
+            sock.settimeout(0.2)
+            data = b""
+            while not data and time.monotonic() - began < 10:
+                with suppress(TimeoutError):
+                    sock.sendall(b" ")
+                    data = sock.recv(MIB)
+    assert parsed(data).status == 400
+    assert "body took longer than 1 s" in parsed(data).json["error"]["message"]
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["NOT_JSON", "encode_json", "read_json", "read_object", "read_values", "unwrapped", "wrapped", "write_json"]
+__all__ = [
+    "NOT_JSON",
+    "encode_json",
+    "read_json",
+    "read_object",
+    "read_values",
+    "unwrapped",
+    "why_no_object",
+    "wrapped",
+    "write_json",
+]
 
 T = TypeVar("T")
 NOT_JSON = "INVALID_JSON"
@@ -37,10 +49,26 @@ def read_values(text: str) -> dict[str, Any] | None:
     return value if value is not None else _read_leniently(text)
 
 
+def why_no_object(text: str) -> str:
+    """What is wrong with a text that is no JSON object, in words."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_readable)
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+    except ValueError as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deep"
+    return f"it is {_KINDS.get(type(value), 'nested too deep')}"
+
+
+_KINDS = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"}
+
+
 def _read_leniently(text: str) -> dict[str, Any] | None:
     """Half a surrogate pair is no character, but `"\\ud83d"` is JSON: the standard library reads it."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -48,6 +76,21 @@ def _read_leniently(text: str) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    """What is beyond any float would be written as Infinity, which is not JSON."""
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return value
+
+
+def _readable(digits: str) -> int:
+    most = sys.get_int_max_str_digits()
+    if 0 < most < len(digits):
+        raise ValueError(f"a number has more than {most:,} digits")
+    return int(digits)
 
 
 def write_json(value: Any) -> str:

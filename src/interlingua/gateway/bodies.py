@@ -6,25 +6,36 @@ from typing import Any
 
 from aiohttp import web
 
-from interlingua.errors import BadRequest
+from interlingua.errors import BadRequest, shortened
 from interlingua.gateway.answers import TooLarge
 from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.settings import RequestLimits
-from interlingua.json_text import read_values
+from interlingua.json_text import read_values, why_no_object
 
 __all__ = ["decoded", "read_body"]
+
+_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
+"""What is unpacked before it gets here, or refused."""
+
+
+class UnknownEncoding(BadRequest):
+    status = 415
 
 
 async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     """All of it, or an error that says what to do."""
     pieces: list[bytes] = []
     size = 0
+    encoding = request.headers.get("content-encoding", "").strip()
+    if encoding.lower() not in _ENCODINGS:
+        message = f"the body is in a content-encoding that nobody knows here: {shortened(encoding)!r}"
+        raise UnknownEncoding("", message, "send it as it is, or with gzip or deflate")
     if (request.content_length or 0) > limits.body:
         raise _too_large(limits)
     try:
         with Patience() as patience:
+            patience.wait("the request's body", limits.send)
             while True:
-                patience.wait("the next piece of the request", limits.send)
                 piece = await request.content.readany()
                 if not piece:
                     return b"".join(pieces)
@@ -40,11 +51,12 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
 
 def decoded(data: bytes) -> dict[str, Any]:
     try:
-        body = read_values(data.decode())
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadRequest("", f"the body is not UTF-8: {error.reason} at byte {error.start}", "encode it so") from None
+    body = read_values(text)
     if body is None:
-        raise BadRequest("", "the body is no JSON object", "see that it is whole, and not nested too deep")
+        raise BadRequest("", f"the body is no JSON object: {why_no_object(text)}", "see that it is whole, and JSON")
     return body
 
 

@@ -111,7 +111,8 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     streams: Annotated[int, Meta(ge=1)] = 4096
     """How many requests one worker serves at once. More get 529 or 503, with retry-after."""
     send: Seconds = 120
-    """How long a client may take to read what was sent before it counts as gone."""
+    """How long a client may take for the whole body of its request, and to read what was sent before it counts as
+    gone."""
 
 
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
