@@ -192,6 +192,12 @@ DIALECTS: dict[str, tuple[dict[str, Any], str]] = {
     "an override to auto": ({"model": {"dialect": "glm45"}, "overrides": {"*kimi*": "auto"}}, "kimi_k2"),
     "an override of others": ({"overrides": {"kimi": "nemotron"}}, "kimi_k2"),
     "one's own": ({"model": {"dialect": "mine"}}, "mine"),
+    "one's own, without a summary": (
+        {
+            "dialects": {"mine": {"models": ["*kimi*"], "shape": MINE["shape"]}},
+        },
+        "mine",
+    ),
     "one's own, by the id": ({"dialects": {"mine": {**MINE, "models": ["*kimi*"]}}}, "mine"),
 }
 
@@ -305,6 +311,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "did you mean 'detect'?",
     ),
     "an override's dialect": (
+        {"overrides": {"*a*": "kimi"}},
+        "overrides.*a*: no dialect is called 'kimi'",
+        "did you mean 'kimi_k2' or 'kimi_k3'?",
+    ),
+    "a typo in an override's dialect": (
         {"overrides": {"*a*": "hermse"}},
         "overrides.*a*: no dialect is called 'hermse'",
         "did you mean 'hermes'?",
@@ -387,7 +398,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "the demo of no dialect": (
         {"demo": True, "models": {"k": "demo/kimi"}},
         "models.k: the demo speaks no dialect 'kimi'",
-        "did you mean 'kimi_k3'?",
+        "did you mean 'kimi_k2' or 'kimi_k3'?",
     ),
     "a tier of no dialect": (
         {"demo": True, "tiers": {"opus": "demo/hermse"}},

@@ -297,6 +297,11 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "a text for a list": ("keys: abc", "1: keys: expected a list, got the text 'abc'", SCHEMA),
     "a list for a mapping": ("upstreams: [a]", "1: upstreams: expected a mapping, got a list", SCHEMA),
     "nothing for a mapping": ("log:", "1: log: expected a mapping, got nothing", SCHEMA),
+    "a number for a mapping": (
+        "upstreams: {u: {url: x, timeouts: 3}}",
+        "1: upstreams.u.timeouts: expected a mapping, got the number 3",
+        SCHEMA,
+    ),
     "a list for the file": ("- a", "1: expected a mapping, got a list", SCHEMA),
     "a list for a model": ("models: {a: []}", "1: models.a: expected a mapping or a text, got a list", SCHEMA),
     "a missing field": (
@@ -350,6 +355,21 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "models:\n  *kimi*: {upstream: a}",
         "2: expected alphabetic or numeric character, but found '*'",
         'a text that begins with * is quoted: "*…"',
+    ),
+    "a variable inside braces": (
+        "upstreams:\n  u: {url: x, key: ${NOPE}}",
+        "2: expected ',' or '}', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
+    ),
+    "a variable inside brackets": (
+        "keys: [${NOPE}, b]",
+        "1: expected ',' or ']', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
+    ),
+    "a variable that is never closed": (
+        "keys: [${NOPE\n, b]",
+        "1: expected ',' or ']', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
     ),
     "no YAML": (
         "port: [1",

@@ -128,10 +128,11 @@ def _without_middle(text: str, most: int = 1000) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest known word, or all of them."""
-    words = sorted(known)
-    close = difflib.get_close_matches(str(name), words, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(words)}"
+    """A hint that names the known words that begin with this one, the closest, or all of them."""
+    asked, words = str(name), sorted(known)
+    longer = [word for word in words if len(asked) > 2 and word.startswith(asked)][:4]
+    close = longer or difflib.get_close_matches(asked, words, n=1)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join(words)}"
 
 
 def check(settings: msgspec.Struct) -> None:

@@ -25,14 +25,23 @@ def compose(text: str, where: str, longest: int = LONGEST, otherwise: str = _HIN
         node = _Loader(text, where).get_single_node()
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        alias = "alias" in str(error.context)  # `*kimi*` is a glob to people, an alias to YAML
-        hint = _quoted("*") if alias else otherwise
-        raise BadInput(f"{where}{line}: {error.problem or error.context}", hint) from None
+        raise BadInput(f"{where}{line}: {error.problem or error.context}", _hint(error, text) or otherwise) from None
     except yaml.YAMLError as error:
         raise BadInput(f"{where}: {str(error).splitlines()[0]}", otherwise) from None
     if node is None:
         raise BadInput(f"{where} is empty", otherwise)
     return node
+
+
+def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What to do about signs that mean one thing to people and another one to YAML; "": it is none of them."""
+    if "alias" in str(error.context):  # `*kimi*` is a glob to people
+        return _quoted("*")
+    at = error.problem_mark.index if error.problem_mark else 0
+    if at and text[at - 1 : at + 1] == "${":  # `{key: ${NAME}}` has a mapping in it
+        name = text[at + 1 : at + 100].partition("}")[0].partition("\n")[0]
+        return f'inside of {{…}} and […] it is quoted: "${{{name}}}"'
+    return ""
 
 
 def place(where: str, node: yaml.Node | yaml.Event) -> str:

@@ -70,6 +70,7 @@ def _own(name: str, fields: dict[str, object]) -> Dialect:
         raise BadSetting((*path, "name"), "its name is the one that it stands under here", "leave `name` out")
     where = ".".join(path)
     try:
-        return dialect_in(SafeRepresenter().represent_data({"name": name, **fields}), where)
+        whole = {"name": name, "summary": "one of the settings", **fields}
+        return dialect_in(SafeRepresenter().represent_data(whole), where)
     except BadInput as error:
         raise BadSetting(path, str(error).removeprefix(f"{where}: "), error.hint) from error

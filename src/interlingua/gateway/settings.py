@@ -151,7 +151,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overrides: dict[str, str] = {}
     """Dialects by the upstream's model ids, before all else: `"*kimi*": kimi_k2`"""
     dialects: dict[str, dict[str, Any]] = {}
-    """Dialects of one's own, with the fields of a dialect file but `name`."""
+    """Dialects of one's own, with the fields of a dialect file but `name`; `summary` may be left out."""
     delivery: Delivery = "stream"
     """stream: arguments go out as they come. whole: a call goes out once it is complete and valid."""
     reasoning: ReasoningPolicy = "keep"

@@ -84,7 +84,7 @@ class Reader:
 
     def _struct(self, node: yaml.Node, kind: type[Struct], path: Path) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, path, f"expected {expected(kind)}, got {came(node)}", _SCHEMA)
+            raise self.wrong(node, path, f"expected {expected(kind)}, got {_came(node, kind)}", _SCHEMA)
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
         values = {}
         for key, value in node.value:
