@@ -153,7 +153,6 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "no way to write it": (["render", "--dialect", "standard"], '{"reasoning": "x"}', 1, "no way to write thinking"),
     "half a body": (["translate"], '{"choices": [', 1, "truncated"),
     "two bodies": (["translate"], "{}\n{}", 1, "trailing characters"),
-    "a body to explain": (["translate", "--explain"], "{}", 2, "--explain is for streams"),
     "an empty stream": (["translate"], "", 1, "ended without a reply"),
 }
 

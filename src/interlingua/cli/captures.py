@@ -24,6 +24,8 @@ class Replay(msgspec.Struct, frozen=True):
     model: str
     tools: list[il.Tool] | None
     captured: Captured
+    ended: str
+    """How the exchange ended, as it was recorded."""
 
     @property
     def pieces(self) -> Iterator[bytes]:
@@ -38,11 +40,21 @@ def load(path: str) -> Replay:
         raise BadInput(f"cannot read {path}: {error.strerror}", "give a file of the gateway's --capture") from error
     ends = captured.all(End)
     told: dict[str, Any] = ends[-1].exchange if ends else {}
+    ended = _ended(ends[-1]) if ends else "its end was never written"
     source, target = told.get("upstream_wire"), told.get("wire")
     if not isinstance(source, str) or not isinstance(target, str) or not source:
-        raise BadInput(f"{path}: no upstream was asked in this exchange", "there is nothing to translate")
+        problem = "no upstream was asked in this exchange" if ends else "it is not known which upstream was asked"
+        raise BadInput(f"{path}: {problem} ({ended})", "there is nothing to translate")
     dialect, model = told.get("dialect"), told.get("upstream_model")
-    return Replay(source, target, str(dialect or "auto"), str(model or ""), _tools(captured), captured)
+    return Replay(source, target, str(dialect or "auto"), str(model or ""), _tools(captured), captured, ended)
+
+
+def _ended(end: End) -> str:
+    told = end.exchange
+    words = [f"status {told.get('status') or 'none'}", str(told.get("outcome") or "outcome unknown")]
+    words += [f"error: {told['error']}"] if told.get("error") else []
+    words += ["pieces are missing, which came faster than they could be written"] if end.truncated else []
+    return ", ".join(words)
 
 
 def _tools(captured: Captured) -> list[il.Tool] | None:

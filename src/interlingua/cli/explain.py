@@ -49,12 +49,12 @@ class Explainer:
         def counted(noun: str) -> str:
             return f"{self._counts[noun]} {noun}{'' if self._counts[noun] == 1 else 's'}"
 
+        self._counts["call"] = self._translator.tally.calls
         return f"{counted('chunk')} in, {counted('frame')} out: {counted('call')}, {counted('finding')}"
 
     def _count(self, came: list[sse.Message], sent: list[sse.Message], events: list[ev.Event]) -> None:
         self._counts["chunk"] += sum(message.has_data for message in came)
         self._counts["frame"] += sum(message.has_data for message in sent)
-        self._counts["call"] += sum(isinstance(event, ev.CallStart) for event in events)
         self._counts["finding"] += sum(isinstance(event, ev.Finding) for event in events)
 
     # ── why ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,7 +76,7 @@ class Explainer:
             if self._held and went_on.startswith(self._held):
                 lines.append(_because(f"{quoted(self._held)} was no marker after all"))
         for marker in dict.fromkeys(self._markers_in(step.data)):
-            if marker not in went_on:
+            if marker not in went_on and marker.encode() not in step.sent:
                 self._after = marker
                 lines.append(Line(f"marker {printable(marker)}", Tone.MARKER, "·"))
         return lines

@@ -11,7 +11,8 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.cli import captures, columns, io, options
 from interlingua.cli.explain import Explainer
-from interlingua.errors import UpstreamError, UsageError
+from interlingua.errors import UpstreamError
+from interlingua.json_text import encode_json
 from interlingua.pipeline import Step
 from interlingua.wires import WIRES
 
@@ -32,12 +33,14 @@ examples:
   interlingua translate --explain captured.jsonl
 
 A capture of the gateway (`interlingua serve --capture DIR`) has its wires, tools
-and dialect with it; --dialect reads it in another one.
+and dialect with it; --dialect reads it in another one. How the exchange ended is
+told on standard error.
 
 --explain shows what matters of each chunk: its delta, without what is null,
-empty or said twice. It takes two columns from a width of 100 on ($COLUMNS is
-heeded), and colours on a terminal unless $NO_COLOR is set. Findings stand in
-their place there, and not on standard error.
+empty or said twice. A whole reply is one chunk, and its translation follows. It
+takes two columns from a width of 100 on ($COLUMNS is heeded), and colours on a
+terminal unless $NO_COLOR is set. Findings stand in their place there, and not on
+standard error.
 """
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n" + _BOM  # however it is cut, nothing else begins with these bytes
@@ -74,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
         came, tools = replay.pieces, replay.tools if tools is None else tools
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
+        io.tell(f"capture: {io.printable(replay.ended)}")
     translator = il.Translator(
         source=args.source,
         target=args.target,
@@ -85,10 +89,8 @@ def run(args: argparse.Namespace) -> None:
     first, pieces = _begin(came)
     if first != b"{":
         failure = (_explain if args.explain else _pass_on)(translator, pieces, args.tell)
-    elif args.explain:
-        raise UsageError("--explain is for streams, and this is a whole reply", "leave --explain out")
     else:
-        failure = _whole(translator, b"".join(pieces), args.tell)
+        failure = (_explain_whole if args.explain else _whole)(translator, b"".join(pieces), args.tell)
     if failure:
         raise UpstreamError(f"the reply failed: {failure}", "the client is told so too; what came before it is good")
 
@@ -104,10 +106,29 @@ def _begin(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _whole(translator: il.Translator, raw: bytes, how: io.Tell) -> str | None:
-    body = io.read_json(raw.removeprefix(_BOM), dict[str, Any], "the reply", _BODY_HINT)
-    translated = translator.reply(body)
+    translated = translator.reply(_body(raw))
     io.write_json(translated)
     io.tell_findings(translator.findings, how)
+    return _error(translated)
+
+
+def _explain_whole(translator: il.Translator, raw: bytes, _: io.Tell) -> str | None:
+    """As one chunk. A row has no room for all of it, so that the translated body follows."""
+    body = _body(raw)
+    translated = translator.reply(body)
+    came, sent = (b"data: " + encode_json(one) + b"\n\n" for one in (body, translated))
+    step = Step(came, encode_json(body).decode(), [*translator.findings], sent, "")
+    _explain_steps(translator, [step])
+    io.write(b"\n")
+    io.write_json(translated)
+    return _error(translated)
+
+
+def _body(raw: bytes) -> dict[str, Any]:
+    return io.read_json(raw.removeprefix(_BOM), dict[str, Any], "the reply", _BODY_HINT)
+
+
+def _error(translated: dict[str, Any]) -> str | None:
     error = translated.get("error")
     return str(error.get("message") if isinstance(error, dict) else error) if error else None
 
@@ -123,12 +144,16 @@ def _pass_on(translator: il.Translator, pieces: Iterable[bytes], how: io.Tell) -
 
 
 def _explain(translator: il.Translator, pieces: Iterable[bytes], _: io.Tell) -> str | None:
+    return _explain_steps(translator, _steps(translator, pieces))
+
+
+def _explain_steps(translator: il.Translator, steps: Iterable[Step]) -> str | None:
     """Findings are told among the rest, in their place."""
     explainer = Explainer(translator)
     layout = columns.Layout(io.terminal_width(), columns.paint_for(io.stdout_is_terminal()))
     io.write(layout.head("from the upstream", "to the client").encode())
     failure = None
-    for step in _steps(translator, pieces):
+    for step in steps:
         io.write(layout.row(explainer.explain(step)).encode())
         failure = failure or _failure(step)
     io.write(f"\n{layout.note(explainer.summary())}".encode())
