@@ -66,7 +66,7 @@ FULL = exchange(
     calls=2,
     usage=Usage(input=1200, output=340, cached=1000),
     stop_reason="tool_calls",
-    findings=[Finding("noise", "a"), Finding("renamed", "b"), Finding("noise", "c")],
+    findings=[Finding("noise", "a"), Finding("renamed", "b"), Finding("noise", "c"), Finding("stop-reason", "d")],
 )
 
 
@@ -85,6 +85,10 @@ FULL = exchange(
             '  error="no such key: ***"  req_1',
         ),
         (
+            exchange(upstream="u", status=200, calls=1, findings=[Finding("stop-reason", "d")]),
+            "2026-01-01T12:00:00.000Z 200 ok              anthropic-messages → u  1 call  req_1",
+        ),
+        (
             exchange(model="m", upstream_model="m", upstream="u", outcome="client-left", calls=1),
             "2026-01-01T12:00:00.000Z   - client-left     anthropic-messages → u  m  1 call  req_1",
         ),
@@ -94,7 +98,7 @@ FULL = exchange(
             r'  "a\n200 ok \x1b[2J\u202e → b"  req_1',
         ),
     ],
-    ids=["all", "refused", "left", "injected"],
+    ids=["all", "refused", "usual", "left", "injected"],
 )
 def test_a_request_as_text(told: Exchange, line: str) -> None:
     output = Lines()
@@ -137,7 +141,7 @@ def test_a_request_as_json() -> None:
         "first_byte_seconds": 0.412,
         "seconds": 3.2,
         "tokens": {"input": 1200, "output": 340, "cached": 1000, "reasoning": 0},
-        "findings": {"noise": 2, "renamed": 1},
+        "findings": {"noise": 2, "renamed": 1, "stop-reason": 1},
     }
     assert json.loads(second)["model"] == "\x1b\x7f\n\u2028\ud800***"
     assert second.decode().isprintable()

@@ -22,6 +22,8 @@ __all__ = ["Log", "Output"]
 
 _LEVELS = {"error": 0, "info": 1, "debug": 2}
 _FAULTS = ("upstream-failed", "broken")
+_USUAL = ("stop-reason",)
+"""Findings of every good reply with calls that were written as text. People would stop reading the others."""
 _LIMIT = 8 * 1024 * 1024
 _LONGEST = 64 * 1024
 
@@ -168,7 +170,8 @@ def _request_text(_: str, fields: dict[str, Any]) -> str:
         words.append(_from_to(fields["model"], fields["upstream_model"]))
     words.append(_word(fields["dialect"]) if fields["dialect"] else "")
     words.append(_many(fields["calls"], "call"))
-    words.append(" ".join(kind + (f"×{n}" if n > 1 else "") for kind, n in fields["findings"].items()))
+    found = ((kind, n) for kind, n in fields["findings"].items() if kind not in _USUAL)
+    words.append(" ".join(kind + (f"×{n}" if n > 1 else "") for kind, n in found))
     words.append(_many(fields["attempts"], "attempt") if fields["attempts"] > 1 else "")
     times = [fields["first_byte_seconds"], fields["seconds"]]
     words.append("/".join(f"{seconds:.2f}s" for seconds in times if seconds is not None))
