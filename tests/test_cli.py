@@ -611,3 +611,9 @@ def test_the_demo_runs() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     assert '"finish_reason": "tool_calls"' in ran.stdout
     assert "│ · marker <|tool_calls_section_begin|>" in ran.stdout
+
+
+def test_only_the_gateway_needs_what_it_runs_on() -> None:
+    """Every other command would wait for aiohttp, twice as long as for itself."""
+    look = "import sys, interlingua.cli; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look]).returncode == 0

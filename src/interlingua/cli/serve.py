@@ -7,7 +7,6 @@ import os
 
 from interlingua.cli import io, serve_options
 from interlingua.gateway.seal_key import kept_key
-from interlingua.gateway.serve import check, listen, raise_open_files, serve
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 
@@ -70,6 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from interlingua.gateway.serve import check, listen, raise_open_files, serve  # other commands need no aiohttp
+
     loaded = serve_options.loaded(args)
     check(loaded)  # what is wrong is told before anything listens
     settings = loaded.settings
