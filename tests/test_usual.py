@@ -21,6 +21,7 @@ from tests.pair_scenes import SCENES
 from tests.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
 from tests.sdk import Json
 
+pytestmark = pytest.mark.cuts  # the same again, in every way
 WIRES = (CHAT, MESSAGES, RESPONSES)
 SCENARIOS: dict[str, list[Any]] = {
     CHAT: [*chat.SCENARIOS],
