@@ -23,8 +23,9 @@ class Access:
 
     def __init__(self, settings: Settings) -> None:
         self._keys = [_digest(key) for key in settings.keys]
-        self._hosts = {*LOCAL, settings.host.lower().strip("[]"), *(host.lower() for host in settings.hosts)}
-        self._any_host = settings.host in ANYWHERE and bool(settings.keys) and not settings.hosts
+        listens = settings.host.lower().strip("[]")
+        self._hosts = {*LOCAL, listens, *(host.lower().strip("[]") for host in settings.hosts)}
+        self._any_host = listens in ANYWHERE and bool(settings.keys) and not settings.hosts
 
     def check_key(self, headers: Mapping[str, str]) -> None:
         """The client's key, from either header: SDKs of one vendor send either."""
