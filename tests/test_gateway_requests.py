@@ -137,13 +137,15 @@ def test_22_packed_requests(gateway: Running, upstream: UpstreamServer, wire: st
     body = gzip.compress(json.dumps(body_for(wire, model)).encode())
     got = post(gateway, wire, body, content_encoding="gzip")
     assert text_of(got, wire) == "Hello"
+    half = post(gateway, wire, body[:-20], content_encoding="gzip")
+    assert half.status == 400
     assert post(gateway, wire, b"junk" * 20, content_encoding="gzip").status == 400
-    assert post(gateway, wire, b"junk" * 20, content_encoding="br").status in (400, 415)
+    assert post(gateway, wire, b"junk" * 20, content_encoding="br").status == 415
     assert post(gateway, wire, gzip.compress(b" " * 20 * MIB), content_encoding="gzip").status == 413
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("name", ["foo", "x-gzip", "gzip, deflate", "cookie:" * 500])
+@pytest.mark.parametrize("name", ["br", "zstd", "foo", "x-gzip", "gzip, deflate", "cookie:" * 500])
 def test_22_a_request_in_an_encoding_that_nobody_knows(gateway: Running, wire: str, name: str) -> None:
     got = post(gateway, wire, json.dumps(body_for(wire, "m")).encode(), content_encoding=name)
     assert (got.status, got.json["error"]["type"]) == (415, "invalid_request_error")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -14,8 +16,8 @@ from interlingua.json_text import read_values, why_no_object
 
 __all__ = ["decoded", "read_body"]
 
-_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
-"""What is unpacked before it gets here, or refused."""
+_PACKED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""What is unpacked, and what `zlib` calls it."""
 
 
 class UnknownEncoding(BadRequest):
@@ -24,29 +26,35 @@ class UnknownEncoding(BadRequest):
 
 async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     """All of it, or an error that says what to do."""
-    pieces: list[bytes] = []
-    size = 0
-    encoding = request.headers.get("content-encoding", "").strip()
-    if encoding.lower() not in _ENCODINGS:
-        message = f"the body is in a content-encoding that nobody knows here: {shortened(encoding)!r}"
-        raise UnknownEncoding("", message, "send it as it is, or with gzip or deflate")
     if (request.content_length or 0) > limits.body:
         raise _too_large(limits)
+    unpack = _unpacker(request.headers.get("content-encoding", "").strip(), limits)
+    pieces: list[bytes] = []
+    size = 0
     try:
         with Patience() as patience:
             patience.wait("the request's body", limits.send)
-            while True:
-                piece = await request.content.readany()
-                if not piece:
-                    return b"".join(pieces)
-                pieces.append(piece)
-                size += len(piece)
+            while piece := await request.content.readany():
+                pieces.append(unpack(piece))
+                size += len(pieces[-1])
                 if size > limits.body:
                     raise _too_large(limits)
+            return b"".join(pieces)
     except WaitedTooLong as error:
         raise BadRequest("", str(error), "send it faster, or raise limits.send") from error
-    except (web.PayloadAccessError, web.RequestPayloadError, ValueError) as error:
+    except (web.PayloadAccessError, web.RequestPayloadError, ValueError, zlib.error) as error:
         raise BadRequest("", f"the body cannot be read: {error}", "is its encoding as its headers say?") from error
+
+
+def _unpacker(encoding: str, limits: RequestLimits) -> Callable[[bytes], bytes]:
+    """Unpacks each piece, and of none of them more than is allowed in all."""
+    if encoding.lower() in ("", "identity"):
+        return bytes
+    if encoding.lower() not in _PACKED:
+        message = f"the body is in a content-encoding that nobody knows here: {shortened(encoding)!r}"
+        raise UnknownEncoding("", message, "send it as it is, or with gzip or deflate")
+    unpacking = zlib.decompressobj(wbits=_PACKED[encoding.lower()])
+    return lambda piece: unpacking.decompress(piece, limits.body + 1)
 
 
 def decoded(data: bytes) -> dict[str, Any]:

@@ -46,7 +46,14 @@ class Door:
     def _connection(self) -> web.RequestHandler:
         loop = asyncio.get_running_loop()
         return _Connection(
-            self._server, self._log, loop=loop, access_log=None, keepalive_timeout=KEPT, logger=_QUIET, lingering_time=1
+            self._server,
+            self._log,
+            loop=loop,
+            access_log=None,
+            keepalive_timeout=KEPT,
+            logger=_QUIET,
+            lingering_time=1,
+            auto_decompress=False,  # `bodies` unpacks: what cannot be is told in the client's words
         )
 
 
