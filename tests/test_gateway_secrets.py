@@ -6,12 +6,15 @@ import base64
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.secrets import Redactor, credentials, printable, secrets_of
 from interlingua.gateway.settings import Model, Settings, Upstream
+from interlingua.gateway.settings_file import load
 
 KEY = 'k3y/with+odd "signs" ü'
 PLAIN = "correcthorse42"
@@ -195,3 +198,11 @@ def test_where_a_secret_may_begin() -> None:
 )
 def test_one_line_of_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_the_gateway_hides_what_variables_have_brought(tmp_path: Path) -> None:
+    file = tmp_path / "interlingua.yaml"
+    file.write_text('upstreams: {u: {url: "http://localhost:1/v1", headers: {X-Org: "${ORG}"}}}', encoding="utf-8")
+    gateway = Gateway(load(file, {"ORG": PLAIN}), b"", "")
+    gateway.log.close()
+    assert gateway.setup.redactor.text(f"it said {PLAIN}.") == "it said ***."

@@ -49,7 +49,7 @@ class Open(Protocol):
 class Gateway:
     def __init__(self, loaded: Loaded, seal_key: bytes, demo_url: str, worker: str = "") -> None:
         settings = loaded.settings
-        self.log = Log(settings.log, secrets_of(settings))
+        self.log = Log(settings.log, secrets_of(settings, loaded.secrets))
         self.tracer = Tracer.of(settings)
         self.open: set[Open] = set()
         self.metrics = Metrics(
@@ -69,7 +69,7 @@ class Gateway:
 
     def made(self, loaded: Loaded) -> Setup:
         """Raises if these settings cannot be used."""
-        settings, secrets = loaded.settings, secrets_of(loaded.settings)
+        settings, secrets = loaded.settings, secrets_of(loaded.settings, loaded.secrets)
         routes = loaded.routes(self._demo_url)
         redactor = Redactor(secrets)
         access = Access(settings)
