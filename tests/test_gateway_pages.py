@@ -75,6 +75,8 @@ def test_health(gateway: Running) -> None:
     assert fetch(gateway, "/readyz") == (200, b"ready\n")
     assert fetch(gateway, "/", "HEAD") == (200, b"")
     assert b"interlingua_streams_open 0" in fetch(gateway, "/metrics")[1]
+    with urllib.request.urlopen(f"{gateway.base}/metrics", timeout=10) as response:
+        assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
 
 
 def test_tokens_are_an_estimate_and_never_an_error(gateway: Running) -> None:
