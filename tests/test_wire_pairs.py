@@ -131,6 +131,7 @@ def arguments(told: list[Said]) -> list[Said]:
     return [(*one[:3], json.dumps(json.loads(one[3]))) if one[-1].startswith('{"input"') else one for one in told]
 
 
+@pytest.mark.cuts
 @each_cell
 def test_official_clients_understand(scene: Scene, source: str, target: str) -> None:
     out = translated(scene, source, target)
@@ -167,6 +168,7 @@ def test_a_call_that_was_cut_is_run_by_nobody(source: str) -> None:
     assert clients.chat_create(translated(scene, source, CHAT), scene).stop == "length"
 
 
+@pytest.mark.cuts
 @each_cell
 def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: str) -> None:
     """A call that is cut is not delivered, and the client hears the name that it asked for and no other."""
@@ -229,6 +231,7 @@ def test_a_whole_reply_for_a_client_that_wants_a_stream(scene: Scene, source: st
     assert translator.ended
 
 
+@pytest.mark.cuts
 @pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in CELLS if not as_sent(cell)])
 def test_a_stream_for_a_client_that_wants_a_whole_reply(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
@@ -239,6 +242,7 @@ def test_a_stream_for_a_client_that_wants_a_whole_reply(scene: Scene, source: st
     assert tally.calls == sum(one[0] == "call" for one in heard.said) or heard.error
 
 
+@pytest.mark.cuts
 @each_cell
 def test_wherever_it_is_given_up(scene: Scene, source: str, target: str) -> None:
     """Whoever carries the bytes may end the reply: with an error, unless all had been said."""
@@ -269,6 +273,7 @@ each_calling_cell = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.cuts
 @each_calling_cell
 def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
     taken = tuple(call.id for call in scene.calls)
@@ -284,6 +289,7 @@ def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
 # ── a loop ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.cuts
 @pytest.mark.parametrize("source", WIRES)
 @pytest.mark.parametrize("scene", [scene for scene in CALLING if scene.stop != "length"], ids=str)
 def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
@@ -300,6 +306,7 @@ def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
     assert [block["tool_use_id"] for block in results["content"]] == ids
 
 
+@pytest.mark.cuts
 @pytest.mark.parametrize(
     ("scene", "source", "target"),
     [
