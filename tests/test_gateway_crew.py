@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_client import CHAT, WIRES, ask, connect, get, text_of
 from tests.gateway_process import Running, running
+from tests.raw_client import CHAT, WIRES, ask, connect, get, text_of
 from tests.test_gateway_process import CONFIG, END, begun, eventually, has_a_proper_end, rest, workers_of
 from tests.upstream_server import UpstreamServer
 

@@ -19,7 +19,7 @@ from interlingua.gateway.opening import pause
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.settings import Retries
 from tests import upstream_server as up
-from tests.gateway_clients import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call, stage, streamed, torn
+from tests.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call, stage, streamed, torn
 
 HOW = [(api, stream) for api in APIS for stream in (True, False)]
 WHOLE = b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [%b], "usage": null}'

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_clients import CHAT, Stage, call, stage, streamed
+from tests.gateway_stage import CHAT, Stage, call, stage, streamed
 
 HELLO = up.ROLE + up.delta("Hello") + up.delta(finish="stop") + up.DONE
 OOPS = b"data: {oops\n\n"

@@ -13,7 +13,7 @@ import pytest
 from interlingua.events import Failure
 from interlingua.gateway.refusals import CONTEXT, LONGEST, failed, refused
 from tests import upstream_server as up
-from tests.gateway_clients import APIS, KEY, MESSAGES, RESPONSES, Stage, stage
+from tests.gateway_stage import APIS, KEY, MESSAGES, RESPONSES, Stage, stage
 
 BODY = json.dumps({"error": {"message": f"no luck with {KEY}", "type": "server_error", "code": "odd"}}).encode()
 PAGE = b"<html><head><title>Bad gateway</title><style>p {color: red}</style></head><body><h1>Oh &amp; no</h1></body>"

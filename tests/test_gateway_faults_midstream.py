@@ -13,7 +13,7 @@ import pytest
 from tests import anthropic_scenarios as messages
 from tests import responses_scenarios as responses
 from tests import upstream_server as up
-from tests.gateway_clients import APIS, CHAT, MESSAGES, RESPONSES, Heard, Stage, asking, call, stage, streamed, torn
+from tests.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Heard, Stage, asking, call, stage, streamed, torn
 
 SAID = up.ROLE + up.delta("Let me see.")
 FIRST = call('{"path": "a"}', name="read")

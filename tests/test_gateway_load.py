@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_client import (
+from tests.gateway_process import Running, running
+from tests.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
@@ -30,7 +31,6 @@ from tests.gateway_client import (
     request,
     text_of,
 )
-from tests.gateway_process import Running, running
 from tests.upstream_server import Asked, Step, UpstreamServer
 
 CONFIG = """

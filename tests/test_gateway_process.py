@@ -22,7 +22,8 @@ from pathlib import Path
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_client import (
+from tests.gateway_process import STARTED, Running, running
+from tests.raw_client import (
     CHAT,
     MESSAGES,
     WIRES,
@@ -36,7 +37,6 @@ from tests.gateway_client import (
     request,
     text_of,
 )
-from tests.gateway_process import STARTED, Running, running
 from tests.upstream_server import UpstreamServer
 
 CONFIG = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_client import CHAT, MESSAGES, RESPONSES, WIRES, Got, ask, calls_of, offered, text_of, whole_calls_of
 from tests.gateway_process import Running, running
+from tests.raw_client import CHAT, MESSAGES, RESPONSES, WIRES, Got, ask, calls_of, offered, text_of, whole_calls_of
 from tests.upstream_server import UpstreamServer
 
 CONFIG = """

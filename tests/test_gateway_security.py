@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests import upstream_server as up
-from tests.gateway_client import (
+from tests.gateway_process import Running, running
+from tests.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
@@ -25,7 +26,6 @@ from tests.gateway_client import (
     send,
     text_of,
 )
-from tests.gateway_process import Running, running
 from tests.upstream_server import UpstreamServer
 
 UPSTREAM_KEY = "upstream-secret-0123456789abcdef"
