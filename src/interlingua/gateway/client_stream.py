@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from aiohttp import HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
 
 __all__ = ["ClientStream", "KeepAlive"]
 
@@ -27,23 +28,29 @@ class ClientStream:
         """Once it has begun."""
         self.headers: dict[str, str] = {}
         self.bytes = 0
+        self._writer: AbstractStreamWriter | None = None
 
     async def write(self, data: bytes) -> None:
-        response = self.response or await self._begin()
+        writer = self._writer or await self._begin()
         self.bytes += len(data)
-        await response.write(data)
+        await writer.write(data)
 
     async def end(self) -> web.StreamResponse:
-        response = self.response or await self._begin()
-        await response.write_eof()
-        return response
-
-    async def _begin(self) -> web.StreamResponse:
-        self.response = web.StreamResponse(headers={**HEADERS, **self.headers})
-        if self._request.version < HttpVersion11:  # which tells the end of a body by that of the connection
-            self.response.force_close()
-        await self.response.prepare(self._request)
+        if self.response is None:
+            await self._begin()
+        assert self.response is not None
+        await self.response.write_eof()
         return self.response
+
+    async def _begin(self) -> AbstractStreamWriter:
+        """What `StreamResponse.write` would write to."""
+        if self.response is None:
+            self.response = web.StreamResponse(headers={**HEADERS, **self.headers})
+            if self._request.version < HttpVersion11:  # which tells the end of a body by that of the connection
+                self.response.force_close()
+        self._writer = await self.response.prepare(self._request)
+        assert self._writer is not None, "nothing is written behind the end"
+        return self._writer
 
 
 class KeepAlive:

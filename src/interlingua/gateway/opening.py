@@ -238,14 +238,14 @@ class Asker:
             answer.first += answer.translator.feed(data) if data else answer.translator.close()
             return
         rest = await read_whole(answer.response, self._settings.limits.reply)
-        self._came(rest)
+        self.came(rest)
         body = _decoded(data + rest)
         self._report("whole-reply", "a whole reply where a stream was asked for: told as a stream")
         answer.first += answer.translator.stream(body)
 
     async def _read(self, answer: Answer) -> None:
         data = await read_whole(answer.response, self._settings.limits.reply)
-        self._came(data)
+        self.came(data)
         if is_stream(answer.response) or data.lstrip(BLANK).startswith((b"data:", b"event:", b":")):
             self._report("streamed-reply", "a stream where a whole reply was asked for: put together")
             answer.whole = answer.translator.fold(data)
@@ -258,10 +258,10 @@ class Asker:
             data = await answer.response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise broken_off(error) from error
-        self._came(data)
+        self.came(data)
         return data
 
-    def _came(self, data: bytes) -> None:
+    def came(self, data: bytes) -> None:
         self._exchange.reads += 1
         self._exchange.bytes_in += len(data)
         if self._witness:

@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import aiohttp
 from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
-from interlingua.gateway.asking import let_end
+from interlingua.gateway.asking import broken_off, let_end
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.client_stream import ClientStream, KeepAlive
 from interlingua.gateway.exchange import Exchange
@@ -53,7 +54,7 @@ class Relay:
         self._answer: Answer | None = None
         self._witness: Witness | None = None
         self._trace = Trace()
-        self._task = asyncio.current_task()
+        self._task: asyncio.Task[web.StreamResponse] | None = None
 
     @property
     def held(self) -> int:
@@ -69,6 +70,12 @@ class Relay:
             self._task.cancel()
 
     async def run(self) -> web.StreamResponse:
+        """In a task of its own. Whatever waits for a token is woken through all that wait for it, one by one: so they
+        should be few, and those in front of us are many."""
+        self._task = asyncio.create_task(self._run())
+        return await self._task
+
+    async def _run(self) -> web.StreamResponse:
         gateway, exchange = self._gateway, self._exchange
         gateway.open.add(self)
         gateway.metrics.begin(exchange)
@@ -87,7 +94,8 @@ class Relay:
     async def _answered(self) -> web.StreamResponse:
         exchange = self._exchange
         try:
-            return await self._serve()
+            asker, routes = await self._asker()
+            return await (self._pass_stream(asker, routes) if exchange.stream else self._pass_whole(asker, routes))
         except InterlinguaError as error:
             exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
             return await self._fail(error)
@@ -105,7 +113,8 @@ class Relay:
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _serve(self) -> web.StreamResponse:
+    async def _asker(self) -> tuple[Asker, list[Route]]:
+        """Whoever asks what the client asks, and whom."""
         settings, headers = self._setup.settings, self._request.headers
         self._setup.access.check_origin(headers)
         self._setup.access.check_key(headers)
@@ -120,10 +129,7 @@ class Relay:
         routes = self._setup.routes.find(question.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        asker = Asker(session, settings, question, self._exchange, self._witness, self._trace.headers)
-        if question.stream:
-            return await self._pass_stream(asker, routes)
-        return await self._pass_whole(asker, routes)
+        return Asker(session, settings, question, self._exchange, self._witness, self._trace.headers), routes
 
     async def _body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._setup.settings.limits)
@@ -177,28 +183,31 @@ class Relay:
 
     async def _pump(self, asker: Asker, answer: Answer) -> None:
         """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
-        translator, limits, timeouts = answer.translator, self._setup.settings.limits, answer.route.timeouts
-        afterwards = min(AFTERWARDS, timeouts.idle)
+        translator, tally = answer.translator, answer.translator.tally
+        content, stream = answer.response.content, self._stream
+        idle, send = answer.route.timeouts.idle, self._setup.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         await self._patiently(self._send(answer.first))
         try:
             with Patience() as patience:
                 while not translator.ended:
-                    stopped = translator.tally.stop is not None
-                    patience.wait("the upstream's next word", afterwards if stopped else timeouts.idle)
-                    data = await asker.read(answer)
-                    out = translator.feed(data) if data else translator.close()
-                    if out:
-                        patience.wait(CLIENT, limits.send)
-                        await self._send(out)
+                    patience.wait("the upstream's next word", idle if tally.stop is None else min(AFTERWARDS, idle))
+                    try:
+                        data = await content.readany()
+                    except (aiohttp.ClientError, OSError) as error:
+                        raise broken_off(error) from error
+                    asker.came(data)
+                    if out := translator.feed(data) if data else translator.close():
+                        patience.wait(CLIENT, send)
+                        await (self._send(out) if self._witness or tally.failure else stream.write(out))
         except UpstreamFailed as error:
             await self._send(translator.abort(f"{answer.route.name}: {error}"))
         except WaitedTooLong as error:
             if error.what == CLIENT:
                 raise
             await self._send(translator.abort(f"{answer.route.name}: {error}", "timeout_error"))
-        if (failure := translator.tally.failure) is not None:
+        if (failure := tally.failure) is not None:
             self._exchange.outcome, self._exchange.error = "upstream-failed", self._redactor.text(failure.message)
 
     async def _send(self, data: bytes) -> None:
