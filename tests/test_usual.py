@@ -1,4 +1,5 @@
-"""The usual chunk is read by a way of its own. What goes out is what would have gone out without that."""
+"""The usual chunk is read by a way of its own, and one that is the same again but for its text takes a shorter one yet.
+What goes out is what would have gone out without that."""
 
 from __future__ import annotations
 
@@ -38,16 +39,23 @@ class Translation:
 
     def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
         self.translator = il.Translator(source, target, **settings)
-        self.usual = 0
+        self.usual = self.again = self.read = 0
         reader: Any = self.translator._reader
         self._read = reader.usual if usual else lambda _: None
         reader.usual = self._count
 
-    def run(self, given: list[bytes]) -> tuple[list[bytes], list[str]]:
-        sent = [*map(self.translator.feed, given), self.translator.close()]
-        return sent, [repr(finding) for finding in self.translator.findings]
+    def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
+        sent = [*map(self._feed, given), self.translator.close()]
+        return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
+
+    def _feed(self, data: bytes) -> bytes:
+        before = self.translator._messages, self.read
+        sent = self.translator.feed(data)
+        self.again += (self.translator._messages, self.read) == (before[0] + 1, before[1])
+        return sent
 
     def _count(self, data: bytes) -> Any:
+        self.read += 1
         read = self._read(data)
         self.usual += read is not None
         return read
@@ -58,7 +66,8 @@ def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> 
     with_it, without = (Translation(source, target, usual, **settings) for usual in (True, False))
     assert with_it.run(given) == without.run(given), b"".join(given)
     assert with_it.translator.dialect == without.translator.dialect
-    return with_it.usual
+    assert not without.again
+    return with_it.usual + with_it.again
 
 
 def blocks(stream: bytes) -> list[bytes]:
@@ -194,3 +203,107 @@ def test_each_field_that_a_usual_chunk_may_have(source: str, target: str) -> Non
             list(objects(chunk))[place][key] = value
             told = head + b"data: " + json.dumps(chunk).encode() + b"\n\n"
             both_ways(source, target, [*given[:at], told, *given[at + 1 : at + 3]], dialect="standard")
+
+
+# ── the same chunk again ──────────────────────────────────────────────────────────────────────────────────────────
+
+TEXTS = (
+    *("Hello", " there", "c", "chat.completion.chunk", "model", "kimi", "a", "a", "é", "漢字", "\U0001f600", "\ufffd"),
+    *(
+        " ",
+        "\n",
+        "\n\n",
+        "x\n",
+        " x",
+        '"',
+        '\\"',
+        "\\",
+        "\\u0041",
+        '","content":"y',
+        '"model":"kimi"',
+        "}]}\n\ndata: {",
+    ),
+    *("<", "<|", "<|tool_call", "s", "_begin|>", "<think>", "thought", "</think>", "answer", "…", "", "\u2028", "\x7f"),
+)
+
+
+def chat_chunk(text: str, field: str, chance: random.Random, index: int = 0) -> bytes:
+    choice = {"index": index, "delta": {field: text}, "finish_reason": None}
+    beside: Json = {"logprobs": None} if chance.random() < 0.1 else {}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice | beside]}
+    if chance.random() < 0.05:
+        chunk |= {"created": 2}
+    return b"data: " + json.dumps(chunk, ensure_ascii=chance.random() < 0.3).encode() + b"\n\n"
+
+
+def messages_chunk(text: str, field: str, chance: random.Random) -> bytes:
+    delta = {"type": f"{field}_delta", field: text}
+    chunk = {"type": "content_block_delta", "index": 0, "delta": delta}
+    return (
+        b"event: content_block_delta\ndata: " + json.dumps(chunk, ensure_ascii=chance.random() < 0.3).encode() + b"\n\n"
+    )
+
+
+def spoken(source: str, chance: random.Random) -> list[bytes]:
+    """A stream that says text after text, with what may stand between them."""
+    count = chance.randint(3, 40)
+    texts = [chance.choice(TEXTS) if chance.random() < 0.4 else f" word{n}" for n in range(count)]
+    if source == CHAT:
+        first = chat_chunk("", "role", chance)
+        fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * count
+        given = [chat_chunk(text, field, chance) for text, field in zip(texts, fields, strict=False)]
+        odd = [b": x\n\n", chat_chunk("other", "content", chance, 1), b"data: {}\n\n", b"data: x\n\n", b"\n"]
+        end = [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
+    else:
+        kind = chance.choice(("text", "thinking"))
+        begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
+        block = {"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}}
+        first = begun + b"event: content_block_start\ndata: " + json.dumps(block).encode() + b"\n\n"
+        given = [messages_chunk(text, kind, chance) for text in texts]
+        odd = [b": x\n\n", b'event: ping\ndata: {"type":"ping"}\n\n', b"data: {}\n\n", b"\n"]
+        end = [b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n']
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        given.insert(chance.randrange(len(given) + 1), chance.choice(odd))
+    return [first, *given, *end]
+
+
+def cut(given: list[bytes], chance: random.Random) -> list[bytes]:
+    """Reads as they may come: mostly a chunk each, now and then a part of one, or several."""
+    reads = [b""]
+    for raw in given:
+        if chance.random() < 0.1:
+            at = chance.randrange(len(raw) + 1)
+            reads[-1] += raw[:at]
+            reads.append(raw[at:])
+        elif chance.random() < 0.1:
+            reads[-1] += raw
+        else:
+            reads.append(raw)
+    return [read for read in reads if read]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+def test_text_after_text(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    settings = {
+        "dialect": ("standard", "kimi_k2", "hermes", "deepseek_v3", "mistral_v11", "glm45", "harmony"),
+        "options": (*OPTIONS, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250))),
+    }
+    for _ in range(400):
+        chosen = {name: chance.choice(values) for name, values in settings.items()}
+        both_ways(source, target, cut(spoken(source, chance), chance), **chosen)
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_most_texts_are_the_same_again(source: str, target: str, options: il.Options) -> None:
+    chance = random.Random(1)
+    first = next(raw for raw in iter(lambda: spoken(source, chance)[0], b"") if b"thinking" not in raw)
+    chunk = chat_chunk if source == CHAT else messages_chunk
+    given = [chunk(f" word{n}", "content" if source == CHAT else "text", chance) for n in range(100)]
+    translation = Translation(source, target, True, dialect="kimi_k2", options=options)
+    for raw in [first, *given]:
+        translation._feed(raw)
+    assert translation.again > 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -53,6 +53,12 @@ class Lane:
     @property
     def inside_call(self) -> bool:
         return self.open_call is not None or (self._parser is not None and self._parser.inside_calls)
+
+    @property
+    def passage(self) -> Callable[[str], bool] | None:
+        """Tells of further texts like the last one whether they pass as it did, and counts them as read; None if no
+        text does now."""
+        return self._parser.passage if self._parser else _always
 
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._guard.take(self._parse(events) if self._parser else events)
@@ -129,3 +135,7 @@ class Lane:
             return [numbered]
         finding = ev.Finding("renamed", f"native text in the name {numbered.name!r}: taken as {name!r}")
         return [finding, msgspec.structs.replace(numbered, name=name)]
+
+
+def _always(text: str) -> bool:  # noqa: ARG001
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from interlingua import events as ev
@@ -68,6 +69,11 @@ class Parser:
     def thinking(self) -> bool:
         """Whether the text stands inside thinking."""
         return self._sink.thinking
+
+    @property
+    def passage(self) -> Callable[[str], bool] | None:
+        """Tells of further text whether it goes out as it is, and counts it as read; None if none does now."""
+        return None if self._sink.inside_calls or self._sink.failed else self._source.passes
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
         if self._sink.failed:

@@ -53,6 +53,7 @@ class Pieces:
         self._channel_before_seam = Channel.TEXT
         self._closed = False
         self._shortcut: Callable[[str], bool] | None = None
+        self._plain: Callable[[str], bool] | None = None
         self._taken: list[str] = []
         self.taken_from = Channel.TEXT
         """The channel of the text that was taken last."""
@@ -87,6 +88,14 @@ class Pieces:
             seam = len(rest) if self._read_before >= 0 else 0  # what the prompt had begun is of any channel
             self._seam, self._channel_before_seam, self.channel = seam, self.channel, channel
         self._text = rest + text if rest else text
+        return True
+
+    def passes(self, text: str) -> bool:
+        """Whether a piece would be copied just as it is, and whatever came before it has been. If so, it counts as
+        read."""
+        if self._plain is None or self._pos != len(self._text) or self._record is not None or not self._plain(text):
+            return False
+        self._read_before += len(text)
         return True
 
     def close(self) -> None:
@@ -172,11 +181,12 @@ class Pieces:
         while self._pos < len(self._text) and self._text[self._pos] in chars:
             self._pos += 1
 
-    def _wait(self, shortcut: Callable[[str], bool]) -> Reading[None]:
-        """Waits for a piece that the shortcut does not read all of. It may have read some."""
-        self._shortcut = shortcut
+    def _wait(self, shortcut: Callable[[str], bool], plain: Callable[[str], bool] | None = None) -> Reading[None]:
+        """Waits for a piece that the shortcut does not read all of. It may have read some. Those that are `plain` are
+        copied, and nothing else happens."""
+        self._shortcut, self._plain = shortcut, plain
         yield
-        self._shortcut = None
+        self._shortcut = self._plain = None
 
     def _search(self, marks: Markers) -> tuple[re.Match[str] | None, int]:
         """The next marker, if it is decided which, and where the text before it (or before what may be one) ends."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from interlingua import events as ev
+from interlingua.again import Again
 from interlingua.dialect import Dialect
 from interlingua.errors import UpstreamError, expect
 from interlingua.json_text import write_json
@@ -36,6 +37,8 @@ TOO_LONG, CLOSE = sse.Block([], b""), sse.Block([], b"")
 
 _Said: TypeAlias = tuple[list[ev.Event], bytes]
 """What was said, and what goes out for it."""
+_Usual: TypeAlias = tuple[Chunk, chunks.Decoded | None]
+"""What a usual chunk says, and the chunk itself if it may pass."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -68,6 +71,7 @@ class Translator(Whole):
     ) -> None:
         super().__init__(source, target, dialect, model, tools, options)
         self._decoder = sse.Decoder(self._options.limits.event)
+        self._again = Again(self._reader, self._options.limits.event)
         self._unreadables = 0
 
     @property
@@ -76,9 +80,12 @@ class Translator(Whole):
         return self._state is not State.OPEN
 
     def feed(self, data: bytes) -> bytes:
+        if (sent := self._again.take(data)) is not None:  # as it mostly is: this runs for every token
+            self._messages += 1
+            return sent
         blocks = self._blocks(data)
-        if len(blocks) == 1:  # as it mostly is: this runs for every token
-            return self._take(blocks[0])[1]
+        if len(blocks) == 1 and blocks[0].raw == data:
+            return self._take_alone(blocks[0])
         return b"".join([self._take(block)[1] for block in blocks])
 
     def close(self) -> bytes:
@@ -97,6 +104,7 @@ class Translator(Whole):
         name = next((lane.open_call for lane in self._lanes.values() if lane.open_call), None)
         failure = ev.Failure(message + (f", inside the call of {name!r}" if name else ""), type, code)
         events, sent = self._fail([failure], failure)
+        self._again.forget()
         self._state = State.CLOSED
         self._noted(events)
         return sent
@@ -125,6 +133,7 @@ class Translator(Whole):
         return Step(block.raw, block.message().data, events, sent, self.held)
 
     def _blocks(self, data: bytes) -> list[sse.Block]:
+        self._again.forget()
         if self._state is not _OPEN:
             self._must_be_open()
         if type(data) is not bytes:  # looked at here first, for this runs for every token
@@ -141,6 +150,7 @@ class Translator(Whole):
             return [TOO_LONG]
 
     def _last_blocks(self) -> Iterator[sse.Block]:
+        self._again.forget()
         if self._state is State.CLOSED:
             return
         try:
@@ -155,7 +165,18 @@ class Translator(Whole):
 
     def _take(self, block: sse.Block) -> _Said:
         """What a block says, with what was odd about it, and what goes out for it."""
-        events, sent = self._usual(block) or self._read(block)
+        return self._told(block, self._usual(block))
+
+    def _take_alone(self, block: sse.Block) -> bytes:
+        """What goes out for a block that came alone. The next one may be the same again."""
+        usual = self._usual(block)
+        events, sent = self._told(block, usual)
+        if usual is not None and len(events) == 1 and self._state is _OPEN:
+            self._again.learn(*usual, block.raw, events, self._lanes, self._emitter)
+        return sent
+
+    def _told(self, block: sse.Block, usual: _Usual | None) -> _Said:
+        events, sent = self._translate(*usual, block.raw) if usual else self._read(block)
         return self._noted(events), sent
 
     def _read(self, block: sse.Block) -> _Said:
@@ -190,8 +211,9 @@ class Translator(Whole):
             return decoded, message.raw
         return chunks.Decoded(chunk, decoded.exact), sse.encode(write_json(chunk), message.event)
 
-    def _usual(self, block: sse.Block) -> _Said | None:
-        """The same for a block whose chunk is a usual one; None, and nothing has happened, if it is not."""
+    def _usual(self, block: sse.Block) -> _Usual | None:
+        """What a block says whose chunk is a usual one, and that chunk, if it may pass; None, and nothing has happened,
+        if it is not."""
         data = block.data
         if data is None or len(data) > USUAL or self._state is not _OPEN:
             return None
@@ -200,8 +222,7 @@ class Translator(Whole):
         if (read := self._reader.usual(data)) is None:
             return None
         self._messages += 1
-        decoded = self._chunks.decode(data.decode("utf-8", "replace")) if self._same else None
-        return self._translate(read, decoded, block.raw)
+        return read, self._chunks.decode(data.decode("utf-8", "replace")) if self._same else None
 
     def _translate(self, read: Chunk, decoded: chunks.Decoded | None, raw: bytes) -> _Said:
         """Takes what was read to the client. Of the chunk itself only those are told that speak its wire."""

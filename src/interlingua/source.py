@@ -49,8 +49,11 @@ class Source(JsonPieces):
         A marker never spans two channels: where the channel changes, what waited for the rest of one was text.
         """
 
+        def plain(piece: str) -> bool:
+            return self._behind is Behind.TEXT and not marks.possible(piece, 0) and not piece.endswith(trims)
+
         def go_on(piece: str) -> bool:
-            if self._behind is not Behind.TEXT or marks.possible(piece, 0) or piece.endswith(trims):
+            if not plain(piece):
                 return False
             write(piece, self.channel)
             self._pos = len(piece)
@@ -79,7 +82,7 @@ class Source(JsonPieces):
             if self._closed:
                 return None
             channel = self.channel
-            yield from self._wait(go_on)
+            yield from self._wait(go_on, plain)
             if self.channel is not channel and self._pos >= self._seam:
                 self._behind = Behind.NOTHING
                 return ""

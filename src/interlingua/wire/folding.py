@@ -30,6 +30,9 @@ class Folding:
         self._common.extend(common)
         return b""
 
+    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> None:  # noqa: ARG002
+        return None
+
     def fail(self, failure: ev.Failure) -> bytes:
         self._common.append(failure)
         return b""

@@ -7,7 +7,7 @@ passes as it came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -61,6 +61,9 @@ class Reader(Protocol):
         """What `read` would say of this JSON, if all it does is to say more of what has begun: most chunks do, and are
         read in a fraction of the time. None if it does not: then nothing has been read."""
 
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
+        """The choice and the text, if all that this JSON says is more of a text, and saying it changes nothing here."""
+
     def close(self, finished: bool) -> Said:
         """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""
 
@@ -76,6 +79,10 @@ class Emitter(Protocol):
 
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         """The frames for what is said; `like` is the chunk that said it, if it is of this wire."""
+
+    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
+        """Writes what `emit` would write for further texts of this kind, as long as nothing else is written; None if
+        they are not to be written just so."""
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""

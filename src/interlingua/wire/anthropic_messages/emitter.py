@@ -71,6 +71,9 @@ class Emitter:
         delta = self._frames.plain(said[0][1][0])
         return delta.written() if delta is not None else b""
 
+    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        return self._frames.more(event)
+
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""
         return _encoded([error_object(failure)])

@@ -21,6 +21,7 @@ from interlingua.seals import seal
 from interlingua.wire.anthropic_messages.blocks import NAME
 from interlingua.wire.anthropic_messages.objects import message_object, stop_fields, usage_object
 from interlingua.wire.legal_ids import encode
+from interlingua.wire.more import More
 from interlingua.wire.wire import Json
 
 __all__ = ["FIELDS", "NOT_JSON", "Block", "Delta", "Frame", "Frames", "State"]
@@ -127,6 +128,15 @@ class Frames:
             block.args += len(event.text)
             return Delta(block.index, "input_json_delta", event.text)
         return None
+
+    def more(self, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
+        """`plain`, for further texts like this one."""
+        block = self.open
+        kind: DeltaKind = "text_delta" if type(event) is ev.TextDelta else "thinking_delta"
+        if block is None or block.start is not None or self.state is _TOLD or f"{block.kind}_delta" != kind:
+            return None
+        before, _, behind = (_WRITTEN[kind] % (block.index, b"@@")).partition(b"@@")
+        return More(before, behind, block.thought if kind == "thinking_delta" else None).say
 
     def send(self, frame: Frame) -> None:
         self._out.append(frame)

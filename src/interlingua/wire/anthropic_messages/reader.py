@@ -74,6 +74,12 @@ class Reader:
             return None
         return Chunk([choice], [], choice.exact)
 
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
+        chunk = read_usual(data)
+        if chunk is None or chunk.kind == "tool_use":
+            return None
+        return 0, (ev.TextDelta if chunk.kind == "text" else ev.ReasoningDelta)(chunk.delta.text)
+
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held, and the usage if nobody has said why it stopped."""
         if self._state is _State.FRESH:

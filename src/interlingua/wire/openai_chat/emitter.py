@@ -6,6 +6,7 @@ model, fingerprints and everything that we do not know stay as the upstream sent
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from interlingua.options import Options
 from interlingua.reply import Reasoning
 from interlingua.seals import seal
 from interlingua.wire.loose import as_dict, as_list
+from interlingua.wire.more import More
 from interlingua.wire.openai_chat.custom import as_input
 from interlingua.wire.openai_chat.reader import (
     DETAILS,
@@ -42,6 +44,7 @@ _REPLACED = {"index", "delta", "message", "finish_reason", "usage"}
 _ANSWER = {"role", "content", "refusal", "tool_calls", "function_call"}
 _PLAIN = b'data: %b,"choices":[{"index":%d,"delta":{%b},"finish_reason":null}]}\n\n'
 _PLAIN_ARGS = b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]'
+_MODEL = re.compile(rb'"model"\s*:\s*("[^"\\]*"|)')
 SEALED = "reasoning.encrypted"
 SEAL_FORMAT = "interlingua-v1"
 
@@ -73,6 +76,13 @@ class _Choice:
             self._thought.append(event.text)
             return b'"%b":%b' % (self._fields[0].encode(), msgspec.json.encode(event.text))
         return b""
+
+    def more(self, event: ev.TextDelta | ev.ReasoningDelta) -> tuple[bytes, list[str] | None]:
+        """The field of a text that is plain, and where it is kept; no field if it is not."""
+        if type(event) is ev.TextDelta:
+            return b"content", None
+        plain = self._detail is None and len(self._fields) == 1
+        return self._fields[0].encode() if plain else b"", self._thought
 
     def text(self, said: ev.TextDelta) -> Json:
         return {"content": said.text}
@@ -119,9 +129,9 @@ class Emitter:
         self._head = msgspec.json.encode(self._envelope)[:-1]
 
     def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
-        """The chunk as it came, behind a role for each choice that begins without one."""
+        """The chunk as it came but for the model's name, behind a role for each choice that begins without one."""
         self._keep_envelope(chunk)
-        if self._served_as not in ("", chunk.get("model")):
+        if self._served_as not in ("", chunk.get("model")) and not (raw := self._as_served(chunk, raw)):
             return None
         silent = []
         for choice in chunk.get("choices") or ():
@@ -131,6 +141,14 @@ class Emitter:
                     role = {"role": "assistant", "content": ""}
                     silent.append({"index": choice["index"], "delta": role, "finish_reason": None})
         return b"".join([*map(self._frame, silent), raw]) if silent else raw
+
+    def _as_served(self, chunk: Json, raw: bytes) -> bytes:
+        """The chunk with the name that the client knows the model by; nothing if that has no place beyond doubt. What
+        looks like a field is one: inside of a text its quotes would be written otherwise."""
+        found = _MODEL.findall(raw)
+        if len(found) != 1 or found[0] != msgspec.json.encode(chunk.get("model")):
+            return b""
+        return _MODEL.sub(lambda _: b'"model":' + msgspec.json.encode(self._served_as), raw)
 
     def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
         """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
@@ -158,6 +176,12 @@ class Emitter:
         if usage is not None:
             frames[-1]["usage"] = usage_object(usage)
         return b"".join([encode(msgspec.json.encode({**self._envelope, **fields})) for fields in frames])
+
+    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
+        choice = self._choices.get(index)
+        field, kept = choice.more(event) if choice is not None else (b"", None)
+        before, _, behind = (_PLAIN % (self._head, index, b'"%b":@@' % field)).rpartition(b"@@")
+        return More(before, behind, kept).say if field else None
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""

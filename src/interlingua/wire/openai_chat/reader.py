@@ -96,6 +96,16 @@ class Reader:
             exact &= more[1] and entry.proper
         return Chunk([Choice(given.index, events, exact)], [], exact)
 
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
+        chunk = read_usual(data)
+        if chunk is None:
+            return None
+        delta = chunk.choices[0].delta
+        reasoning = delta.reasoning_content or delta.reasoning
+        if delta.tool_calls or bool(reasoning) is bool(delta.content):
+            return None
+        return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
+
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""
         return [(index, calls.finish() if finished else calls.cut()) for index, calls in self._calls.items()]

@@ -13,7 +13,7 @@ on: then items, ids and numbers go on from where the upstream's left off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
@@ -127,6 +127,12 @@ class Emitter:
         if like and self._mode is _Mode.TELLING:
             self._send(*self._output.forward(like))
         return self._take_sent()
+
+    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        item = self._output.speaking(TEXT if type(event) is ev.TextDelta else SUMMARY)
+        if self._mode is not _TELLING or item is None or not item.is_speaking:
+            return None
+        return lambda text: self._numbered(item.say_more(text))
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly, behind what begins one."""

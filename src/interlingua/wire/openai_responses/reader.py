@@ -62,6 +62,9 @@ class Reader:
         self._number = chunk.sequence_number
         return Chunk([choice], [], choice.exact)
 
+    def text_in(self, data: bytes) -> None:
+        """Each event has a number of its own, and is another one."""
+
     def read_response(self, response: Json) -> Chunk:
         """A whole response says all of it at once."""
         choice = Choice(0, [], exact=True)
