@@ -39,23 +39,22 @@ class Translation:
 
     def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
         self.translator = il.Translator(source, target, **settings)
-        self.usual = self.again = self.read = 0
+        self.usual = self.again = 0
         reader: Any = self.translator._reader
         self._read = reader.usual if usual else lambda _: None
         reader.usual = self._count
 
     def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
-        sent = [*map(self._feed, given), self.translator.close()]
+        sent = [*map(self.feed, given), self.translator.close()]
         return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
 
-    def _feed(self, data: bytes) -> bytes:
-        before = self.translator._messages, self.read
+    def feed(self, data: bytes) -> bytes:
+        kept = self.translator._again._passes
         sent = self.translator.feed(data)
-        self.again += (self.translator._messages, self.read) == (before[0] + 1, before[1])
+        self.again += kept is not None and self.translator._again._passes is kept
         return sent
 
     def _count(self, data: bytes) -> Any:
-        self.read += 1
         read = self._read(data)
         self.usual += read is not None
         return read
@@ -305,5 +304,5 @@ def test_most_texts_are_the_same_again(source: str, target: str, options: il.Opt
     given = [chunk(f" word{n}", "content" if source == CHAT else "text", chance) for n in range(100)]
     translation = Translation(source, target, True, dialect="kimi_k2", options=options)
     for raw in [first, *given]:
-        translation._feed(raw)
+        translation.feed(raw)
     assert translation.again > 60

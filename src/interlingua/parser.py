@@ -47,9 +47,9 @@ class Parser:
         self._tokens = markers(*dialect.tokens)
         self._sink = Sink(self._source, self._markers, self._tokens, offer, limits or Limits(), dialect.in_prose)
         self._first_openers = self._find_first_openers(offer)
-        self._opens = frozenset(span.open for span in dialect.thinking)
-        self._closes = frozenset(span.close for span in dialect.thinking)
-        self._around_text = frozenset(dialect.text_markers)
+        self._opens = tuple(span.open for span in dialect.thinking)
+        self._closes = tuple(span.close for span in dialect.thinking)
+        self._around_text = dialect.text_markers
         self._sink.thinking = thinking or self._ends_thinking(prefill)
         if prefill:
             self._source.begin_with(self._unfinished(prefill))

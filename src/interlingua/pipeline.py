@@ -10,20 +10,18 @@ import msgspec
 from interlingua import events as ev
 from interlingua.again import Again
 from interlingua.dialect import Dialect
+from interlingua.ending import DONE, Ending, Said
 from interlingua.errors import UpstreamError, expect
 from interlingua.json_text import write_json
 from interlingua.options import Options
 from interlingua.tools import ToolsLike
 from interlingua.way import State, failure_in
-from interlingua.whole import Whole
 from interlingua.wire import chunks, opaque, sse
 from interlingua.wire.folding import Folding
 from interlingua.wire.wire import Choice, Chunk
 
 __all__ = ["Step", "Translator", "translate_reply"]
 
-DONE = "[DONE]"
-"""How a stream of chat completions ends. Upstreams of other wires send it too."""
 COMMENT = b":\n\n"
 UNREADABLE = 100
 """So many events that are no JSON are dropped; then it is no reply."""
@@ -35,8 +33,6 @@ USUAL = 2 * chunks.DEEP
 TOO_LONG, CLOSE = sse.Block([], b""), sse.Block([], b"")
 """What stands for an event that is too long, and for the end of all bytes."""
 
-_Said: TypeAlias = tuple[list[ev.Event], bytes]
-"""What was said, and what goes out for it."""
 _Usual: TypeAlias = tuple[Chunk, chunks.Decoded | None]
 """What a usual chunk says, and the chunk itself if it may pass."""
 
@@ -54,7 +50,7 @@ class Step(msgspec.Struct, frozen=True):
 _OPEN = State.OPEN  # it is asked for with every token, and an Enum is slow to answer
 
 
-class Translator(Whole):
+class Translator(Ending):
     """SSE bytes of one reply in, SSE bytes out. On the same wire, chunks that need no change pass on byte for byte.
 
     `dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
@@ -163,7 +159,7 @@ class Translator(Whole):
 
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, block: sse.Block) -> _Said:
+    def _take(self, block: sse.Block) -> Said:
         """What a block says, with what was odd about it, and what goes out for it."""
         return self._told(block, self._usual(block))
 
@@ -175,11 +171,11 @@ class Translator(Whole):
             self._again.learn(*usual, block.raw, events, self._lanes, self._emitter)
         return sent
 
-    def _told(self, block: sse.Block, usual: _Usual | None) -> _Said:
+    def _told(self, block: sse.Block, usual: _Usual | None) -> Said:
         events, sent = self._translate(*usual, block.raw) if usual else self._read(block)
         return self._noted(events), sent
 
-    def _read(self, block: sse.Block) -> _Said:
+    def _read(self, block: sse.Block) -> Said:
         if block is TOO_LONG:
             return self._too_long()
         if block is CLOSE:
@@ -224,7 +220,7 @@ class Translator(Whole):
         self._messages += 1
         return read, self._chunks.decode(data.decode("utf-8", "replace")) if self._same else None
 
-    def _translate(self, read: Chunk, decoded: chunks.Decoded | None, raw: bytes) -> _Said:
+    def _translate(self, read: Chunk, decoded: chunks.Decoded | None, raw: bytes) -> Said:
         """Takes what was read to the client. Of the chunk itself only those are told that speak its wire."""
         if self._dialect is None:
             self._learn_dialect(read.model)
@@ -258,7 +254,7 @@ class Translator(Whole):
             return events + last, sent + end
         return events, sent
 
-    def _unreadable(self, message: sse.Message) -> _Said:
+    def _unreadable(self, message: sse.Message) -> Said:
         if not message.data.strip():
             finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
             return [finding], COMMENT
@@ -267,7 +263,7 @@ class Translator(Whole):
         finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
         return [finding], b""
 
-    def _bad_json(self, message: sse.Message) -> _Said:
+    def _bad_json(self, message: sse.Message) -> Said:
         """Official clients give up at such an event, so none is sent it. If a call is open, a piece of it may be lost:
         better no call than a wrong one."""
         finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
@@ -278,53 +274,6 @@ class Translator(Whole):
         what = "an event that cannot be read, inside a call" if inside else "too many events that cannot be read"
         failure = ev.Failure(f"the upstream sent {what}")
         return self._fail([finding, failure], failure)
-
-    def _overrun(self, message: sse.Message) -> _Said:
-        """A message after the end. The first one is a finding, but for a [DONE] after an error."""
-        findings: list[ev.Event] = []
-        if self._state is State.ENDED and message.data.strip() != DONE:
-            self._state = State.OVERRUN
-            findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
-        return findings, b""
-
-    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _end(self, done: bytes, *, exact: bool = True) -> _Said:
-        """The upstream's stream is over; `done` is how it said so, if it did, and `exact` whether that may pass."""
-        said_done = bool(done)
-        said = []
-        for index, held in self._reader.close(said_done):
-            if lane := self._lanes.get(index):  # else the client cannot be told of this choice
-                said.append((index, lane.take(held) + lane.close_stream(said_done)))
-        events = [event for _, out in said for event in out]
-        events += self._halves()
-        if not self._lanes and not (said_done and self._same):
-            events.append(ev.Failure("the upstream ended without a reply"))
-        failure = failure_in(events)
-        sent = self._emitter.emit(said)
-        if failure:
-            sent += self._emitter.fail(self._for_client(failure))
-        else:
-            sent += self._emitter.done(done if self._same and exact else b"")
-        self._state = State.ENDED
-        return events, sent
-
-    def _fail(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> _Said:
-        """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if
-        that may pass."""
-        said = [(index, lane.release()) for index, lane in self._lanes.items()]
-        self._state = State.ENDED
-        sent = self._emitter.emit(said)
-        sent += raw or self._emitter.fail(self._for_client(failure))
-        return events + [event for _, out in said for event in out], sent
-
-    def _too_long(self) -> _Said:
-        if self._state is not State.OPEN:
-            return [], b""
-        failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.event:,} bytes")
-        told = self._fail([failure], failure)
-        self._state = State.OVERRUN
-        return told
 
 
 def translate_reply(
