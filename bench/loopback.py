@@ -35,6 +35,7 @@ http {{
   upstream model {{ server 127.0.0.1:{upstream}; keepalive 256; }}
   server {{
     listen 127.0.0.1:{port};
+    keepalive_requests 100000000;
     location / {{
       proxy_pass http://model;
       proxy_http_version 1.1;
