@@ -162,7 +162,7 @@ def test_10_a_hostile_page_takes_no_longer_than_any_other(unit: str) -> None:
         refused(400, {}, page, 0)
         failed(Failure(page.decode()))
         times.append(time.process_time() - began)
-    assert min(times) < 0.1  # half of it on an idle machine
+    assert min(times) < 1  # a fortieth of it on an idle machine; quadratic, it took two seconds
 
 
 PAGES = [

@@ -67,7 +67,7 @@ def test_a_hostile_id_takes_no_longer_than_any_other(pattern: str) -> None:
     began = time.process_time()
     for id in ("-" * 100_000, "a" * 100_000, "-a" * 50_000):
         met(pattern, id)
-    assert time.process_time() - began < 0.05
+    assert time.process_time() - began < 0.5  # a tenth of it on an idle machine; it took seconds
 
 
 FOUND = {

@@ -111,7 +111,7 @@ def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
         data = whole.encode()
         long = _seconds(lambda data=data: Redactor().data(data))  # type: ignore[misc]
         short = _seconds(lambda data=data: Redactor().data(data[: len(data) // 8]))  # type: ignore[misc]
-        assert long < 0.1, (unit, long)  # half of it on an idle machine
+        assert long < 1, (unit, long)  # a twentieth of it on an idle machine; quadratic, it took ten seconds
         assert long < 20 * max(short, 0.001), (unit, short, long)
 
 
