@@ -153,3 +153,18 @@ def test_the_last_spans_are_sent_and_waited_for_a_while() -> None:
     provider.hangs.set()
     Tracer().close()
     Tracer(object()).close()
+
+
+def test_captures_leave_out_what_a_variable_has_brought_since(tmp_path: Path) -> None:
+    """A header of the user's own has no name that tells a secret: only the variable does."""
+    file = tmp_path / "interlingua.yaml"
+    file.write_text(
+        "upstreams: {one: {url: 'http://127.0.0.1:9/v1', headers: {X-Org: '${ORG}'}}}\n"
+        f"capture: {{dir: {tmp_path / 'kept'}}}\n"
+    )
+    before, after = (load(file, {"ORG": org}) for org in ("first-of-all-secrets", "second-of-all-secrets"))
+    gateway = Gateway(before, b"key", "")
+    old, new = gateway.setup, gateway.made(after)
+    assert new.captures is not old.captures
+    assert gateway.made(before).captures is old.captures
+    assert new.redactor.text("second-of-all-secrets") == "***"

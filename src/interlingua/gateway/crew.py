@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from interlingua.errors import BadInput, InterlinguaError
 from interlingua.gateway.log import Log
-from interlingua.gateway.secrets import secrets_of
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.worker import TWICE, Worker
 
@@ -48,7 +47,7 @@ class Crew:
         self._sockets = sockets
         self._seal_key = seal_key
         self._reload = reload
-        self._log = Log(loaded.settings.log, secrets_of(loaded.settings), _StandardError())
+        self._log = Log(loaded.settings.log, loaded.hidden, _StandardError())
         self._children: dict[int, _Child] = {}  # by process
         self._later: list[int] = []  # places whose workers died too soon
         self._told: float | None = None  # when it was told to stop
@@ -140,7 +139,7 @@ class Crew:
             hint = getattr(error, "hint", "")
             self._log.at_once("the new settings are wrong, and the old ones stay", error=str(error), hint=hint)
             return
-        self._log.hide(secrets_of(self._loaded.settings))
+        self._log.hide(self._loaded.hidden)
         self._tell(signal.SIGHUP)
 
     def _stop(self) -> None:

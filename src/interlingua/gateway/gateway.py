@@ -15,7 +15,7 @@ from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
 from interlingua.gateway.routes import Routes
-from interlingua.gateway.secrets import Redactor, secrets_of
+from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.settings import Capture, Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.trace import Tracer
@@ -49,7 +49,7 @@ class Open(Protocol):
 class Gateway:
     def __init__(self, loaded: Loaded, seal_key: bytes, demo_url: str, worker: str = "") -> None:
         settings = loaded.settings
-        self.log = Log(settings.log, secrets_of(settings, loaded.secrets))
+        self.log = Log(settings.log, loaded.hidden)
         self.tracer = Tracer.of(settings)
         self.open: set[Open] = set()
         self.metrics = Metrics(
@@ -69,28 +69,20 @@ class Gateway:
 
     def made(self, loaded: Loaded) -> Setup:
         """Raises if these settings cannot be used."""
-        settings, secrets = loaded.settings, secrets_of(loaded.settings, loaded.secrets)
-        routes = loaded.routes(self._demo_url)
-        redactor = Redactor(secrets)
-        access = Access(settings)
-        captures = self._captures_for(settings, redactor)
-        self.log.hide(secrets)
-        return Setup(
-            settings,
-            routes,
-            access,
-            redactor,
-            captures,
-            settings.seal_key.encode() or self._seal_key,
-        )
+        settings, redactor = loaded.settings, Redactor(loaded.hidden)
+        routes, access = loaded.routes(self._demo_url), Access(settings)
+        captures = self._captures_for(loaded, redactor)
+        self.log.hide(loaded.hidden)
+        return Setup(settings, routes, access, redactor, captures, settings.seal_key.encode() or self._seal_key)
 
-    def _captures_for(self, settings: Settings, redactor: Redactor) -> Captures | None:
+    def _captures_for(self, loaded: Loaded, redactor: Redactor) -> Captures | None:
         """The same as before, as long as they go to the same place and leave out the same."""
-        if settings.capture is None:
+        capture = loaded.settings.capture
+        if capture is None:
             return None
-        kind = (settings.capture, frozenset(secrets_of(settings)))
+        kind = (capture, frozenset(loaded.hidden))
         if kind not in self._captures:
-            self._captures[kind] = Captures(settings.capture, redactor)
+            self._captures[kind] = Captures(capture, redactor)
         return self._captures[kind]
 
     def witness(self, setup: Setup, exchange: Exchange) -> Witness | None:

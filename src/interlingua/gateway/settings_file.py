@@ -11,6 +11,7 @@ import msgspec
 from interlingua.errors import BadInput, BadSetting, UsageError
 from interlingua.gateway import settings_read
 from interlingua.gateway.routes import Routes
+from interlingua.gateway.secrets import secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_flags import (
     CONFIG,
@@ -61,6 +62,11 @@ class Loaded(msgspec.Struct, frozen=True):
     """What variables have brought to where nothing else tells that it is a secret."""
     later: list[str] = []
     """What was set anew and counts only after a restart."""
+
+    @property
+    def hidden(self) -> list[str]:
+        """All that must never be shown."""
+        return secrets_of(self.settings, self.secrets)
 
     def keeping(self, began: Settings) -> Loaded:
         """For a gateway that began with those settings. What it cannot change stays, and is checked as it stays."""
