@@ -21,6 +21,7 @@ from interlingua.profile import CHAT, MESSAGES, RESPONSES
 __all__ = ["ask", "broken_off", "endpoint", "headers_for", "is_stream", "let_end", "models_url", "read_whole"]
 
 PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
+BETA = "beta=true"
 OWN = "anthropic"
 """The upstream that has defined Messages. Others that speak it take keys in either header."""
 VERSION = "2023-06-01"
@@ -33,20 +34,24 @@ SOON = 1.0
 """How long is waited for what an upstream has to say of its error."""
 
 
-def endpoint(upstream: Upstream) -> URL:
-    """Where it is asked. Its base may lack the version, or have the path already, as people copy addresses."""
-    path = PATHS[upstream.api]
-    base = upstream.url.rstrip("/").removesuffix(path)
+def endpoint(upstream: Upstream, wire: str, query: str) -> URL:
+    """Where it is asked. Of a client's query, what asks for trial features of Messages goes on to servers of it."""
+    url = URL(_base(upstream) + PATHS[upstream.api], encoded=True)
+    return url.with_query(BETA) if wire == upstream.api == MESSAGES and query == BETA else url
+
+
+def _base(upstream: Upstream) -> str:
+    """Its address may lack the version, or have the path already, as people copy addresses."""
+    base = upstream.url.rstrip("/").removesuffix(PATHS[upstream.api])
     url = URL(base, encoded=True)
     versioned = any(part[:1] == "v" and part[1:2].isdigit() for part in url.parts)
-    if not versioned and (upstream.api == MESSAGES or url.path in ("", "/")):
-        base += "/v1"
-    return URL(base + path, encoded=True)
+    bare = not versioned and (upstream.api == MESSAGES or url.path in ("", "/"))
+    return f"{base}/v1" if bare else base
 
 
 def models_url(upstream: Upstream) -> URL:
     """Where it lists its models."""
-    return URL(str(endpoint(upstream)).removesuffix(PATHS[upstream.api]) + "/models", encoded=True)
+    return URL(f"{_base(upstream)}/models", encoded=True)
 
 
 def headers_for(route: Route, wire: str, client: Mapping[str, str], own_key: str, stream: bool) -> dict[str, str]:

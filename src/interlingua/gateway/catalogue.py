@@ -49,8 +49,8 @@ class Catalogue:
         headers = headers_for(route, CHAT, client, own_key, stream=False)
         try:
             async with asyncio.timeout(PATIENCE):
-                response = await ask(session, route, models_url(route.upstream), None, headers)
-                body = read_values((await read_whole(response, LONGEST)).decode("utf-8", "replace"))
+                async with await ask(session, route, models_url(route.upstream), None, headers) as response:
+                    body = read_values((await read_whole(response, LONGEST)).decode("utf-8", "replace"))
         except (TimeoutError, UpstreamFailed) as error:
             self._gateway.log.debug("an upstream does not list its models", upstream=route.name, error=str(error))
             return []

@@ -13,7 +13,6 @@ from typing import Any
 
 import aiohttp
 import msgspec
-from yarl import URL
 
 from interlingua.errors import InterlinguaError
 from interlingua.events import Finding
@@ -27,7 +26,7 @@ from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import encode_json, read_values
 from interlingua.options import Options
 from interlingua.pipeline import Translator
-from interlingua.profile import MESSAGES, STRANGER
+from interlingua.profile import STRANGER
 from interlingua.request_translation import prepare_request
 from interlingua.tools import Tool
 
@@ -35,7 +34,6 @@ __all__ = ["Answer", "Asker", "Question", "known_as"]
 
 PEEKED = 256 * 1024
 """How much of a stream is held back while it has said nothing yet."""
-BETA = "beta=true"
 BLANK = b" \t\r\n\xef\xbb\xbf"
 SPOILT = "call-withheld"
 """Found where a call was lost that another attempt may bring."""
@@ -177,7 +175,7 @@ class Asker:
 
     async def _post(self, prepared: Prepared) -> Answer:
         question, route, body = self._question, prepared.route, prepared.body
-        url = _with_query(endpoint(route.upstream), route, question)
+        url = endpoint(route.upstream, question.wire, question.query)
         headers = headers_for(route, question.wire, question.headers, question.own_key, question.stream)
         headers |= self._further
         if self._witness:
@@ -238,14 +236,14 @@ class Asker:
             answer.first += answer.translator.feed(data) if data else answer.translator.close()
             return
         rest = await read_whole(answer.response, self._settings.limits.reply)
-        self.came(rest)
+        self._came(rest)
         body = _decoded(data + rest)
         self._report("whole-reply", "a whole reply where a stream was asked for: told as a stream")
         answer.first += answer.translator.stream(body)
 
     async def _read(self, answer: Answer) -> None:
         data = await read_whole(answer.response, self._settings.limits.reply)
-        self.came(data)
+        self._came(data)
         if is_stream(answer.response) or data.lstrip(BLANK).startswith((b"data:", b"event:", b":")):
             self._report("streamed-reply", "a stream where a whole reply was asked for: put together")
             answer.whole = answer.translator.fold(data)
@@ -258,10 +256,10 @@ class Asker:
             data = await answer.response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise broken_off(error) from error
-        self.came(data)
+        self._came(data)
         return data
 
-    def came(self, data: bytes) -> None:
+    def _came(self, data: bytes) -> None:
         self._exchange.reads += 1
         self._exchange.bytes_in += len(data)
         if self._witness:
@@ -290,12 +288,6 @@ def known_as(route: Route) -> str:
     """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
     that is called `openai` is not OpenAI."""
     return f"@{route.name}" if route.profile.name == STRANGER else route.profile.name
-
-
-def _with_query(url: URL, route: Route, question: Question) -> URL:
-    """Clients of Messages ask for trial features so."""
-    beta = question.wire == route.upstream.api == MESSAGES and question.query == BETA
-    return url.with_query(BETA) if beta else url
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

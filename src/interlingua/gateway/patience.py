@@ -40,10 +40,6 @@ class Patience:
         if self._timer is None or self._timer.when() > self._deadline:
             self._arm()
 
-    def go_on(self, seconds: float) -> None:
-        """It has come, and comes again: the same wait begins anew."""
-        self._deadline = self._loop.time() + seconds
-
     def __enter__(self) -> Patience:
         self._task = asyncio.current_task()
         assert self._task is not None, "only a task can wait"

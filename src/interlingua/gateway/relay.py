@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import aiohttp
 from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
-from interlingua.gateway.asking import broken_off, let_end
+from interlingua.gateway.asking import let_end
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.client_stream import ClientStream, KeepAlive
 from interlingua.gateway.exchange import Exchange
@@ -184,7 +183,6 @@ class Relay:
     async def _pump(self, asker: Asker, answer: Answer) -> None:
         """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
         translator, tally = answer.translator, answer.translator.tally
-        content, stream = answer.response.content, self._stream
         idle, send = answer.route.timeouts.idle, self._setup.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
@@ -193,20 +191,17 @@ class Relay:
             with Patience() as patience:
                 while not translator.ended:
                     patience.wait("the upstream's next word", idle if tally.stop is None else min(AFTERWARDS, idle))
-                    try:
-                        data = await content.readany()
-                    except (aiohttp.ClientError, OSError) as error:
-                        raise broken_off(error) from error
-                    asker.came(data)
+                    data = await asker.read(answer)
                     if out := translator.feed(data) if data else translator.close():
                         patience.wait(CLIENT, send)
-                        await (self._send(out) if self._witness or tally.failure else stream.write(out))
+                        await (self._send(out) if self._witness or tally.failure else self._stream.write(out))
         except UpstreamFailed as error:
-            await self._send(translator.abort(f"{answer.route.name}: {error}"))
+            await self._patiently(self._send(translator.abort(f"{answer.route.name}: {error}")))
         except WaitedTooLong as error:
             if error.what == CLIENT:
                 raise
-            await self._send(translator.abort(f"{answer.route.name}: {error}", "timeout_error"))
+            last = translator.abort(f"{answer.route.name}: {error}", "timeout_error")
+            await self._patiently(self._send(last))
         if (failure := tally.failure) is not None:
             self._exchange.outcome, self._exchange.error = "upstream-failed", self._redactor.text(failure.message)
 
@@ -264,12 +259,7 @@ class Relay:
     def _headers(self) -> dict[str, str]:
         """What a client may want to know, and what its SDK shows in an error."""
         exchange = self._exchange
-        headers = {
-            "server": "interlingua",
-            "x-interlingua-id": exchange.id,
-            "request-id": exchange.id,
-            "x-request-id": exchange.id,
-        }
+        headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:
             headers |= {"x-interlingua-upstream": exchange.upstream, "x-interlingua-dialect": exchange.dialect}
         return headers
