@@ -6,7 +6,7 @@ from typing import Any
 
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.refusals import CONTEXT, UpstreamFailed
-from interlingua.json_text import write_json
+from interlingua.json_text import encode_json
 from interlingua.profile import MESSAGES
 
 __all__ = [
@@ -105,9 +105,9 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
         inner: dict[str, Any] = {"type": kind, "message": message}
         if isinstance(error, BadRequest) and code:
             inner["details"] = {"error_code": code}
-        return write_json({"type": "error", "error": inner, "request_id": id}).encode()
+        return encode_json({"type": "error", "error": inner, "request_id": id})
     if not code and not isinstance(error, UpstreamFailed | Missing):
         code = OPENAI_CODES.get(status, "")
     param = error.path if isinstance(error, BadRequest) and error.path else None
     inner = {"message": message, "type": kind, "param": param, "code": code or None}
-    return write_json({"error": inner}).encode()
+    return encode_json({"error": inner})

@@ -6,6 +6,7 @@ choose freely, such as a model's id, is never one, or it could fill the memory o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -101,7 +102,7 @@ def _kind(status: int) -> str:
     return str(status) if 400 <= status < 600 else "stream"
 
 
-class _Metric:
+class _Metric(ABC):
     """A name, and how it stands in the text format."""
 
     def __init__(self, name: str, kind: str, about: str, *labels: str) -> None:
@@ -115,9 +116,9 @@ class _Metric:
             words = ",".join(f'{name}="{_escaped(text)}"' for name, text in {**shared, **labels}.items())
             yield f"{self.name}{suffix}{{{words}}} {value}" if words else f"{self.name}{suffix} {value}"
 
+    @abstractmethod
     def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
         """What is added to the name, the labels, and the number."""
-        raise NotImplementedError
 
     def _named(self, values: tuple[str, ...]) -> dict[str, str]:
         return dict(zip(self._labels, values, strict=True))

@@ -15,7 +15,7 @@ from interlingua.gateway.catalogue import Catalogue
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.metrics import CONTENT_TYPE
 from interlingua.gateway.tokens import estimate
-from interlingua.json_text import write_json
+from interlingua.json_text import encode_json
 from interlingua.profile import CHAT, MESSAGES
 
 __all__ = ["Handler", "Pages"]
@@ -73,16 +73,16 @@ class Pages:
         ids = await self._catalogue.ids(request.headers)
         ends = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
         page = {"object": "list", "data": [_model(id) for id in ids], "has_more": False, **ends}
-        return _json(200, write_json(page).encode())
+        return _json(200, encode_json(page))
 
     async def model(self, request: web.Request) -> web.Response:
         id = request.match_info["id"]
         self._gateway.setup.routes.find(id)
-        return _json(200, write_json(_model(id)).encode())
+        return _json(200, encode_json(_model(id)))
 
     async def count_tokens(self, request: web.Request) -> web.Response:
         body = decoded(await read_body(request, self._gateway.setup.settings.limits))
-        return _json(200, write_json({"input_tokens": estimate(body)}).encode(), {"x-interlingua-estimate": "true"})
+        return _json(200, encode_json({"input_tokens": estimate(body)}), {"x-interlingua-estimate": "true"})
 
 
 def _model(id: str) -> dict[str, Any]:
