@@ -12,6 +12,7 @@ from hypothesis import settings
 pytest.register_assert_rewrite("tests.client_loops")  # so that it tells what differs
 
 from tests.client_loops import Talk, demo_gateway, nobody_else_is_called  # noqa: E402
+from tests.upstream_server import UpstreamServer  # noqa: E402
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.
@@ -32,3 +33,11 @@ def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Ta
     """What one client says to it, and to nobody else."""
     with nobody_else_is_called(monkeypatch):
         yield Talk(*demo)
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[UpstreamServer]:
+    """A scripted upstream, for the tests of one file."""
+    server = UpstreamServer()
+    yield server
+    server.stop()

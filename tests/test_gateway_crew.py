@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,6 @@ from tests.test_gateway_process import CONFIG, END, begun, eventually, has_a_pro
 from tests.upstream_server import UpstreamServer
 
 OLD, NEW = "old-key-that-leaked", "new-key-that-did-not"
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
 
 
 def with_key(gateway: Running, key: str, path: str = "/v1/models") -> int:

@@ -51,13 +51,6 @@ SHORT = CONFIG.replace("drain: 1.5", "drain: 0.5")
 END = up.delta(" world") + up.delta(finish="stop") + up.DONE
 
 
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
 def begun(gateway: Running, wire: str, model: str) -> tuple[socket.socket, bytes]:
     """A stream whose first word has come."""
     sock, data = begin(gateway, wire, model), b""

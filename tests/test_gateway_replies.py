@@ -28,13 +28,6 @@ WEATHER = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[Running]:
     with running(config=CONFIG.format(url=upstream.url)) as started:
         yield started

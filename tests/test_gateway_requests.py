@@ -50,13 +50,6 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[Running]:
     with running(config=CONFIG.format(url=upstream.url)) as started:
         yield started

@@ -78,13 +78,6 @@ TOLD = {
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[UpstreamServer]:
-    server = UpstreamServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def gateway(upstream: UpstreamServer) -> Iterator[Running]:
     with running("--log-level", "debug", "--capture", "kept", config=CONFIG.format(url=upstream.url)) as started:
         yield started
