@@ -189,9 +189,16 @@ def test_where_the_file_is(tmp_path: Path, here: Path) -> None:
 
 def test_an_upstream_in_a_line_stands_for_a_file() -> None:
     text = BASE + "port: 1\n"
-    flags = Flags(upstream="https://openrouter.ai/api/v1", upstream_api="openai-responses", dialect="hermes")
+    flags = Flags(
+        upstream="https://openrouter.ai/api/v1",
+        upstream_api="openai-responses",
+        upstream_profile="vllm",
+        dialect="hermes",
+    )
     loaded = loading(text, msgspec.structs.replace(flags, upstream_key_env="KEY"), KEY="sk-1")
-    router = Upstream(url="https://openrouter.ai/api/v1", api="openai-responses", key="sk-1", dialect="hermes")
+    router = Upstream(
+        url="https://openrouter.ai/api/v1", api="openai-responses", key="sk-1", profile="vllm", dialect="hermes"
+    )
     assert (loaded.source, loaded.settings) == ("", Settings(upstreams={"openrouter": router}, default="openrouter"))
     assert loading(text, INTERLINGUA_UPSTREAM=LOCAL, INTERLINGUA_DIALECT="glm45").settings == Settings(
         upstreams={"localhost": Upstream(url=LOCAL, dialect="glm45")}, default="localhost"

@@ -17,6 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="FILE", help="the settings; else ./interlingua.yaml, else the one in ~/.config/interlingua")
     add("--upstream", metavar="URL", help="one upstream for all models, instead of a file: http://localhost:8000/v1")
     add("--upstream-api", metavar="API", help="openai-chat (default), anthropic-messages or openai-responses")
+    add("--upstream-profile", metavar="NAME", help="what it is like: vllm, llama.cpp, …; default: auto, by its URL")
     add("--upstream-key-env", metavar="NAME", help="the variable with the upstream's key")
     add("--dialect", metavar="NAME", help="how its models write calls; default: auto, by the model's id")
     add("--demo", action="store_const", const="true", help="adds the models demo/<dialect>, with no key and no network")

@@ -36,6 +36,8 @@ SHORT: dict[str, Path] = {
     "log_level": ("log", "level"),
 }
 """What each flag sets, but for those about the upstream."""
+OF_UPSTREAM = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
+"""What of the upstream these flags set, but for its key."""
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     upstream: str = ""
     upstream_api: str = ""
     upstream_key_env: str = ""
+    upstream_profile: str = ""
     dialect: str = ""
     host: str = ""
     port: str = ""
@@ -93,7 +96,7 @@ def _variable(name: str) -> str:
 def _upstream(flags: Flags, variables: Variables, called: Callable[[str], str]) -> Iterator[Said]:
     """The one upstream that was given in a line: everything goes to it."""
     if not flags.upstream:
-        alone = [name for name in ("upstream_api", "upstream_key_env", "dialect") if getattr(flags, name)]
+        alone = [name for name in (*OF_UPSTREAM, "upstream_key_env") if getattr(flags, name)]
         if alone:
             raise UsageError(
                 f"{called(alone[0])} says how the upstream is, and none is given", f"add {called('upstream')} URL"
@@ -104,10 +107,9 @@ def _upstream(flags: Flags, variables: Variables, called: Callable[[str], str]) 
     yield Said(("default",), name, called("upstream"))
     yield Said(entry, "{}", called("upstream"))  # nothing of another one with this name is kept, least of all its key
     yield Said((*entry, "url"), flags.upstream, called("upstream"))
-    if flags.upstream_api:
-        yield Said((*entry, "api"), flags.upstream_api, called("upstream_api"))
-    if flags.dialect:
-        yield Said((*entry, "dialect"), flags.dialect, called("dialect"))
+    for flag, field in OF_UPSTREAM.items():
+        if text := getattr(flags, flag):
+            yield Said((*entry, field), text, called(flag))
     if flags.upstream_key_env:
         where = called("upstream_key_env")
         try:
