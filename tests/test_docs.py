@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,8 +50,16 @@ def test_every_file_has_its_question() -> None:
 
 def test_links_lead_somewhere() -> None:
     for path in (*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md")):
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-            assert (path.parent / link).exists(), f"{path.name}: {link}"
+        for link, place in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8")):
+            target = path.parent / link if link else path
+            assert target.exists(), f"{path.name}: {link}"
+            assert not place or place in _places(target), f"{path.name}: {link}#{place}"
+
+
+def _places(page: Path) -> list[str]:
+    """What a link can lead to within a page: its headings, as they stand in addresses."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")

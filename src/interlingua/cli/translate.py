@@ -11,6 +11,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.cli import captures, columns, io, options
 from interlingua.cli.explain import Explainer
+from interlingua.cli.overlooked import Overlooked
 from interlingua.errors import UpstreamError
 from interlingua.json_text import encode_json
 from interlingua.pipeline import Step
@@ -88,7 +89,11 @@ def run(args: argparse.Namespace) -> None:
     )
     first, pieces = _begin(came)
     if first != b"{":
-        failure = (_explain if args.explain else _pass_on)(translator, pieces, args.tell)
+        listener = il.Translator(source=args.source, target=args.target, dialect="detect", tools=tools)
+        overlooked = Overlooked(translator, listener)
+        failure = (_explain if args.explain else _pass_on)(translator, overlooked.listening(pieces), args.tell)
+        if hint := overlooked.hint():
+            io.tell(f"hint: {hint}")
     else:
         failure = (_explain_whole if args.explain else _whole)(translator, b"".join(pieces), args.tell)
     if failure:
