@@ -5,14 +5,14 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 BIN := .venv/bin
 READY := .venv/.ready
 USABLE := .venv/.usable
-PYTHON_DIRS := $(wildcard src tests bench fuzz docs examples)
+PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The pins also hold for the build backend, which pip installs apart: older pips take the first, newer ones the second.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check fmt run demo docs bench fuzz pins clean
+.PHONY: help setup test check fmt run demo docs bench e2e fuzz pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,10 @@ bench: setup ## measure the parser in every shape of dialect, and the gateway be
 	$(BIN)/python -m bench.shapes $(BENCH)
 	$(BIN)/python -m bench.gateway $(BENCH)
 
+# Installs the clients into .e2e the first time: some minutes. `make e2e E2E='--only claude'` runs one of them.
+e2e: setup ## real coding agents and SDKs, each with its own tools, through the gateway
+	$(BIN)/python -m e2e $(E2E)
+
 # A minute of chance; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
 FUZZ ?= -max_total_time=60
 fuzz: setup ## hostile text for every dialect
@@ -76,5 +80,5 @@ pins: ## refresh constraints.txt with the newest releases
 	rm -rf .venv-pins
 
 clean: ## remove all that was made, .venv too
-	rm -rf .venv .venv-pins .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-pins .e2e .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

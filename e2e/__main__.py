@@ -1,0 +1,115 @@
+"""Runs real clients against the gateway, and prints what came of it: the table on standard output, the rest beside it.
+
+    python -m e2e                                      all clients, APIs and dialects
+    python -m e2e --only claude,codex --models kimi_k2
+    python -m e2e --list
+
+Clients are installed into .e2e, from the registries that npm and pip are set to; after that nothing is asked but
+loopback. Needs npm for most clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from e2e import gateway
+from e2e.clients import CLIENTS
+from e2e.install import CannotInstall, installed
+from e2e.run import Errand, Outcome, run
+from e2e.table import page, table
+
+FOLDER = Path(__file__).parent.parent / ".e2e"
+MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    errands = _errands(args)
+    if args.list:
+        for errand in errands:
+            print(f"{errand.client.name} {errand.client.version} {errand.api} {errand.model}")
+        return 0
+    try:
+        installed(FOLDER, list({errand.client.name: errand.client for errand in errands}.values()))
+    except CannotInstall as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    started = time.monotonic()
+    outcomes = _run_all(errands, args.jobs, args.keep)
+    seconds = time.monotonic() - started
+    print(table(outcomes))
+    if args.write:
+        args.write.write_text(page(outcomes, datetime.now(UTC).date(), seconds), encoding="utf-8")
+    red = [outcome for outcome in outcomes if outcome.why]
+    _tell(f"{len(outcomes) - len(red)} of {len(outcomes)} are green, in {seconds:.0f} s")
+    return 1 if red else 0
+
+
+def _errands(args: argparse.Namespace) -> list[Errand]:
+    return [
+        Errand(client, api, f"demo/{model}")
+        for client in CLIENTS.values()
+        if not args.only or client.name in args.only
+        for api in client.apis
+        if not args.apis or api in args.apis
+        for model in args.models
+    ]
+
+
+def _run_all(errands: list[Errand], jobs: int, keep: bool) -> list[Outcome]:
+    runs = FOLDER / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    runs.mkdir(parents=True)
+
+    def one(errand: Errand) -> Outcome:
+        folder = runs / f"{errand.client.name}-{errand.api}-{errand.model.rpartition('/')[2]}"
+        outcome = run(errand, running, FOLDER, folder)
+        said = f"failed: {outcome.why}" if outcome.why else "well"
+        _tell(f"{errand.client.name} {errand.api} {errand.model}: {said} ({outcome.seconds:.1f} s)")
+        if not keep and not outcome.why:
+            shutil.rmtree(folder, ignore_errors=True)
+        return outcome
+
+    with gateway.running(runs) as running, ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, errands))
+
+
+def _tell(text: str) -> None:
+    print(f"e2e: {text}", file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    def names(known: Sequence[str]) -> Callable[[str], list[str]]:
+        def read(text: str) -> list[str]:
+            chosen = [name.strip() for name in text.split(",") if name.strip()]
+            for name in chosen:
+                if name not in known:
+                    raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+            return chosen
+
+        return read
+
+    parser = argparse.ArgumentParser(
+        prog="python -m e2e", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    apis = list(dict.fromkeys(api for client in CLIENTS.values() for api in client.apis))
+    add = parser.add_argument
+    add("--only", type=names(list(CLIENTS)), default=[], metavar="NAMES", help="these clients: claude,codex")
+    add("--models", type=lambda text: text.split(","), default=MODELS, metavar="NAMES", help="these dialects")
+    add("--apis", type=names(apis), default=[], metavar="NAMES", help="these APIs: openai-chat,anthropic-messages")
+    add("--jobs", type=int, default=2, metavar="N", help="how many run at once; default: 2")
+    add("--list", action="store_true", help="say what would be run")
+    add("--keep", action="store_true", help="keep the folders of runs that went well, too")
+    add("--write", type=Path, metavar="FILE", help="write the table as a page of the documentation")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

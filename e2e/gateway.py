@@ -1,0 +1,86 @@
+"""The gateway that all clients are pointed at: a process of its own on loopback, with the demo model."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from interlingua.gateway.captured import End, Request, read
+
+__all__ = ["Exchange", "Gateway", "running"]
+
+LISTENING = re.compile(r"listening on (http://\S+) ")
+SECONDS = 20
+
+
+class Exchange(Struct, frozen=True):
+    """One request that went by, and what the reply to it came to."""
+
+    body: bytes
+    calls: int
+    outcome: str
+    error: str
+
+
+class Gateway(Struct, frozen=True):
+    base: str
+    key: str
+    captures: Path
+
+    def exchanges(self, about: str) -> list[Exchange]:
+        """Those whose request has this text in it, in order."""
+        found: list[Exchange] = []
+        for path in sorted(self.captures.glob("*.jsonl")):
+            if about.encode() not in path.read_bytes():
+                continue
+            captured = read(path)
+            for request, end in zip(captured.all(Request), captured.all(End), strict=False):
+                told = end.exchange
+                found.append(Exchange(request.data, told["calls"], told["outcome"], told["error"]))
+        return [exchange for exchange in found if about.encode() in exchange.body]
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Gateway]:
+    """`interlingua serve --demo`, until the block ends. Its log and captures are in the folder."""
+    log, captures, key = folder / "gateway.log", folder / "captures", secrets.token_urlsafe(16)
+    known = {name: text for name, text in os.environ.items() if not name.startswith("INTERLINGUA_")}
+    environment = {
+        **known,
+        "INTERLINGUA_KEYS": key,
+        "INTERLINGUA_DEMO_PACE": "0.001",
+        "INTERLINGUA_CAPTURE__KEEP": "100000",
+        "XDG_CONFIG_HOME": str(folder),  # the caller's own settings are not meant
+    }
+    argv = [sys.executable, "-m", "interlingua", "serve", "--demo", "--port", "0", "--log-format", "json"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*argv, "--capture", str(captures)], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=output
+        )
+    try:
+        yield Gateway(_base(process, log), key, captures)
+    finally:
+        process.terminate()
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _base(process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        if found := LISTENING.search(log.read_text(encoding="utf-8", errors="replace")):
+            return found[1]
+        time.sleep(0.02)
+    raise RuntimeError(f"the gateway did not start:\n{log.read_text(errors='replace')[-2000:]}")

@@ -1,0 +1,92 @@
+"""Puts the clients into a folder of their own, with the versions that are pinned. Does nothing if they are there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from e2e.client import Client
+
+__all__ = ["CannotInstall", "installed", "search_path"]
+
+NODE = "24.21.0"
+"""Brought along where the machine's own is older than the clients need."""
+NODE_NEEDED = (22, 19)
+SECONDS = 1200
+
+
+class CannotInstall(Exception):
+    pass
+
+
+def installed(folder: Path, clients: Iterable[Client]) -> None:
+    """All that these clients need is in the folder."""
+    chosen = list(clients)
+    packages = {name: version for client in chosen for name, version in client.npm.items()}
+    if packages:
+        _npm(folder / "npm", packages)
+    for venv in sorted({client.venv for client in chosen if client.python}):
+        pins = {name: pin for one in chosen if one.venv == venv for name, pin in one.python.items()}
+        _python(folder / venv, pins)
+
+
+def search_path(folder: Path, client: Client, rest: str) -> str:
+    """Where the client's programs are found, before all that is elsewhere."""
+    modules = folder / "npm" / "node_modules"
+    places = [folder / client.venv / "bin"] if client.python else []
+    places += [modules / "node" / "bin", modules / ".bin"] if client.npm else []
+    return ":".join([*map(str, places), rest])
+
+
+def _npm(folder: Path, packages: Mapping[str, str]) -> None:
+    wanted = dict(packages)
+    if _node_version() < NODE_NEEDED:
+        wanted["node"] = NODE
+    manifest, ready = folder / "package.json", folder / ".ready"
+    before = json.loads(ready.read_text()) if ready.exists() else {}
+    merged = dict(sorted({**before, **wanted}.items()))
+    if merged == before:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest.write_text(json.dumps({"private": True, "dependencies": merged}, indent=2))
+    _run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], folder, wanted)
+    ready.write_text(json.dumps(merged))
+
+
+def _node_version() -> tuple[int, ...]:
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        raise CannotInstall(
+            "npm is not installed; clients written in JavaScript need it (or leave them out with --only)"
+        )
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+
+
+def _python(folder: Path, pins: Mapping[str, str]) -> None:
+    ready = folder / ".ready"
+    before = json.loads(ready.read_text()) if ready.exists() else {}
+    merged = dict(sorted({**before, **pins}.items()))
+    if merged == before:
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not (folder / "bin" / "python").exists():
+        _run([sys.executable, "-m", "venv", str(folder)], folder.parent, {})
+    python = str(folder / "bin" / "python")
+    _run([python, "-m", "pip", "install", "-qq", *(f"{name}=={pin}" for name, pin in merged.items())], folder, pins)
+    ready.write_text(json.dumps(merged))
+
+
+def _run(argv: list[str], folder: Path, what: Mapping[str, str]) -> None:
+    if what:
+        listed = ", ".join(f"{name} {version}" for name, version in what.items())
+        print(f"e2e: installing {listed} into {folder}", file=sys.stderr, flush=True)
+    try:
+        subprocess.run(argv, cwd=folder, check=True, timeout=SECONDS, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise CannotInstall(f"cannot install: {error}") from None

@@ -1,0 +1,13 @@
+"""How coding agents are pointed at a gateway: one file each, for `interlingua run`, for end-to-end tests and guides.
+
+Nothing here reads, writes or starts anything.
+"""
+
+from __future__ import annotations
+
+from interlingua.agents import claude
+from interlingua.agents.agent import Agent, Setup, Target
+
+__all__ = ["AGENTS", "Agent", "Setup", "Target"]
+
+AGENTS = {agent.name: agent for agent in (claude.AGENT,)}

@@ -1,0 +1,100 @@
+"""What `make e2e` is made of: which runs there are, when one counts, how all are told. No client is started here."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from e2e.__main__ import MODELS, main
+from e2e.client import Client, Launch, Task
+from e2e.clients import CLIENTS
+from e2e.gateway import Exchange
+from e2e.run import Errand, Outcome, missing, prompt
+from e2e.table import page, table
+from interlingua.dialects import dialect_named
+from interlingua.gateway.demo.prompt import steps
+from interlingua.tools import Offer, Tool
+
+TOY = Client(name="toy", title="Toy", version="1.2", apis=("openai-chat",), start=lambda _: Launch(argv=["toy"]))
+
+
+def exchange(calls: int, outcome: str = "ok", error: str = "") -> Exchange:
+    return Exchange(b"", calls, outcome, error)
+
+
+@pytest.mark.parametrize(
+    ("proof", "calls", "why"),
+    [
+        ("xy", [2, 1, 0], ""),
+        ("xy", [0, 2, 1, 0], ""),  # some ask for a title first
+        ("xy", [3, 1], ""),
+        ("xy", [1, 1, 1, 0], "no reply had two calls"),
+        ("xy", [2, 0], "no turn with a call came behind the two calls"),
+        ("xy", [], "the gateway was not asked"),
+        (None, [2, 1, 0], "no proof.txt was made"),
+        ("x", [2, 1, 0], "proof.txt is 'x' instead of 'xy'"),
+    ],
+)
+def test_a_run_counts_only_with_its_proof(proof: str | None, calls: list[int], why: str) -> None:
+    assert missing(proof, "xy", [exchange(one) for one in calls]) == why
+
+
+def test_a_request_that_failed_is_told_first() -> None:
+    failed = exchange(0, "refused", "no such model")
+    assert missing(None, "xy", [failed]) == "a request was refused: no such model"
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
+def test_the_demo_model_understands_the_prompt(client: Client) -> None:
+    schema = {"type": "object", "properties": {client.param: {"type": "string"}}}
+    asked = steps(prompt(client, "aa", "bb"), Offer([Tool(client.tool, schema)]))
+    commands = [[wish.args[client.param] for wish in step] for step in asked]
+    assert commands == [["printf %s aa > a.txt", "printf %s bb > b.txt"], ["cat a.txt b.txt > proof.txt"]]
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
+def test_every_client_is_pinned_and_gets_the_key_in_secret(client: Client) -> None:
+    assert client.npm or client.python
+    assert client.version in {**client.npm, **client.python}.values()
+    for api in client.apis:
+        task = Task(
+            base="http://127.0.0.1:1",
+            api=api,
+            model="demo/kimi_k2",
+            key="THE-KEY",
+            prompt="THE-PROMPT",
+            home="/home/x",
+            npm="/npm",
+        )
+        launch = client.start(task)
+        told = [*launch.environment.values(), *launch.files.values()]
+        assert not any("THE-KEY" in word for word in launch.argv)
+        assert any("THE-KEY" in text for text in told)
+        assert any("THE-PROMPT" in text for text in (*launch.argv, *told))
+
+
+def test_models_of_the_table_are_dialects() -> None:
+    assert [dialect_named(name).name for name in MODELS] == list(MODELS)
+
+
+def test_a_table_and_its_page() -> None:
+    outcomes = [
+        Outcome(Errand(TOY, "openai-chat", "demo/kimi_k2"), 1.23),
+        Outcome(Errand(TOY, "openai-chat", "demo/hermes"), 4.0, "it said 'a|b'"),
+    ]
+    assert table(outcomes).splitlines() == [
+        "| client | version | API | `kimi_k2` | `hermes` |",
+        "| --- | --- | --- | --- | --- |",
+        "| Toy | 1.2 | `openai-chat` | ✅ 1.2 | ❌ 4.0 |",
+    ]
+    text = page(outcomes, date(2026, 1, 2), 125)
+    assert "2026-01-02. 1 of 2 runs" in text
+    assert "- Toy 1.2, `openai-chat`, `demo/hermes`: it said 'a\\|b'" in text
+
+
+def test_runs_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--only", "claude", "--models", "kimi_k2"]) == 0
+    assert capsys.readouterr().out == f"claude {CLIENTS['claude'].version} anthropic-messages demo/kimi_k2\n"
+    with pytest.raises(SystemExit):
+        main(["--list", "--only", "nobody"])
