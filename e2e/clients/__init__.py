@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from e2e.client import Client
-from e2e.clients import claude
+from e2e.clients import claude, codex, kimi, opencode, pi, qwen
 
 __all__ = ["CLIENTS"]
 
-CLIENTS: dict[str, Client] = {client.name: client for client in (claude.CLIENT,)}
+_AGENTS = (claude.CLIENT, codex.CLIENT, opencode.CLIENT, qwen.CLIENT, kimi.CLIENT, pi.CLIENT)
+CLIENTS: dict[str, Client] = {client.name: client for client in _AGENTS}

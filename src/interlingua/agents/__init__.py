@@ -5,9 +5,11 @@ Nothing here reads, writes or starts anything.
 
 from __future__ import annotations
 
-from interlingua.agents import claude
+from interlingua.agents import claude, codex, kimi, opencode, pi, qwen
 from interlingua.agents.agent import Agent, Setup, Target
 
 __all__ = ["AGENTS", "Agent", "Setup", "Target"]
 
-AGENTS = {agent.name: agent for agent in (claude.AGENT,)}
+AGENTS: dict[str, Agent] = {
+    agent.name: agent for agent in (claude.AGENT, codex.AGENT, opencode.AGENT, qwen.AGENT, kimi.AGENT, pi.AGENT)
+}

@@ -1,0 +1,10 @@
+"""opencode."""
+
+from __future__ import annotations
+
+from e2e.client import of_agent
+from interlingua.agents import AGENTS
+
+__all__ = ["CLIENT"]
+
+CLIENT = of_agent(AGENTS["opencode"], "1.18.33", tool="bash")

@@ -1,0 +1,38 @@
+"""Codex: a provider of its own beside the user's, in arguments; they hold the name of the variable that has the key."""
+
+from __future__ import annotations
+
+import json
+
+from interlingua.agents.agent import Agent, Setup, Target
+
+__all__ = ["AGENT"]
+
+KEY = "INTERLINGUA_RUN_KEY"
+
+
+def setup(target: Target) -> Setup:
+    provider = {
+        "name": "Interlingua",
+        "base_url": f"{target.base}/v1",
+        "wire_api": "responses",
+        "env_key": KEY,
+    }
+    said = {"model": target.model, "model_provider": "interlingua"}
+    said |= {f"model_providers.interlingua.{name}": text for name, text in provider.items()}
+    return Setup(
+        argv=["codex", *(word for name, text in said.items() for word in ("-c", f"{name}={json.dumps(text)}"))],
+        environment={KEY: target.key},
+        unset=("OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"),
+        one_shot=("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+    )
+
+
+AGENT = Agent(
+    name="codex",
+    title="Codex",
+    command="codex",
+    package="@openai/codex",
+    apis=("openai-responses",),
+    setup=setup,
+)
