@@ -49,6 +49,14 @@ def test_no_proxy_is_asked_for_what_is_excepted(upstream: UpstreamServer) -> Non
     assert upstream.asked("m")[0].path == "/v1/chat/completions"
 
 
+def test_no_proxy_is_asked_for_this_machine(upstream: UpstreamServer) -> None:
+    """It would look for the upstream, or for the demo model, on its own one."""
+    nobody = "http://127.0.0.1:9"
+    with running("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="", no_proxy="") as gateway:
+        assert answered(gateway)
+    assert upstream.asked("m")[0].path == "/v1/chat/completions"
+
+
 def test_passwords_of_other_programs_stay_out_of_it(
     upstream: UpstreamServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
