@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -64,21 +65,26 @@ def _errands(args: argparse.Namespace) -> list[Errand]:
 
 
 def _run_all(errands: list[Errand], jobs: int, keep: bool) -> list[Outcome]:
-    runs = FOLDER / "runs"
-    shutil.rmtree(runs, ignore_errors=True)
-    runs.mkdir(parents=True)
+    """Clients work far from this repository: some look for one around them, and for what it says to agents."""
+    kept = FOLDER / "runs"
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
 
     def one(errand: Errand) -> Outcome:
-        folder = runs / f"{errand.client.name}-{errand.api}-{errand.model.rpartition('/')[2]}"
-        outcome = run(errand, running, FOLDER, folder)
+        name = f"{errand.client.name}-{errand.api}-{errand.model.rpartition('/')[2]}"
+        outcome = run(errand, running, FOLDER, folder / name)
         said = f"failed: {outcome.why}" if outcome.why else "well"
         _tell(f"{errand.client.name} {errand.api} {errand.model}: {said} ({outcome.seconds:.1f} s)")
-        if not keep and not outcome.why:
-            shutil.rmtree(folder, ignore_errors=True)
+        if keep or outcome.why:
+            shutil.move(folder / name, kept / name)
+        else:
+            shutil.rmtree(folder / name, ignore_errors=True)
         return outcome
 
-    with gateway.running(runs) as running, ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, errands))
+    with tempfile.TemporaryDirectory(prefix="e2e-", ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        with gateway.running(kept) as running, ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(one, errands))
 
 
 def _tell(text: str) -> None:
@@ -106,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="how many run at once; default: 2")
     add("--list", action="store_true", help="say what would be run")
-    add("--keep", action="store_true", help="keep the folders of runs that went well, too")
+    add("--keep", action="store_true", help="keep the folders of runs that went well, too, in .e2e/runs")
     add("--write", type=Path, metavar="FILE", help="write the table as a page of the documentation")
     return parser
 

@@ -112,6 +112,7 @@ def _execute(launch: Launch, client: Client, home: Path, work: Path, installed: 
         "TMPDIR": str(home / "tmp"),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
+        "npm_config_offline": "true",  # some install more of themselves once they run
         **launch.environment,
     }
     with (home.parent / "output").open("wb") as output:
