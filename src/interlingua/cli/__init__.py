@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from interlingua import __version__
-from interlingua.cli import config, dialects, io, parse, render, request, serve, translate
+from interlingua.cli import config, dialects, io, parse, render, request, run, serve, translate
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
@@ -21,6 +22,7 @@ EPILOG = """\
 examples:
   interlingua serve --demo                         a gateway, with no key and no network
   interlingua serve --upstream http://localhost:8000/v1
+  interlingua run claude --upstream http://localhost:8000/v1 --model NAME
   interlingua dialects                             what --dialect can be
   interlingua parse --dialect kimi_k2 reply.txt    a model's own text → JSON
   interlingua render --dialect kimi_k2 reply.json  and back
@@ -47,8 +49,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, f"see `{self.prog} --help`")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Each command tells of what it does not know itself: nobody else has its options."""
-        known, rest = super().parse_known_args(args, namespace)
+        """Each command tells of what it does not know itself: nobody else has its options. What stands behind `--` is
+        for another program, if the command starts one."""
+        words = list(sys.argv[1:] if args is None else args)
+        passes_on = self.get_default("behind") is not None and "--" in words
+        end = words.index("--") if passes_on else len(words)
+        known, rest = super().parse_known_args(words[:end], namespace)
+        if passes_on:
+            known.behind = words[end + 1 :]
         if rest:
             option = rest[0].partition("=")[0]
             near = difflib.get_close_matches(option, self._option_string_actions, n=1)
@@ -82,14 +90,13 @@ def _run(argv: Sequence[str] | None) -> int:
         if args.command is None:
             io.tell(parser.format_help())
             return USAGE
-        args.run(args)
+        return args.run(args) or OK
     except InterlinguaError as error:
         io.tell_error(str(error), error.hint or f"see `{parser.prog} --help`")
         return USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else FAILED
     except RecursionError:
         io.tell_error("the input is nested too deep", "a few hundred levels are the most that can be read and written")
         return FAILED
-    return OK
 
 
 def _build() -> argparse.ArgumentParser:
@@ -102,6 +109,6 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (serve, config, parse, render, translate, request, dialects):
+    for command in (serve, run, config, parse, render, translate, request, dialects):
         add_command(commands, command)
     return parser

@@ -39,7 +39,8 @@ class Command(Protocol):
 
     def add_options(self, parser: argparse.ArgumentParser, /) -> None: ...
 
-    def run(self, args: argparse.Namespace, /) -> None: ...
+    def run(self, args: argparse.Namespace, /) -> int | None:
+        """Its exit status, if it is not 0."""
 
 
 def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> None:

@@ -1,0 +1,51 @@
+"""How agents are pointed at a gateway. That they then ask there is seen by `make e2e`, with the real programs."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from interlingua.agents import AGENTS, Agent, Setup, Target
+
+WAYS = [(agent, api) for agent in AGENTS.values() for api in agent.apis]
+
+
+@pytest.fixture(params=WAYS, ids=[f"{agent.name}-{api}" for agent, api in WAYS])
+def way(request: pytest.FixtureRequest) -> tuple[Agent, Setup]:
+    agent, api = request.param
+    target = Target(base="http://127.0.0.1:4321", api=api, model="a/model-1", key="THE-KEY", folder="/run/x")
+    return agent, agent.setup(target)
+
+
+def test_the_key_is_in_no_argument(way: tuple[Agent, Setup]) -> None:
+    _, setup = way
+    assert not any("THE-KEY" in word for word in (*setup.argv, *setup.one_shot))
+    assert any("THE-KEY" in text for text in (*setup.environment.values(), *setup.files.values()))
+
+
+def test_base_and_model_are_told(way: tuple[Agent, Setup]) -> None:
+    agent, setup = way
+    told = [*setup.argv, *setup.environment.values(), *setup.files.values()]
+    assert setup.argv[0] == agent.command
+    assert any("http://127.0.0.1:4321" in text for text in told)
+    assert any("a/model-1" in text for text in told)
+
+
+def test_files_are_in_the_folder_of_the_run(way: tuple[Agent, Setup]) -> None:
+    _, setup = way
+    for name in setup.files:
+        assert not PurePosixPath(name).is_absolute()
+        assert ".." not in PurePosixPath(name).parts
+        assert any(f"/run/x/{name}" in text for text in (*setup.argv, *setup.environment.values()))
+
+
+def test_what_is_set_is_not_unset(way: tuple[Agent, Setup]) -> None:
+    _, setup = way
+    assert not set(setup.unset) & set(setup.environment)
+
+
+def test_keys_for_others_are_not_shown_to_the_gateway() -> None:
+    target = Target(base="http://127.0.0.1:1", api="anthropic-messages", model="m", key="k", folder="/f")
+    assert "ANTHROPIC_API_KEY" in AGENTS["claude"].setup(target).unset
+    assert "OPENAI_API_KEY" in AGENTS["qwen"].setup(target).unset
