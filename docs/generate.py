@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 import interlingua as il
+from interlingua.agents import AGENTS, Agent, Target, by_hand
 from interlingua.cli.config.schema import docs_of
 from interlingua.cli.show import field_docs, on_one_line
 from interlingua.dialect_check import shape_name
@@ -368,6 +369,38 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     return code(json.dumps(default)) if isinstance(default, str | bool | int | float) and default != "" else ""
 
 
+# ── agents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def agents() -> str:
+    sections = "\n".join(_agent(agent) for agent in AGENTS.values())
+    return f"""# Agents
+
+How coding agents are pointed at the gateway. `interlingua run NAME` does it for one run, with a gateway of its own: it
+sets the agent's environment, puts what else it needs into a temporary folder, and changes nothing of yours. For a
+gateway that runs already, paste what stands below: `MODEL` is what the gateway is asked for, `KEY` one of its `keys`,
+or any word if it has none. `make e2e` runs each of these agents with each of its APIs.
+
+{sections}"""
+
+
+def _agent(agent: Agent) -> str:
+    target = Target(base="http://127.0.0.1:8484", api=agent.apis[0], model="MODEL", key="KEY", folder=".")
+    setup = agent.setup(target)
+    by_file = {} if setup.firm else setup.files
+    files = "".join(f"`{name}`:\n\n```\n{text.strip()}\n```\n\n" for name, text in by_file.items())
+    unset = wrapped(f"Not to be set: {', '.join(map(code, setup.unset))}.") + "\n" if setup.unset else ""
+    apis = ", ".join(map(code, agent.apis))
+    return f"""## {agent.title}
+
+`npm install -g {agent.package}`, then `interlingua run {agent.name}`. APIs (`--api`): {apis}.
+
+{files}```sh
+{by_hand(setup)}
+```
+{unset and chr(10) + unset}"""
+
+
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -396,6 +429,7 @@ PAGES = {
     "upstreams.md": upstreams,
     "parity.md": parity,
     "settings.md": settings,
+    "agents.md": agents,
 }
 
 if __name__ == "__main__":

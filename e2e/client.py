@@ -69,7 +69,7 @@ def of_agent(
             Target(base=task.base, api=task.api, model=task.model, key=task.key, folder=f"{task.home}/config")
         )
         return Launch(
-            argv=[*setup.argv, *setup.one_shot, task.prompt],
+            argv=[*setup.argv, *setup.firm, *setup.one_shot, task.prompt],
             environment={**setup.environment, **(environment or {})},
             files={f"config/{name}": text for name, text in setup.files.items()},
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import PurePosixPath
 
 import pytest
 
-from interlingua.agents import AGENTS, Agent, Setup, Target
+from interlingua.agents import AGENTS, Agent, Setup, Target, by_hand
 
 WAYS = [(agent, api) for agent in AGENTS.values() for api in agent.apis]
 
@@ -20,7 +21,7 @@ def way(request: pytest.FixtureRequest) -> tuple[Agent, Setup]:
 
 def test_the_key_is_in_no_argument(way: tuple[Agent, Setup]) -> None:
     _, setup = way
-    assert not any("THE-KEY" in word for word in (*setup.argv, *setup.one_shot))
+    assert not any("THE-KEY" in word for word in (*setup.argv, *setup.firm, *setup.one_shot))
     assert any("THE-KEY" in text for text in (*setup.environment.values(), *setup.files.values()))
 
 
@@ -37,7 +38,7 @@ def test_files_are_in_the_folder_of_the_run(way: tuple[Agent, Setup]) -> None:
     for name in setup.files:
         assert not PurePosixPath(name).is_absolute()
         assert ".." not in PurePosixPath(name).parts
-        assert any(f"/run/x/{name}" in text for text in (*setup.argv, *setup.environment.values()))
+        assert any(f"/run/x/{name}" in text for text in (*setup.argv, *setup.firm))
 
 
 def test_what_is_set_is_not_unset(way: tuple[Agent, Setup]) -> None:
@@ -49,3 +50,12 @@ def test_keys_for_others_are_not_shown_to_the_gateway() -> None:
     target = Target(base="http://127.0.0.1:1", api="anthropic-messages", model="m", key="k", folder="/f")
     assert "ANTHROPIC_API_KEY" in AGENTS["claude"].setup(target).unset
     assert "OPENAI_API_KEY" in AGENTS["qwen"].setup(target).unset
+
+
+def test_a_setup_is_a_line_for_a_shell(way: tuple[Agent, Setup]) -> None:
+    _, setup = way
+    text = by_hand(setup)
+    longest = max(map(len, text.splitlines()))
+    variables = [f"{name}={value}" for name, value in setup.environment.items()]
+    assert shlex.split(text.replace("\\\n", "")) == [*variables, *setup.argv]
+    assert longest <= 112 or longest < max(map(len, variables)) + 10  # what cannot be cut has a line of its own

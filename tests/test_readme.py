@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -43,7 +44,11 @@ def test_the_commands_run(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
     served = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(served)) == (16, 3)
+    assert (len(commands), len(served)) == (17, 3)
+    agent = tmp_path / "claude"
+    agent.write_text("#!/bin/sh\n", encoding="utf-8")
+    agent.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     for command in served:
         with running(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
@@ -51,7 +56,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
         line = command.replace("curl -sN …", "cat recorded.sse").replace(
             "interlingua", f"{sys.executable} -m interlingua"
         )
-        ran = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        ran = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert ran.returncode == 0, f"{command}\n{ran.stderr}"
     assert ran.stderr == "1 of 1 right\n"
 

@@ -27,9 +27,11 @@ class Setup(Struct, frozen=True, kw_only=True):
     """What makes an agent ask there. The key is in the environment or in a file, and never in an argument: those can be
     read by everybody on the machine."""
 
+    environment: dict[str, str]
     argv: list[str]
     """What is run. A user's arguments come behind."""
-    environment: dict[str, str]
+    firm: tuple[str, ...] = ()
+    """Further arguments, with a file of the folder's: a user's own settings might say otherwise, and would win."""
     unset: tuple[str, ...] = ()
     """Variables with which the agent would ask elsewhere, or show a key here that is for somebody else."""
     files: dict[str, str] = {}

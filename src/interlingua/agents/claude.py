@@ -34,8 +34,9 @@ def setup(target: Target) -> Setup:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     return Setup(
-        argv=["claude", "--settings", f"{target.folder}/settings.json"],
         environment=environment,
+        argv=["claude"],
+        firm=("--settings", f"{target.folder}/settings.json"),
         unset=ELSEWHERE,
         files={"settings.json": json.dumps({"env": environment}, indent=2)},
         one_shot=("--dangerously-skip-permissions", "-p"),

@@ -8,7 +8,7 @@ from interlingua.agents.agent import Agent, Setup, Target
 
 __all__ = ["AGENT"]
 
-KEY = "INTERLINGUA_RUN_KEY"
+KEY = "IL_KEY"
 
 
 def setup(target: Target) -> Setup:
@@ -18,8 +18,8 @@ def setup(target: Target) -> Setup:
         "wire_api": "responses",
         "env_key": KEY,
     }
-    said = {"model": target.model, "model_provider": "interlingua"}
-    said |= {f"model_providers.interlingua.{name}": text for name, text in provider.items()}
+    said = {"model": target.model, "model_provider": "il"}
+    said |= {f"model_providers.il.{name}": text for name, text in provider.items()}
     return Setup(
         argv=["codex", *(word for name, text in said.items() for word in ("-c", f"{name}={json.dumps(text)}"))],
         environment={KEY: target.key},

@@ -35,7 +35,7 @@ def setup(target: Target) -> Setup:
     return Setup(
         argv=["opencode"],
         environment={
-            "OPENCODE_CONFIG_CONTENT": json.dumps(config),
+            "OPENCODE_CONFIG_CONTENT": json.dumps(config, separators=(",", ":")),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },

@@ -8,7 +8,7 @@ from interlingua.agents.agent import Agent, Setup, Target
 
 __all__ = ["AGENT"]
 
-KEY = "INTERLINGUA_RUN_KEY"
+KEY = "IL_KEY"
 APIS = {
     "openai-chat": "openai-completions",
     "anthropic-messages": "anthropic-messages",

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         setup = agent.setup(Target(base=base, api=api, model=model, key=key, folder=str(config)))
         _write(config, setup)
         with beside(loaded, listener, seal_key, log) as gateway:
-            code = _run_agent([*setup.argv, *args.behind], _environment(setup, os.environ))
+            code = _run_agent([*setup.argv, *setup.firm, *args.behind], _environment(setup, os.environ))
             _tell_if_it_died(gateway, log)
     return code
 

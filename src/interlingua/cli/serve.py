@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from interlingua.agents import AGENTS, Agent, Target, by_hand
 from interlingua.cli import io, serve_options
 from interlingua.gateway.seal_key import kept_key
 from interlingua.gateway.settings import Settings
@@ -50,16 +51,13 @@ _CURL = """\
     "tools": [{{"type": "function", "name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
 """
-_AGENTS = """\
-  Claude Code   ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={model} \\
-                  ANTHROPIC_DEFAULT_OPUS_MODEL={model} ANTHROPIC_DEFAULT_SONNET_MODEL={model} \\
-                  ANTHROPIC_DEFAULT_HAIKU_MODEL={model} claude
-  Codex         {codex_key}codex -c model={model} -c model_provider=il -c model_providers.il.base_url={base}/v1 \\
-                  -c model_providers.il.name=il -c model_providers.il.wire_api=responses{codex_key_name}
-  opencode      a provider with npm "@ai-sdk/openai-compatible" and options.baseURL "{base}/v1"
+_SDKS = """\
   openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
   anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
+  others        docs/reference/agents.md; `interlingua run` starts an agent and a gateway at once
 """
+_TO_PASTE = ("claude", "codex", "opencode")
+"""What is shorter than a screen."""
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}
 """Where one listens for all, and where a client on this machine finds it."""
 
@@ -100,14 +98,14 @@ def hello(settings: Settings, loaded: Loaded, port: int) -> str:
         parts += [f"  demo models: {some} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"]
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
         parts += ["", "Try it, in another terminal:", "", _CURL.format(base=base, model=model, auth=auth).rstrip()]
-    agents = _AGENTS.format(
-        base=base,
-        model=model,
-        key="KEY" if settings.keys else "any",
-        codex_key="IL_KEY=KEY " if settings.keys else "",
-        codex_key_name=" -c model_providers.il.env_key=IL_KEY" if settings.keys else "",
-    )
-    return "\n".join([*parts, "", "Point an agent at it:", "", agents])
+    key = "KEY" if settings.keys else "any"
+    agents = [_agent(AGENTS[name], base, model, key) for name in _TO_PASTE]
+    return "\n".join([*parts, "", "Point an agent at it:", "", *agents, _SDKS.format(base=base, key=key)])
+
+
+def _agent(agent: Agent, base: str, model: str, key: str) -> str:
+    setup = agent.setup(Target(base=base, api=agent.apis[0], model=model, key=key, folder=""))
+    return f"  {agent.title:<13} {by_hand(setup, indent=' ' * 18)}"
 
 
 def _url(host: str, port: int) -> str:
