@@ -36,11 +36,11 @@ class Gateway(Struct, frozen=True):
     key: str
     captures: Path
 
-    def exchanges(self, about: str) -> list[Exchange]:
-        """Those whose request has this text in it, in order."""
+    def exchanges(self, about: str, since: float) -> list[Exchange]:
+        """Those since then whose request has this text in it, in order."""
         found: list[Exchange] = []
         for path in sorted(self.captures.glob("*.jsonl")):
-            if about.encode() not in path.read_bytes():
+            if path.stat().st_mtime < since or about.encode() not in path.read_bytes():
                 continue
             captured = read(path)
             for request, end in zip(captured.all(Request), captured.all(End), strict=False):

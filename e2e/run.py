@@ -70,10 +70,10 @@ def run(errand: Errand, gateway: Gateway, installed: Path, folder: Path) -> Outc
     )
     launch = errand.client.start(task)
     _write(home, launch.files)
-    started = time.monotonic()
+    began, started = time.time(), time.monotonic()
     ended = _execute(launch, errand.client, home, work, installed)
     seconds = time.monotonic() - started
-    exchanges = _exchanges(gateway, first)
+    exchanges = _exchanges(gateway, first, began)
     made = work / PROOF
     why = missing(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
     return Outcome(errand, seconds, why and "; ".join(part for part in (why, ended, _said(folder)) if part))
@@ -136,11 +136,11 @@ def _execute(launch: Launch, client: Client, home: Path, work: Path, installed: 
     return f"it ended with {code}" if code else ""
 
 
-def _exchanges(gateway: Gateway, about: str) -> list[Exchange]:
+def _exchanges(gateway: Gateway, about: str, since: float) -> list[Exchange]:
     """Those of this run. The last one's capture may still be on its way to the disk."""
     until = time.monotonic() + CAPTURED
     while True:
-        exchanges = gateway.exchanges(about)
+        exchanges = gateway.exchanges(about, since)
         if (exchanges and not exchanges[-1].calls) or time.monotonic() > until:
             return exchanges
         time.sleep(0.1)
