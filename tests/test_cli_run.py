@@ -234,6 +234,12 @@ def test_the_gateway_ends_if_whoever_started_it_is_killed(stage: Stage) -> None:
             "error: Claude Code does not speak openai-chat\nhint: it speaks anthropic-messages\n",
         ),
         (
+            ["claude", "--demo", "-p", "hello"],
+            2,
+            "error: unrecognized arguments: -p hello\n"
+            "hint: what is for the agent stands behind `--`; see `interlingua run --help`\n",
+        ),
+        (
             ["claude", "--upstream", "http://127.0.0.1:9/v1"],
             2,
             "error: which model is meant is not known\nhint: add --model NAME, as the upstream calls it\n",

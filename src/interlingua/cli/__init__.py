@@ -52,16 +52,17 @@ class _Parser(argparse.ArgumentParser):
         """Each command tells of what it does not know itself: nobody else has its options. What stands behind `--` is
         for another program, if the command starts one."""
         words = list(sys.argv[1:] if args is None else args)
-        passes_on = self.get_default("behind") is not None and "--" in words
-        end = words.index("--") if passes_on else len(words)
+        starts_another = self.get_default("behind") is not None
+        end = words.index("--") if starts_another and "--" in words else len(words)
         known, rest = super().parse_known_args(words[:end], namespace)
-        if passes_on:
+        if starts_another:
             known.behind = words[end + 1 :]
         if rest:
             option = rest[0].partition("=")[0]
             near = difflib.get_close_matches(option, self._option_string_actions, n=1)
             maybe = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"unrecognized arguments: {' '.join(rest)}", f"{maybe}see `{self.prog} --help`")
+            theirs = "what is for the agent stands behind `--`; " if starts_another and not near else ""
+            raise UsageError(f"unrecognized arguments: {' '.join(rest)}", f"{maybe}{theirs}see `{self.prog} --help`")
         return known, rest
 
 
