@@ -13,12 +13,12 @@ GREEN, RED = "✅", "❌"
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
-    """One cell for each outcome: whether it went well, and in how many seconds."""
+    """One cell for each outcome. How long it took is told elsewhere: that is not the client's alone."""
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for one in outcomes:
         client = one.errand.client
         row = rows.setdefault((client.title, client.version, f"`{one.errand.api}`"), {})
-        row[f"`{one.errand.model.removeprefix('demo/')}`"] = f"{RED if one.why else GREEN} {one.seconds:.1f}"
+        row[f"`{one.errand.model.removeprefix('demo/')}`"] = RED if one.why else GREEN
     models = list(dict.fromkeys(model for row in rows.values() for model in row))
     head = ["client", "version", "API", *models]
     body = [[*names, *(row.get(model, "") for model in models)] for names, row in rows.items()]
@@ -36,9 +36,9 @@ def page(outcomes: Iterable[Outcome], day: date, seconds: float) -> str:
 Written by `python -m e2e --write` on {day.isoformat()}. {green} of {len(every)} runs are
 green; all took {minutes:.0f} minutes.
 
-Each cell is a run of the real program against the gateway with its demo model, in a fresh home, and says how many
-seconds it took. It counts only if the program's own tool has made a proof: two calls in one reply write its halves, and
-a call in the next turn puts them together.
+Each cell is a run of the real program against the gateway with its demo model, in a fresh home. It counts only if the
+program's own tool has made a proof: two calls in one reply write its halves, and a call in the next turn puts them
+together.
 
 {table(every)}
 """
