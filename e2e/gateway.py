@@ -19,7 +19,7 @@ from interlingua.gateway.captured import End, Request, read
 __all__ = ["Exchange", "Gateway", "running"]
 
 LISTENING = re.compile(r"listening on (http://\S+) ")
-SECONDS = 20
+SECONDS = 60
 
 
 class Exchange(Struct, frozen=True):
