@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,12 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{errand.client.name} {errand.client.version} {errand.api} {errand.model}")
         return 0
     try:
-        installed(FOLDER, list({errand.client.name: errand.client for errand in errands}.values()))
+        unable = installed(FOLDER, list({errand.client.name: errand.client for errand in errands}.values()))
     except CannotInstall as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     started = time.monotonic()
-    outcomes = _run_all(errands, args.jobs, args.keep)
+    outcomes = _run_all(errands, unable, args.jobs, args.keep)
     seconds = time.monotonic() - started
     print(table(outcomes))
     if args.write:
@@ -64,13 +64,15 @@ def _errands(args: argparse.Namespace) -> list[Errand]:
     ]
 
 
-def _run_all(errands: list[Errand], jobs: int, keep: bool) -> list[Outcome]:
+def _run_all(errands: list[Errand], unable: Mapping[str, str], jobs: int, keep: bool) -> list[Outcome]:
     """Clients work far from this repository: some look for one around them, and for what it says to agents."""
     kept = FOLDER / "runs"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
 
     def one(errand: Errand) -> Outcome:
+        if why := unable.get(errand.client.name):
+            return Outcome(errand, 0.0, why)
         name = f"{errand.client.name}-{errand.api}-{errand.model.rpartition('/')[2]}"
         outcome = run(errand, running, FOLDER, folder / name)
         said = f"failed: {outcome.why}" if outcome.why else "well"

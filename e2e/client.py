@@ -8,7 +8,10 @@ from msgspec import Struct
 
 from interlingua.agents import Agent, Target
 
-__all__ = ["Client", "Launch", "Task", "of_agent"]
+__all__ = ["DEV", "Client", "Launch", "Task", "of_agent"]
+
+DEV = ""
+"""The environment that this runs in: what the project's own tests use is there already."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -55,6 +58,7 @@ class Client(Struct, frozen=True, kw_only=True):
     python: dict[str, str] = {}
     venv: str = "venv"
     """Clients whose Python packages do not go together have environments of their own."""
+    needs_python: tuple[int, int] = (3, 11)
     seconds: float = 120
     """How long one run may take."""
 

@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from e2e.client import Client
+from e2e.client import DEV, Client
 
 __all__ = ["CannotInstall", "installed", "search_path"]
 
@@ -24,21 +25,28 @@ class CannotInstall(Exception):
     pass
 
 
-def installed(folder: Path, clients: Iterable[Client]) -> None:
-    """All that these clients need is in the folder."""
+def installed(folder: Path, clients: Iterable[Client]) -> dict[str, str]:
+    """All that these clients need is in the folder. Which of them cannot be had on this machine, and why."""
     chosen = list(clients)
+    unable: dict[str, str] = {}
     packages = {name: version for client in chosen for name, version in client.npm.items()}
     if packages:
         _npm(folder / "npm", packages)
-    for venv in sorted({client.venv for client in chosen if client.python}):
-        pins = {name: pin for one in chosen if one.venv == venv for name, pin in one.python.items()}
-        _python(folder / venv, pins)
+    for venv in sorted({client.venv for client in chosen if client.python} - {DEV}):
+        members = [client for client in chosen if client.venv == venv]
+        pins = {name: pin for one in members for name, pin in one.python.items()}
+        try:
+            _python(folder / venv, pins, max(one.needs_python for one in members))
+        except CannotInstall as error:
+            unable |= {one.name: str(error) for one in members}
+    return unable
 
 
 def search_path(folder: Path, client: Client, rest: str) -> str:
     """Where the client's programs are found, before all that is elsewhere."""
     modules = folder / "npm" / "node_modules"
-    places = [folder / client.venv / "bin"] if client.python else []
+    venv = folder / client.venv / "bin" if client.venv != DEV else Path(sys.executable).parent
+    places = [venv] if client.python else []
     places += [modules / "node" / "bin", modules / ".bin"] if client.npm else []
     return ":".join([*map(str, places), rest])
 
@@ -68,7 +76,7 @@ def _node_version() -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
 
 
-def _python(folder: Path, pins: Mapping[str, str]) -> None:
+def _python(folder: Path, pins: Mapping[str, str], needed: tuple[int, int]) -> None:
     ready = folder / ".ready"
     before = json.loads(ready.read_text()) if ready.exists() else {}
     merged = dict(sorted({**before, **pins}.items()))
@@ -76,15 +84,27 @@ def _python(folder: Path, pins: Mapping[str, str]) -> None:
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     if not (folder / "bin" / "python").exists():
-        _run([sys.executable, "-m", "venv", str(folder)], folder.parent, {})
+        _run([_interpreter(needed), "-m", "venv", str(folder)], folder.parent, {})
     python = str(folder / "bin" / "python")
     _run([python, "-m", "pip", "install", "-qq", *(f"{name}=={pin}" for name, pin in merged.items())], folder, pins)
     ready.write_text(json.dumps(merged))
 
 
+def _interpreter(needed: tuple[int, int]) -> str:
+    """A Python that is new enough: this one, or one that PATH or pyenv has."""
+    if sys.version_info[:2] >= needed:
+        return sys.executable
+    names = [f"python3.{minor}" for minor in range(needed[1], needed[1] + 4)]
+    by_pyenv = [path for name in names for path in Path.home().glob(f".pyenv/versions/*/bin/{name}")]
+    for python in (*filter(None, map(shutil.which, names)), *map(str, by_pyenv)):
+        if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return python
+    raise CannotInstall(f"it needs Python {needed[0]}.{needed[1]} or newer, and none was found")
+
+
 def _run(argv: list[str], folder: Path, what: Mapping[str, str]) -> None:
     if what:
-        listed = ", ".join(f"{name} {version}" for name, version in what.items())
+        listed = textwrap.shorten(", ".join(f"{name} {version}" for name, version in what.items()), 500)
         print(f"e2e: installing {listed} into {folder}", file=sys.stderr, flush=True)
     try:
         subprocess.run(argv, cwd=folder, check=True, timeout=SECONDS, stdin=subprocess.DEVNULL, stdout=sys.stderr)

@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from e2e.client import Client
-from e2e.clients import claude, codex, kimi, opencode, pi, qwen
+from e2e.clients import (
+    ai_sdk,
+    claude,
+    claude_agent_sdk,
+    codex,
+    kimi,
+    langchain,
+    llm,
+    openai_agents,
+    opencode,
+    openhands,
+    pi,
+    pydantic_ai,
+    qwen,
+)
 
 __all__ = ["CLIENTS"]
 
 _AGENTS = (claude.CLIENT, codex.CLIENT, opencode.CLIENT, qwen.CLIENT, kimi.CLIENT, pi.CLIENT)
-CLIENTS: dict[str, Client] = {client.name: client for client in _AGENTS}
+_SDKS = (
+    ai_sdk.CLIENT,
+    claude_agent_sdk.CLIENT,
+    pydantic_ai.CLIENT,
+    langchain.CLIENT,
+    openai_agents.CLIENT,
+    llm.CLIENT,
+    openhands.CLIENT,
+)
+CLIENTS: dict[str, Client] = {client.name: client for client in (*_AGENTS, *_SDKS)}

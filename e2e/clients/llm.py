@@ -1,0 +1,19 @@
+"""Simon Willison's llm, with its plugin for Anthropic's API."""
+
+from __future__ import annotations
+
+from e2e.client import Client
+from e2e.script import by_script, pins
+
+__all__ = ["CLIENT"]
+
+PINS = pins("llm")
+CLIENT = Client(
+    name="llm",
+    title="llm",
+    version=PINS["llm"],
+    apis=("openai-chat", "anthropic-messages", "openai-responses"),
+    start=by_script("bash", "llm_loop.sh"),
+    python=PINS,
+    venv="llm",
+)
