@@ -16,7 +16,8 @@ APIS = {"openai-chat": ChatModel, "openai-responses": ResponsesModel}
 def spoken(api: str, base: str, key: str, model: str) -> Model:
     set_tracing_disabled(True)
     client = AsyncOpenAI(base_url=f"{base}/v1", api_key=key)
-    return APIS[api](model, client)
+    speaks = APIS[api]
+    return speaks(model, client)
 
 
 @function_tool
