@@ -22,4 +22,5 @@ CLIENT = Client(
     python=PINS,
     venv="openhands",
     needs_python=(3, 12),
+    seconds=240,  # importing it takes ten, and more beside others
 )
