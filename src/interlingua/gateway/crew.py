@@ -16,7 +16,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from interlingua.errors import BadInput, InterlinguaError
+from interlingua.gateway import notify
 from interlingua.gateway.log import Log
+from interlingua.gateway.log_file import LogFile
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.worker import TWICE, Worker
 
@@ -47,7 +49,8 @@ class Crew:
         self._sockets = sockets
         self._seal_key = seal_key
         self._reload = reload
-        self._log = Log(loaded.settings.log, loaded.hidden, _StandardError())
+        wanted = loaded.settings.log
+        self._log = Log(wanted, loaded.hidden, LogFile(wanted.file) if wanted.file else _StandardError())
         self._children: dict[int, _Child] = {}  # by process
         self._later: list[int] = []  # places whose workers died too soon
         self._told: float | None = None  # when it was told to stop
@@ -146,6 +149,7 @@ class Crew:
         if self._told is None:
             self._told = time.monotonic()
             self._later.clear()
+            notify.stopping()
             self._close_sockets()
             self._tell(signal.SIGTERM)
         elif time.monotonic() - self._told > TWICE:

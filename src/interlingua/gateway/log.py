@@ -1,4 +1,4 @@
-"""What does the gateway tell of its work? One line for each request, and notes, on standard error."""
+"""What does the gateway tell of its work? One line for each request, and notes, on standard error or in a file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from interlingua.gateway import settings
 from interlingua.gateway.exchange import Exchange, told
 from interlingua.gateway.later import Later
+from interlingua.gateway.log_file import LogFile
 from interlingua.gateway.secrets import Redactor, printable
 
 __all__ = ["Log", "Output"]
@@ -57,7 +58,7 @@ class Log:
         self._level = _LEVELS[wanted.level]
         self._line = _json_line if wanted.format == "json" else _text_line
         self._redactor = Redactor(secrets)
-        self._output = output or FileIO(2, "wb", closefd=False)
+        self._output = output or (LogFile(wanted.file) if wanted.file else FileIO(2, "wb", closefd=False))
         self._clock = clock
         self._later: Later[_Record] = Later(self._write, limit, "log")
         self._lock = threading.Lock()

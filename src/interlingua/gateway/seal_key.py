@@ -6,14 +6,14 @@ import os
 import secrets
 from pathlib import Path
 
-__all__ = ["kept_key"]
+__all__ = ["kept_key", "state_folder"]
 
 SIZE = 32
 
 
 def kept_key(folder: Path | None = None) -> tuple[bytes, str]:
     """The key, and a word to the user if it could not be kept: then thinking is not known again after a restart."""
-    path = (folder or _state_folder()) / "seal.key"
+    path = (folder or state_folder()) / "seal.key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -28,6 +28,7 @@ def kept_key(folder: Path | None = None) -> tuple[bytes, str]:
         return secrets.token_bytes(SIZE), f"cannot keep a key in {path}: {error.strerror}"
 
 
-def _state_folder() -> Path:
+def state_folder() -> Path:
+    """Where this user's programs keep what they need again."""
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "interlingua"

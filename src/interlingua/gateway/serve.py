@@ -11,6 +11,7 @@ from contextlib import suppress
 from interlingua.errors import BadInput
 from interlingua.gateway.capture import check_folder
 from interlingua.gateway.crew import Crew
+from interlingua.gateway.log_file import LogFile
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.worker import Worker
@@ -26,6 +27,8 @@ def check(loaded: Loaded) -> None:
     loaded.routes()
     if loaded.settings.capture:
         check_folder(loaded.settings.capture)
+    if loaded.settings.log.file:
+        LogFile(loaded.settings.log.file).close()
 
 
 def listen(settings: Settings) -> list[socket.socket]:

@@ -127,6 +127,8 @@ class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """text: for people. json: an object on each line."""
     level: Literal["error", "info", "debug"] = "info"
     """debug: bodies too, and never a key."""
+    file: str = ""
+    """Where to, instead of standard error. Once it has 10 MB it is put aside as FILE.1, and that as FILE.2."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,7 +172,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capture: Capture | None = None
     """Writes what came and went to files. They hold all that is said, and never a key."""
     log: Log = Log()
-    """What is told on standard error."""
+    """What is told of its work."""
     keepalive: Seconds = 10
     """How long a client waits for the first event before it gets keep-alive comments, and between two of them."""
     drain: Seconds = 30

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from interlingua.errors import InterlinguaError
+from interlingua.gateway import notify
 from interlingua.gateway.app import make_app
 from interlingua.gateway.demo import server as demo
 from interlingua.gateway.door import Door
@@ -66,13 +67,16 @@ class Worker:
         door = Door(runner.server, gateway.log)
         await door.open(self._listener)
         self.has_served = True
+        notify.ready(self._listener)
         try:
             await told.wait()
             asyncio.get_running_loop().call_later(TWICE, self._go_at_once_if_told)
             gateway.log.note("stopping", open=len(gateway.open), seconds=gateway.setup.settings.drain)
             gateway.ready = False
+            if self._parent is None:
+                notify.stopping()
             door.close()
-            await _drain(gateway)
+            gateway.log.note("stopped", cut=await _drain(gateway))
         finally:
             await runner.cleanup()
             await gateway.close()
@@ -118,12 +122,14 @@ class Worker:
         gateway.log.note("reloaded", **({"only_after_a_restart": ", ".join(loaded.later)} if loaded.later else {}))
 
 
-async def _drain(gateway: Gateway) -> None:
-    """Streams finish; those that have not in time are told that they will not."""
+async def _drain(gateway: Gateway) -> int:
+    """Streams finish; those that have not in time are told that they will not. How many those are."""
     await _wait_until_none(gateway, gateway.setup.settings.drain)
-    for relay in list(gateway.open):
+    late = list(gateway.open)
+    for relay in late:
         relay.stop()
     await _wait_until_none(gateway, ENDING)
+    return len(late)
 
 
 async def _wait_until_none(gateway: Gateway, seconds: float) -> None:
