@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from interlingua import __version__
 from interlingua.cli import config, dialects, io, parse, render, request, run, serve, translate
+from interlingua.cli.background import logs, start, status, stop
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
@@ -23,6 +24,7 @@ examples:
   interlingua serve --demo                         a gateway, with no key and no network
   interlingua serve --upstream http://localhost:8000/v1
   interlingua run claude --upstream http://localhost:8000/v1 --model NAME
+  interlingua start --demo                         the same in the background, until `interlingua stop`
   interlingua dialects                             what --dialect can be
   interlingua parse --dialect kimi_k2 reply.txt    a model's own text → JSON
   interlingua render --dialect kimi_k2 reply.json  and back
@@ -37,6 +39,7 @@ exit status:
   0    all is well; there may be findings
   1    the input cannot be read or written, or the upstream's reply failed
   2    the command line is wrong
+  3    `status`: the gateway is not running
   130  interrupted with Ctrl-C
   141  whoever read the output has closed it
 """
@@ -110,6 +113,6 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (serve, run, config, parse, render, translate, request, dialects):
+    for command in (serve, run, start, stop, status, logs, config, parse, render, translate, request, dialects):
         add_command(commands, command)
     return parser

@@ -1,0 +1,89 @@
+"""What stands in a gateway's log: its last lines, and those that come."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from interlingua.gateway.log_file import ASIDE
+
+__all__ = ["Mark", "follow", "last_lines", "notes"]
+
+PIECE = 64 * 1024
+LONGEST = 4 * 1024 * 1024
+"""Bytes in which last lines are looked for, in each file."""
+INTERVAL = 0.2
+_NOTE = re.compile(r"\S+Z (\w+)((?: \w+=[\d.]+)+)")
+"""A note with numbers, as the gateway writes it for people."""
+
+
+class Mark:
+    """A place in a log, and what came behind it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = path.stat().st_size if path.exists() else 0
+
+    def behind(self) -> bytes:
+        """All of the file if it is another one by now."""
+        try:
+            with self._path.open("rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                stream.seek(max(self._at if size >= self._at else 0, size - LONGEST))
+                return stream.read()
+        except FileNotFoundError:
+            return b""
+
+
+def last_lines(path: Path, count: int) -> list[bytes]:
+    """Also those in files that were put aside, if this one has too few."""
+    lines: list[bytes] = []
+    for one in (path, *(Path(f"{path}.{number}") for number in range(1, ASIDE + 1))):
+        if len(lines) >= count or not one.is_file():
+            break
+        lines = [*_last(one, count - len(lines)), *lines]
+    return lines
+
+
+def follow(path: Path) -> Iterator[bytes]:
+    """What is written from now on, for ever, also into the files that come after this one."""
+    stream = path.open("rb")
+    stream.seek(0, os.SEEK_END)
+    while True:
+        while piece := stream.read(PIECE):
+            yield piece
+        if path.exists() and not os.path.samestat(path.stat(), os.fstat(stream.fileno())):
+            yield stream.read()  # what came just before it was put aside
+            stream.close()
+            stream = path.open("rb")
+        else:
+            time.sleep(INTERVAL)
+
+
+def notes(data: bytes, message: str) -> list[dict[str, Any]]:
+    """The numbers in each note with this message, however the log is written."""
+    found = []
+    for line in data.decode("utf-8", "replace").splitlines():
+        if line.startswith("{"):
+            try:
+                fields = json.loads(line)
+            except ValueError:  # half a line
+                continue
+            if fields.get("message") == message:
+                found.append(fields)
+        elif (note := _NOTE.fullmatch(line)) and note[1] == message:
+            found.append({name: float(value) for name, value in (word.split("=") for word in note[2].split())})
+    return found
+
+
+def _last(path: Path, count: int) -> list[bytes]:
+    if count <= 0:
+        return []
+    with path.open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - LONGEST))
+        return stream.read().splitlines(keepends=True)[-count:]
