@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STARTED = re.compile(r"listening on (http://\S+) ")
+BUSY = 60.0
+"""Seconds in which it starts, also on a machine that has much else to do."""
 
 
 @dataclass
@@ -63,7 +65,7 @@ def running(*args: str, config: str | None = None, **environment: str) -> Iterat
             )
         gateway = Running("", process, log, folder)
         try:
-            found = STARTED.search(gateway.told(STARTED.pattern))
+            found = STARTED.search(gateway.told(STARTED.pattern, BUSY))
             assert found is not None
             gateway.base = found[1]
             _wait_until_ready(gateway)
@@ -78,7 +80,7 @@ def _wait_until_ready(gateway: Running) -> None:
     import http.client
 
     host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
-    until = time.monotonic() + 10
+    until = time.monotonic() + BUSY
     while True:
         try:
             connection = http.client.HTTPConnection(host, int(port), timeout=5)
