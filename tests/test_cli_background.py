@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -164,6 +165,14 @@ def test_a_gateway_that_somebody_else_has_started_is_asked_by_its_url(user: User
     user.says("stop")
     assert "refused" in user.says("status", "--url", gateway.base, status=3)
     assert json.loads(user.says("status", "--url", gateway.base, "--json", status=3))["running"] is False
+
+
+def test_the_commands_of_the_guide_run(user: User) -> None:
+    guide = (Path(__file__).parents[1] / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
+    commands = re.findall(r"(?m)^\$ interlingua (.*)$", guide.partition("## systemd")[0])
+    assert len(commands) == 7
+    for command in commands:
+        assert user.says(*command.replace("8485", "0").split(), *["--port=0"] * (command == "start --demo"))
 
 
 # ── it does not start ─────────────────────────────────────────────────────────────────────────────────────────────────

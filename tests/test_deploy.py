@@ -163,10 +163,11 @@ def free_port() -> str:
 
 @pytest.mark.parametrize("alone", ["PID 1", "a process"])
 def test_the_image_serves_is_healthy_and_stops(image: Path, tmp_path: Path, alone: str) -> None:
-    """As its first process, and with nothing that it may write, where the system lets tests make that."""
+    """Also as the first process, with files that nobody can write, where the system lets tests make that."""
     space: list[str] = []
     if alone == "PID 1":
         space = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
+        space += ["sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh"]
         if not shutil.which("unshare") or subprocess.run([*space, "true"], capture_output=True).returncode:
             pytest.skip("no processes in a space of their own: `unshare` is missing, or forbidden")
     port = free_port()
