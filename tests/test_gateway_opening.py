@@ -13,6 +13,7 @@ from interlingua.gateway.opening import Asker, Question
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Routes
 from interlingua.gateway.settings import Retries, Settings, Upstream
+from interlingua.gateway.token_counts import TokenCounts
 
 NOBODY = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
 
@@ -26,7 +27,8 @@ def test_a_body_is_not_kept_once_all_is_asked() -> None:
 
     async def ask() -> None:
         async with aiohttp.ClientSession() as session:
-            await Asker(session, settings, question, exchange, None, {}).answer(Routes(settings).find("m"))
+            asker = Asker(session, settings, question, exchange, None, {}, TokenCounts())
+            await asker.answer(Routes(settings).find("m"))
 
     with pytest.raises(UpstreamFailed, match="cannot connect"):
         asyncio.run(ask())

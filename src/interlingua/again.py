@@ -14,6 +14,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.lane import Lane
+from interlingua.tally import Tally, size
 from interlingua.wire.chunks import Decoded
 from interlingua.wire.wire import Chunk, Emitter, Reader
 
@@ -35,10 +36,11 @@ _write = msgspec.json.Encoder().encode
 class Again:
     """`take` does all that would have been done on the ordinary way, or nothing, and then it returns None."""
 
-    __slots__ = ("_around", "_limit", "_passes", "_reader", "_say", "_tries")
+    __slots__ = ("_around", "_limit", "_passes", "_reader", "_say", "_tally", "_tries")
 
-    def __init__(self, reader: Reader, limit: int) -> None:
+    def __init__(self, reader: Reader, limit: int, tally: Tally) -> None:
         """`limit` is the most bytes that a chunk may have."""
+        self._tally = tally
         self._reader = reader
         self._limit = limit
         self._tries = TRIES
@@ -59,6 +61,7 @@ class Again:
         text = _text(written)
         if not text or not passes(text):
             return None
+        self._tally.size += size(text)
         say = self._say
         if say is None:
             return data

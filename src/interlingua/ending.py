@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from interlingua import events as ev
@@ -19,8 +20,9 @@ Said: TypeAlias = tuple[list[ev.Event], bytes]
 
 
 class Ending(Whole):
-    def _end(self, done: bytes, *, exact: bool = True) -> Said:
-        """The upstream's stream is over; `done` is how it said so, if it did, and `exact` whether that may pass."""
+    def _end(self, done: bytes, *, exact: bool = True, common: Sequence[ev.Event] = ()) -> Said:
+        """The upstream's stream is over; `done` is how it said so, if it did, `exact` whether that may pass, and
+        `common` what was said with it."""
         said_done = bool(done)
         said = []
         for index, held in self._reader.close(said_done):
@@ -35,7 +37,10 @@ class Ending(Whole):
         if failure:
             sent += self._emitter.fail(self._for_client(failure))
         else:
-            sent += self._emitter.done(done if self._same and exact else b"")
+            estimate = self._estimate([*events, *common])
+            sent += self._emitter.emit([], estimate) if estimate else b""
+            sent += self._emitter.done(done if self._same and exact and not estimate else b"")
+            events += estimate
         self._state = State.ENDED
         return events, sent
 

@@ -98,6 +98,8 @@ class Usage(msgspec.Struct, frozen=True):
     reasoning: int = 0
     native: dict[str, Any] = msgspec.field(default_factory=dict)
     cache_written: int = 0
+    estimated: bool = False
+    """The upstream has not counted: it is our guess."""
 
 
 class Stop(msgspec.Struct, frozen=True):

@@ -78,6 +78,7 @@ KINDS: dict[str, str] = {
     "asked-again": "an upstream that failed before it had said a word: asked again, or another one in its place",
     "whole-reply": "a whole reply where a stream was asked for: told as a stream",
     "streamed-reply": "a stream where a whole reply was asked for: put together",
+    "usage-estimated": "an upstream that tells no usage: the client is told an estimate",
     # a request for an upstream
     "field-dropped": "a field that the upstream's wire has no place for: dropped",
     "content-dropped": "a piece of a message that the upstream's wire cannot carry: dropped, or named in its place",

@@ -31,7 +31,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     created: int = 0
     """When the reply was asked for, in seconds since 1970, if the upstream does not say: nothing here has a clock."""
     input_tokens: int = 0
-    """An estimate for clients that want to be told before the upstream does."""
+    """An estimate for clients that want to be told before the upstream does, or where it never does: then the output is
+    estimated, too. 0: nobody is told."""
     upstream: str = ""
     """The name of the upstream that is asked and replies: what it signs or encrypts goes back to it alone. Keep it
     from reply to request. Empty: nobody knows whose thinking is whose. Anthropic is `anthropic` and OpenAI

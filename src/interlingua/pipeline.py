@@ -67,7 +67,7 @@ class Translator(Ending):
     ) -> None:
         super().__init__(source, target, dialect, model, tools, options)
         self._decoder = sse.Decoder(self._options.limits.event)
-        self._again = Again(self._reader, self._options.limits.event)
+        self._again = Again(self._reader, self._options.limits.event, self.tally)
         self._unreadables = 0
 
     @property
@@ -250,7 +250,7 @@ class Translator(Ending):
             events, end = self._fail(events, failure)
             return events, sent + end
         if read.last:
-            last, end = self._end(raw, exact=exact)
+            last, end = self._end(raw, exact=exact, common=events)
             return events + last, sent + end
         return events, sent
 

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 from interlingua import events as ev
 
-__all__ = ["QUIET", "Tally"]
+__all__ = ["Tally", "size"]
 
-QUIET = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.ArgsDelta})
-"""Nearly all events are such. Once a reply has begun, there is nothing to count in them."""
+PER_TOKEN = 4
+"""Bytes of a token, in what models write: so many in nearly every language, for scripts with longer characters have
+more in common."""
+PER_CALL = 8
+"""Tokens around the arguments of a call."""
 _SPOKEN = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal})
 
 
@@ -17,6 +20,8 @@ class Tally:
     def __init__(self) -> None:
         self.spoken = False
         """Whether the client has been told anything of the reply itself. Before that, another may take its place."""
+        self.size = 0
+        """Bytes of text, thinking and arguments."""
         self.calls = 0
         self.usage: ev.Usage | None = None
         self.stop: ev.Stop | None = None
@@ -27,8 +32,9 @@ class Tally:
         self.spoken = any(type(event) in _SPOKEN for event in events)
 
     def count(self, event: ev.Event) -> None:
-        """One that is not quiet."""
         match event:
+            case ev.TextDelta() | ev.ReasoningDelta() | ev.ArgsDelta():
+                self.size += size(event.text)
             case ev.CallStart():
                 self.calls += 1
             case ev.Usage():
@@ -37,3 +43,13 @@ class Tally:
                 self.stop = self.stop or event
             case ev.Failure():
                 self.failure = self.failure or event
+
+    @property
+    def tokens(self) -> int:
+        """About so many, if nobody has counted them."""
+        return -(-self.size // PER_TOKEN) + PER_CALL * self.calls
+
+
+def size(text: str) -> int:
+    """In bytes."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

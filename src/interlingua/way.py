@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from enum import Enum
 
 import msgspec
@@ -14,7 +15,7 @@ from interlingua.dialects import STANDARD, dialect_for, dialect_named
 from interlingua.errors import UsageError, expect
 from interlingua.lane import Lane
 from interlingua.options import Options
-from interlingua.tally import QUIET, Tally
+from interlingua.tally import Tally, size
 from interlingua.tools import Offer, ToolsLike
 from interlingua.upstreams import signs
 from interlingua.wire.chunks import ChunkDecoder
@@ -125,10 +126,26 @@ class Way:
             self._emitter.findings = []
         if not self.tally.spoken:
             self.tally.hear(events)
+        tally = self.tally
         for event in events:
-            if type(event) not in QUIET:
+            if type(event) is ev.TextDelta or type(event) is ev.ReasoningDelta or type(event) is ev.ArgsDelta:
+                tally.size += size(event.text)  # as it mostly is
+            else:
                 self._note(event)
         return events
+
+    def _estimate(self, events: list[ev.Event]) -> list[ev.Event]:
+        """The usage, if the upstream has told none up to the end, and these last events neither."""
+        if not self._options.input_tokens or self.tally.usage is not None or failure_in(events):
+            return []
+        last = copy(self.tally)
+        for event in events:
+            last.count(event)
+        if last.usage is not None:
+            return []
+        usage = ev.Usage(input=self._options.input_tokens, output=last.tokens, estimated=True)
+        what = f"the upstream tells no usage: about {usage.input:,} tokens in and {usage.output:,} out"
+        return [usage, ev.Finding("usage-estimated", what)]
 
     def _note(self, event: ev.Event) -> None:
         """Findings are told with their place in the stream."""

@@ -18,7 +18,9 @@ class Whole(Way):
         """A whole reply, instead of a stream. It is what the stream would have folded to."""
         body, read = self._read_body(body)
         told = self._whole(read)
-        self._noted([*(event for _, events in told for event in events), *read.common, *self._halves()])
+        events = [*(event for _, events in told for event in events), *read.common]
+        common = [*read.common, *self._estimate(events)]
+        self._noted([*events, *common[len(read.common) :], *self._halves()])
         failure = failure_in(read.common)
         is_body = self._source.is_body(body)
         if self._same and (failure or not (read.choices or is_body)):
@@ -29,7 +31,7 @@ class Whole(Way):
             for choice, events in told
             if like is None or not choice.exact or events != choice.events
         ]
-        common = [self._for_client(failure)] if failure else read.common
+        common = [self._for_client(failure)] if failure else common
         written, found = self._target.write_body(said, common, self._options, self._offer, like)
         self._noted([*found])
         return written
@@ -40,9 +42,11 @@ class Whole(Way):
         said = [(choice.index, events) for choice, events in self._whole(read)]
         events = [*(event for _, events in said for event in events), *read.common]
         failure = failure_in(events)
+        estimate = self._estimate(events)
         sent = self._emitter.emit(said, [] if failure else read.common)
+        sent += self._emitter.emit([], estimate) if estimate else b""
         sent += self._emitter.fail(self._for_client(failure)) if failure else self._emitter.done()
-        self._noted([*events, *self._halves()])
+        self._noted([*events, *estimate, *self._halves()])
         return sent
 
     def _read_body(self, body: dict[str, Any]) -> tuple[dict[str, Any], Chunk]:

@@ -29,7 +29,8 @@ def make_app(gateway: Gateway) -> web.Application:
     for base in BASES:
         for path, wire in ENDPOINTS.items():
             app.router.add_post(base + path, _relayed(gateway, wire))
-        app.router.add_post(f"{base}/messages/count_tokens", pages.closed(pages.count_tokens))
+        for path in ("/messages/count_tokens", "/responses/input_tokens"):
+            app.router.add_post(base + path, pages.closed(pages.count_tokens))
         app.router.add_get(f"{base}/models", pages.closed(pages.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", pages.closed(pages.model))
     app.router.add_get("/metrics", pages.closed(pages.metrics))

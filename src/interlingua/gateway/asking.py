@@ -18,9 +18,20 @@ from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Upstream
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
-__all__ = ["ask", "broken_off", "endpoint", "headers_for", "is_stream", "let_end", "models_url", "read_whole"]
+__all__ = [
+    "ask",
+    "broken_off",
+    "counting_url",
+    "endpoint",
+    "headers_for",
+    "is_stream",
+    "let_end",
+    "models_url",
+    "read_whole",
+]
 
 PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
+COUNTS = {MESSAGES: "/count_tokens", RESPONSES: "/input_tokens"}
 BETA = "beta=true"
 OWN = "anthropic"
 """The upstream that has defined Messages. Others that speak it take keys in either header."""
@@ -47,6 +58,11 @@ def _base(upstream: Upstream) -> str:
     versioned = any(part[:1] == "v" and part[1:2].isdigit() for part in url.parts)
     bare = not versioned and (upstream.api == MESSAGES or url.path in ("", "/"))
     return f"{base}/v1" if bare else base
+
+
+def counting_url(upstream: Upstream) -> URL:
+    """Where it counts the tokens of a request, if it does."""
+    return URL(_base(upstream) + PATHS[upstream.api] + COUNTS.get(upstream.api, ""), encoded=True)
 
 
 def models_url(upstream: Upstream) -> URL:

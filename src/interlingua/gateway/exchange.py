@@ -52,6 +52,8 @@ class Exchange(Struct, kw_only=True):
     """From the upstream."""
     bytes_out: int = 0
     """To the client."""
+    expected: int = 0
+    """How many tokens the request was estimated to have, before any correction; 0: it was not."""
     usage: Usage | None = None
     stop_reason: StopReason | None = None
     """Why the model stopped; None: it did not get so far."""
@@ -61,16 +63,21 @@ class Exchange(Struct, kw_only=True):
 def told(exchange: Exchange) -> dict[str, Any]:
     """As logs and captures tell it: times since its start, tokens by name, findings by kind."""
     fields = structs.asdict(exchange)
-    for name in ("started", "first_byte", "ended", "usage", "findings"):
+    for name in ("started", "first_byte", "ended", "expected", "usage", "findings"):
         del fields[name]
     usage = exchange.usage
     return {
         **fields,
         "first_byte_seconds": _since(exchange, exchange.first_byte),
         "seconds": _since(exchange, exchange.ended),
-        "tokens": {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")} if usage else {},
+        "tokens": _tokens(usage) if usage else {},
         "findings": dict(Counter(finding.kind for finding in exchange.findings)),
     }
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")}
+    return {**tokens, "estimated": True} if usage.estimated else tokens
 
 
 def _since(exchange: Exchange, then: float | None) -> float | None:

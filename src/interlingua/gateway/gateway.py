@@ -18,6 +18,7 @@ from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.settings import Capture, Settings
 from interlingua.gateway.settings_file import Loaded
+from interlingua.gateway.token_counts import TokenCounts
 from interlingua.gateway.trace import Tracer
 from interlingua.gateway.witnesses import InLog, Witness, Witnesses
 
@@ -58,6 +59,7 @@ class Gateway:
             lost_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(one.dropped for one in self._captures.values()),
         )
+        self.tokens = TokenCounts()
         self.session: aiohttp.ClientSession | None = None
         self.ready = True
         """Whether more requests should come. Off while the gateway stops."""

@@ -86,7 +86,7 @@ class Metrics:
             self._findings.add(number, kind)
         if exchange.outcome == "upstream-failed":
             self._errors.add(1, upstream, _kind(exchange.upstream_status))
-        if exchange.usage:
+        if exchange.usage and not exchange.usage.estimated:
             self._tokens.add(exchange.usage.input, "input")
             self._tokens.add(exchange.usage.output, "output")
         self._retries.add(max(0, exchange.attempts - 1))

@@ -22,11 +22,13 @@ from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.refusals import UpstreamFailed, failed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Retries, Settings
+from interlingua.gateway.token_counts import TokenCounts, roughly
+from interlingua.gateway.tokens import estimate
 from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import encode_json, read_values
 from interlingua.options import Options
 from interlingua.pipeline import Translator
-from interlingua.profile import STRANGER
+from interlingua.profile import CHAT, MESSAGES, STRANGER
 from interlingua.request_translation import prepare_request
 from interlingua.tools import Tool
 
@@ -49,7 +51,8 @@ class Question(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     query: str
     created: int
-    input_tokens: int
+    size: int
+    """Of its body, in bytes."""
     seal_key: bytes
     own_key: str
     """The key that the client has shown, if it is not one of this gateway's."""
@@ -63,6 +66,8 @@ class Prepared(msgspec.Struct, frozen=True):
     findings: list[Finding]
     tools: list[Tool]
     taken_ids: tuple[str, ...]
+    input_tokens: int
+    """About so many; 0 if the client is not to be told."""
 
 
 class Answer(msgspec.Struct):
@@ -86,6 +91,7 @@ class Asker:
         exchange: Exchange,
         witness: Witness | None,
         further: Mapping[str, str],
+        tokens: TokenCounts,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -93,6 +99,7 @@ class Asker:
         self._exchange = exchange
         self._witness = witness
         self._further = further  # headers for whoever is asked
+        self._tokens = tokens
         self._repeats = 1  # how often a call that was lost may be asked for again
 
     async def answer(self, routes: list[Route]) -> Answer:
@@ -137,7 +144,19 @@ class Asker:
             strict=self._settings.history == "strict",
         )
         body = encode_json({**said.body, **route.extra})
-        return Prepared(route, body, said.findings, said.tools, said.taken_ids)
+        return Prepared(route, body, said.findings, said.tools, said.taken_ids, self._input_tokens(route))
+
+    def _input_tokens(self, route: Route) -> int:
+        """Messages tell it with their first word, so that it cannot wait for the upstream's; all others at their end,
+        and then the body is gone. Chat completions tell it in a stream only to those who ask."""
+        question, tokens, names = self._question, self._tokens, (route.name, route.model)
+        if question.wire == CHAT and question.stream and not _asks_usage(question.body):
+            return 0
+        expected = tokens.expect(question.body, *names)
+        if expected is None and question.stream and MESSAGES == question.wire != route.upstream.api:
+            expected = estimate(question.body, route.model)
+        self._exchange.expected = expected or 0
+        return roughly(question.size) if expected is None else tokens.corrected(expected, *names)
 
     async def _ask_often(self, prepared: Prepared, *, last: bool) -> Answer:
         route, retries = prepared.route, prepared.route.upstream.retries
@@ -194,7 +213,7 @@ class Asker:
             taken_ids=prepared.taken_ids,
             served_as=question.model if question.model != route.model else "",
             created=question.created,
-            input_tokens=question.input_tokens,
+            input_tokens=prepared.input_tokens,
             seal_key=question.seal_key,
             upstream=known_as(route),
         )
@@ -288,6 +307,11 @@ def known_as(route: Route) -> str:
     """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
     that is called `openai` is not OpenAI."""
     return f"@{route.name}" if route.profile.name == STRANGER else route.profile.name
+
+
+def _asks_usage(body: dict[str, Any]) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

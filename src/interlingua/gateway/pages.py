@@ -12,11 +12,11 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.answers import Missing, error_body
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.catalogue import Catalogue
+from interlingua.gateway.counting import Counting
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.metrics import CONTENT_TYPE
-from interlingua.gateway.tokens import estimate
 from interlingua.json_text import encode_json
-from interlingua.profile import CHAT, MESSAGES
+from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
 __all__ = ["Handler", "Pages"]
 
@@ -29,6 +29,7 @@ class Pages:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._catalogue = Catalogue(gateway)
+        self._counting = Counting(gateway)
 
     def closed(self, page: Handler) -> Handler:
         """The page for those who may ask: it tells something."""
@@ -81,8 +82,15 @@ class Pages:
         return _json(200, encode_json(_model(id)))
 
     async def count_tokens(self, request: web.Request) -> web.Response:
+        """As Messages and Responses want to hear it."""
+        wire = MESSAGES if "messages" in request.path else RESPONSES
         body = decoded(await read_body(request, self._gateway.setup.settings.limits))
-        return _json(200, encode_json({"input_tokens": estimate(body)}), {"x-interlingua-estimate": "true"})
+        tokens, estimated = await self._counting.count(body, wire, request.headers)
+        told: dict[str, Any] = {"input_tokens": tokens}
+        told |= {"object": "response.input_tokens"} if wire == RESPONSES else {}
+        if not estimated:
+            return _json(200, encode_json(told))
+        return _json(200, encode_json({**told, "estimated": True}), {"x-interlingua-estimate": "true"})
 
 
 def _model(id: str) -> dict[str, Any]:

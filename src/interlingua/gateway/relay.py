@@ -23,12 +23,10 @@ from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.secrets import Redactor
-from interlingua.gateway.tokens import estimate
 from interlingua.gateway.trace import Trace
 from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import encode_json
 from interlingua.pipeline import Translator
-from interlingua.profile import CHAT
 
 __all__ = ["Relay"]
 
@@ -52,6 +50,7 @@ class Relay:
         self._stream = ClientStream(request)
         self._answer: Answer | None = None
         self._witness: Witness | None = None
+        self._size = 0  # of the client's body
         self._trace = Trace()
         self._task: asyncio.Task[web.StreamResponse] | None = None
 
@@ -128,12 +127,14 @@ class Relay:
         routes = self._setup.routes.find(question.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        return Asker(session, settings, question, self._exchange, self._witness, self._trace.headers), routes
+        tokens = self._gateway.tokens
+        return Asker(session, settings, question, self._exchange, self._witness, self._trace.headers, tokens), routes
 
     async def _body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._setup.settings.limits)
         if self._witness:
             self._witness.request(self._request.headers, data)
+        self._size = len(data)
         return decoded(data)
 
     def _question(self, body: dict[str, Any]) -> Question:
@@ -150,7 +151,7 @@ class Relay:
             headers=self._request.headers,
             query=self._request.query_string,
             created=int(time.time()),
-            input_tokens=0 if self._wire == CHAT else estimate(body),  # chat completions tell it at their end
+            size=self._size,
             seal_key=self._setup.seal_key,
             own_key=self._setup.access.own_key(self._request.headers),
         )
@@ -277,6 +278,9 @@ class Relay:
             exchange.findings += translator.findings
             tally = translator.tally
             exchange.calls, exchange.usage = tally.calls, tally.usage
+            if tally.usage is not None and exchange.outcome == "ok":
+                route = self._answer.route
+                self._gateway.tokens.compare(exchange.expected, tally.usage, route.name, route.model)
             exchange.stop_reason = tally.stop.reason if tally.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name

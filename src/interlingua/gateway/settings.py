@@ -74,6 +74,9 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which upstream of `interlingua`'s table it is like; auto: by its URL."""
     ids: Literal["auto", "any", "functions", "nine"] = "auto"
     """What ids of past calls it wants: as they are, Kimi's functions.NAME:N, or Mistral's nine letters and digits."""
+    count_tokens: Literal["auto", "upstream", "estimate"] = "auto"
+    """Who counts the tokens of a request that is not to be answered. upstream: it is asked first, if its API has a way
+    to. estimate: it is never asked. auto: it is asked if it speaks anthropic-messages."""
     timeouts: Timeouts = Timeouts()
     """How long is waited for it."""
     retries: Retries = Retries()

@@ -13,7 +13,7 @@ __all__ = ["estimate"]
 
 PER_MESSAGE = 4
 PER_TOOL = 6
-TOOLS = 30
+TOOLS = 20
 """What a model is told of tools at all."""
 PER_PAGE, PAGE, PAGES = 2000, 48 * 1024, 100
 """A document, page by page: tokens, bytes, and the most that are read."""

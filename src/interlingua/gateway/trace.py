@@ -70,6 +70,7 @@ class Trace:
 
 def _attributes(exchange: Exchange) -> dict[str, Any]:
     usage, status = exchange.usage, exchange.upstream_status
+    usage = usage if usage and not usage.estimated else None
     failed = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
     return {
         "gen_ai.operation.name": "chat",

@@ -97,8 +97,11 @@ def _write_body(said: Said, common: list[ev.Event], options: Options, like: Json
         if index in told:
             choice = choices[position]
             choices[position] = _write_choice(choice_index(choice, position), told[index], choice, options)
-    renamed = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
-    return {**like, **renamed, "choices": choices} if told or renamed else like
+    beside: Json = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
+    for event in common:
+        if isinstance(event, ev.Usage) and event.estimated:
+            beside["usage"] = usage_object(event)
+    return {**like, **beside, "choices": choices} if told or beside else like
 
 
 def _write_new(said: Said, common: list[ev.Event], options: Options) -> Json:

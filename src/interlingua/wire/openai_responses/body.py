@@ -9,7 +9,7 @@ from interlingua.options import Options
 from interlingua.tools import Offer
 from interlingua.wire.loose import as_dict, as_list
 from interlingua.wire.openai_responses.emitter import Emitter
-from interlingua.wire.openai_responses.envelope import error_object
+from interlingua.wire.openai_responses.envelope import error_object, usage_object
 from interlingua.wire.openai_responses.reader import Reader, failure_in
 from interlingua.wire.openai_responses.words import word_of
 from interlingua.wire.wire import Chunk, Json, Said
@@ -43,8 +43,11 @@ def write_body(
         if isinstance(event, ev.Failure):
             return {"error": {"type": event.type, "param": None, **error_object(event)}}, []
     if like is not None and not said:
-        renamed = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
-        return {**like, **renamed} if renamed else like, []
+        beside: Json = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
+        for event in common:
+            if isinstance(event, ev.Usage) and event.estimated:
+                beside["usage"] = usage_object(event)
+        return {**like, **beside} if beside else like, []
     emitter = Emitter(options, offer)
     emitter.emit(said, common, {"type": "response.created", "response": like} if like is not None else None)
     response = emitter.finish()
