@@ -20,7 +20,7 @@ FIRST, EVERY = 4, 16
 SMALLEST = 40
 """Estimates of fewer tokens tell little: what a template adds is half of it."""
 LARGE = 2000
-"""Those of so many tokens count in full."""
+"""Those of so many tokens count in full, smaller ones in part."""
 WEIGHT = 0.2
 """How much one of them moves what is known."""
 ODDEST = 5.0
@@ -38,7 +38,8 @@ class _Known:
 
     def __init__(self) -> None:
         self.factor = 1.0
-        self.compared = 0
+        self.compared = 0.0
+        """How many requests were, the small ones in part."""
         self.asked = 0
         self.silent = False
         """Whether it reported nothing, the last time."""
@@ -73,8 +74,9 @@ class TokenCounts:
         ratio = usage.input / expected
         if not 1 / ODDEST <= ratio <= ODDEST:
             return
-        known.compared += 1
-        weight = max(WEIGHT, 1 / known.compared) * min(1.0, expected / LARGE)
+        share = min(1.0, expected / LARGE)
+        known.compared += share
+        weight = share * max(WEIGHT, 1 / max(1.0, known.compared))
         known.factor = min(MOST, max(LEAST, known.factor + (ratio - known.factor) * weight))
 
     def _of(self, upstream: str, model: str) -> _Known:
