@@ -72,6 +72,8 @@ class Heard:
     ended: bool = False
     """As a reply ends that is over."""
     log: dict[str, Any] = field(default_factory=dict)
+    estimated: bool = False
+    """Whether its usage is an estimate, as a finding tells that is not left in `log`: most upstreams here tell none."""
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Stage:
         else:
             _BODIES[api](heard, json.loads(heard.body))
         heard.log = self.log(heard.headers["x-interlingua-id"])
+        heard.estimated = heard.log["findings"].pop("usage-estimated", 0) == 1
         return heard
 
     def ask_all(self, model: str, stream: bool = True) -> dict[str, Heard]:
