@@ -61,7 +61,7 @@ class Again:
         text = _text(written)
         if not text or not passes(text):
             return None
-        self._tally.size += size(text)
+        self._tally.size += len(text) if text.isascii() else size(text)  # as it mostly is
         say = self._say
         if say is None:
             return data

@@ -12,7 +12,7 @@ __all__ = ["SAMPLE", "text_tokens"]
 
 SAMPLE = 8 * 1024
 """So many characters of a long text stand for all of it."""
-SLICE = 128
+SLICE = 64
 """They are taken in slices of so many, evenly over the text: a request has prose here and JSON there."""
 GOLDEN = 0.618034
 
