@@ -77,7 +77,7 @@ def test_a_text_has_about_as_many_tokens_as_vocabularies_say(name: str) -> None:
 
 
 def test_a_long_text_is_judged_by_a_sample() -> None:
-    texts = [text for text, _ in TEXTS.values()] * 60
+    texts = [TEXTS[name][0] for name in ("English", "Python", "JSON", "German", "spaces")] * 100
     assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample=10**9), rel=0.08)
 
 
@@ -203,6 +203,6 @@ def test_neither_depth_nor_size_takes_long() -> None:
     for _ in range(100_000):
         deep = [deep]
     bodies = [{"messages": deep, "tools": [deep]}, {"input": [1] * 3_000_000}, {"system": "word " * 4_000_000}]
-    begin = time.perf_counter()
+    begin = time.thread_time()
     assert [estimate(body) > 0 for body in bodies] == [True, True, True]
-    assert time.perf_counter() - begin < 5  # one by one, they would take a minute
+    assert time.thread_time() - begin < 5  # of the processor's: the machine may have more to do
