@@ -178,17 +178,19 @@ def check_args(heard: Heard) -> None:
 # ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def accumulate(stream: bytes) -> Heard:
-    """The `stream` helper of the SDK, and the message that it ends with."""
-
+def client(stream: bytes) -> anthropic.Anthropic:
     def answer(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
     http = httpx2.Client(transport=httpx2.MockTransport(answer))
-    client = anthropic.Anthropic(api_key="none", base_url="http://upstream.test", max_retries=0, http_client=http)
+    return anthropic.Anthropic(api_key="none", base_url="http://upstream.test", max_retries=0, http_client=http)
+
+
+def accumulate(stream: bytes) -> Heard:
+    """The `stream` helper of the SDK, and the message that it ends with."""
     asked: Any = {"model": "m", "max_tokens": 1, "messages": []}
     try:
-        with client.messages.stream(**asked) as helper:
+        with client(stream).messages.stream(**asked) as helper:
             helper.until_done()
             message = helper.get_final_message()
     except anthropic.APIStatusError as error:

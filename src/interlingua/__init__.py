@@ -1,5 +1,6 @@
 """Any model's tool calls, in any client's API, exactly."""
 
+from interlingua.client import Accumulator
 from interlingua.dialect import Dialect, Span
 from interlingua.dialect_file import load_dialect
 from interlingua.dialects import dialect_for, dialects
@@ -13,6 +14,7 @@ from interlingua.text import Parser, parse, render
 from interlingua.tools import Tool
 
 __all__ = [
+    "Accumulator",
     "Call",
     "Dialect",
     "InterlinguaError",

@@ -17,6 +17,7 @@ from interlingua.json_text import read_object
 from interlingua.limits import Limits
 from interlingua.line import Line, Spoken, Waiting
 from interlingua.options import Delivery, ReasoningPolicy
+from interlingua.reply import Call
 from interlingua.tools import Offer
 
 __all__ = ["Guard"]
@@ -79,6 +80,11 @@ class Guard:
     def inside_call(self) -> str | None:
         """The name of the call that is open."""
         return self._open.start.name if self._open else None
+
+    @property
+    def waiting(self) -> list[Call]:
+        """The calls that wait for the open one to end, as far as they have come."""
+        return self._line.calls()
 
     def take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         for event in events:

@@ -11,6 +11,7 @@ from interlingua.dialect import Dialect, Grammar
 from interlingua.guard import Guard
 from interlingua.options import Options
 from interlingua.parser import Parser
+from interlingua.reply import Call
 from interlingua.source import Channel
 from interlingua.tools import Offer
 
@@ -35,6 +36,17 @@ class Lane:
             seed=seed,
         )
         self.speak(dialect)
+
+    @classmethod
+    def of(cls, index: int, events: Iterable[ev.Event], dialect: Dialect, offer: Offer, options: Options) -> Lane:
+        """The lane of a choice that begins with these events."""
+        begin = next((event for event in events if isinstance(event, ev.Begin)), ev.Begin())
+        return cls(dialect, offer, options, seed=f"{begin.id or ''}/{index}")
+
+    @property
+    def waiting(self) -> list[Call]:
+        """The calls that wait for an open one to end, as far as they have come."""
+        return self._guard.waiting
 
     @property
     def held(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from interlingua import events as ev
+from interlingua.reply import Call
 
 __all__ = ["Line", "Spoken", "Waiting"]
 
@@ -33,12 +34,25 @@ class Line:
         self.size -= sum(map(_size, events))
         return events
 
+    def calls(self) -> list[Call]:
+        """The calls among them, as far as they have come."""
+        return [_call(events) for events in self.waiting.values() if isinstance(events[0], ev.CallStart)]
+
     def cut(self, key: int) -> None:
         """Ends a call that waits as incomplete, without its arguments."""
         waited = self.waiting[key]
         self.size -= sum(map(_size, waited))
         started = [event for event in waited if isinstance(event, ev.CallStart)]
         self.waiting[key] = [*started, ev.CallEnd(key, complete=False)]
+
+
+def _call(events: list[Waiting]) -> Call:
+    start, *rest = events
+    assert isinstance(start, ev.CallStart)
+    args = "".join(event.text for event in rest if isinstance(event, ev.ArgsDelta))
+    return Call(
+        start.id or "", start.name, args, any(isinstance(event, ev.CallEnd) and event.complete for event in rest)
+    )
 
 
 def _size(event: Waiting) -> int:

@@ -192,7 +192,7 @@ class Translator(Ending):
             return self._end(message.raw)
         decoded = self._chunks.decode(message.data)
         if message.event == ERROR and message.data.strip():
-            decoded = _as_error(decoded, message.data)
+            decoded = chunks.as_error(decoded, message.data)
         if decoded is None:
             return self._unreadable(message)
         raw = message.raw
@@ -291,11 +291,3 @@ def translate_reply(
 
 def _unchanged(said: tuple[int, list[ev.Event]], choice: Choice) -> bool:
     return said[1] == choice.events
-
-
-def _as_error(decoded: chunks.Decoded | None, data: str) -> chunks.Decoded:
-    """The data of an event that is an error, in a form that says so."""
-    if decoded is None:
-        return chunks.Decoded({"error": {"message": data}}, exact=False)
-    says_so = decoded.chunk.get("error") or decoded.chunk.get("type") == "error"
-    return decoded if says_so else chunks.Decoded({"error": decoded.chunk}, exact=False)

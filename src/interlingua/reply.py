@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
 from interlingua import events as ev
 from interlingua.order import Order
+from interlingua.partial_json import so_far
 
-__all__ = ["Call", "Part", "Reasoning", "Reply", "Text", "fold"]
+__all__ = ["Call", "Folder", "Part", "Reasoning", "Reply", "Text", "fold"]
 
 
 class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
@@ -31,6 +32,11 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
     name: str
     arguments: str
     complete: bool = True
+
+    def partial(self) -> dict[str, Any]:
+        """The arguments as far as they are certain: for a call that is still coming."""
+        value = so_far(self.arguments)
+        return value if isinstance(value, dict) else {}
 
 
 Part: TypeAlias = Text | Reasoning | Call
@@ -61,13 +67,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def fold(events: Iterable[ev.Event]) -> Reply:
     """The reply that these events tell. Neighbours of one kind become one part, wherever the stream was cut."""
-    folder = _Folder()
+    folder = Folder()
     for event in events:
         folder.add(event)
     return folder.reply()
 
 
-class _Folder:
+class Folder:
+    """Takes events one by one, and tells the reply so far at any time."""
+
     def __init__(self) -> None:
         self._order = Order()
         self._parts: list[Part] = []
@@ -111,15 +119,15 @@ class _Folder:
                 assert_never(event)
 
     def reply(self) -> Reply:
-        self._end_text()
-        self._end_call(complete=False)
+        said = self._said()
+        called = self._called(complete=False)
         return Reply(
-            parts=self._parts,
+            parts=[*self._parts, *([said] if said else []), *([called] if called else [])],
             stop_reason=self._stop,
             refusal="".join(self._refusal),
             usage=self._usage,
             failure=self._failure,
-            findings=self._findings,
+            findings=[*self._findings],
         )
 
     def _say(self, kind: type[Text | Reasoning], text: str) -> None:
@@ -136,13 +144,22 @@ class _Folder:
         self._parts.append(Reasoning(text, seal))
         self._kind, self._texts = None, []
 
+    def _said(self) -> Text | Reasoning | None:
+        """The text that is being said."""
+        text = "".join(self._texts)
+        return self._kind(text) if self._kind is not None and text else None
+
     def _end_text(self) -> None:
-        if self._kind is not None and (text := "".join(self._texts)):
-            self._parts.append(self._kind(text))
+        if (said := self._said()) is not None:
+            self._parts.append(said)
         self._kind, self._texts = None, []
 
+    def _called(self, complete: bool) -> Call | None:
+        """The call that is open."""
+        start = self._start
+        return Call(start.id or "", start.name, "".join(self._args), complete) if start else None
+
     def _end_call(self, complete: bool) -> None:
-        if self._start is not None:
-            call = Call(self._start.id or "", self._start.name, "".join(self._args), complete)
-            self._parts.append(call)
+        if (called := self._called(complete)) is not None:
+            self._parts.append(called)
         self._start, self._args = None, []

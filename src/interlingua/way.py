@@ -106,9 +106,8 @@ class Way:
 
     def _lane(self, choice: Choice) -> Lane:
         """The lane of a choice that begins."""
-        begin = next((event for event in choice.events if isinstance(event, ev.Begin)), ev.Begin())
-        seed = f"{begin.id or ''}/{choice.index}"
-        lane = self._lanes[choice.index] = Lane(self._dialect or STANDARD, self._offer, self._options, seed)
+        dialect = self._dialect or STANDARD
+        lane = self._lanes[choice.index] = Lane.of(choice.index, choice.events, dialect, self._offer, self._options)
         return lane
 
     def _for_client(self, failure: ev.Failure) -> ev.Failure:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["ChunkDecoder", "Decoded", "has_halves"]
+__all__ = ["ChunkDecoder", "Decoded", "as_error", "has_halves"]
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -74,6 +74,14 @@ class ChunkDecoder:
             self.halves[path] = text[-1]
             text = text[:-1]
         return _whole(text)
+
+
+def as_error(decoded: Decoded | None, data: str) -> Decoded:
+    """The data of an event that is an error, in a form that says so."""
+    if decoded is None:
+        return Decoded({"error": {"message": data}}, exact=False)
+    says_so = decoded.chunk.get("error") or decoded.chunk.get("type") == "error"
+    return decoded if says_so else Decoded({"error": decoded.chunk}, exact=False)
 
 
 def has_halves(body: Any) -> bool:
