@@ -10,10 +10,11 @@
     │   ├── BadSetting      a setting of the gateway; `path` is its place among them
     │   └── BadRequest      a client's request; `path` is the place in it
     │       └── UnknownModel
+    ├── CallError           the model: the arguments of a call, once a program asks for them as an object
     └── UpstreamError       the model server: it broke the protocol or failed
 
-What a *model* wrote never raises: that is a Finding. An error says what is wrong, and its `hint` what to do about it.
-`status` and `type` say how it goes out over HTTP, in the words that the wires share.
+What a *model* wrote never raises while it is read: that is a Finding. An error says what is wrong, and its `hint` what
+to do about it. `status` and `type` say how it goes out over HTTP, in the words that the wires share.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
     "BadInput",
     "BadRequest",
     "BadSetting",
+    "CallError",
     "InterlinguaError",
     "RenderError",
     "UnknownDialect",
@@ -110,6 +112,23 @@ class BadSetting(BadInput):
     def __init__(self, path: tuple[str, ...], message: str, hint: str = "") -> None:
         super().__init__(f"{'.'.join(path)}: {message}", hint)
         self.path = path
+
+
+class CallError(InterlinguaError):
+    """A call that cannot be run. Its text is for the model: what is wrong, one problem in each line."""
+
+    status = 400
+    type = "invalid_request_error"
+
+    def __init__(self, name: str, kind: str, problems: list[str]) -> None:
+        super().__init__(
+            f"The call of {name!r} was not run.\n" + "\n".join(f"- {problem}" for problem in problems),
+            "give this text to the model as the result of its call",
+        )
+        self.name = name
+        self.kind = kind
+        """empty, cut, not-json, not-object, misfit or unknown-tool"""
+        self.problems = problems
 
 
 class UpstreamError(InterlinguaError):

@@ -52,6 +52,7 @@ KINDS: dict[str, str] = {
     "renumbered": "a tool call, block or item on an index that does not come next: renumbered",
     "no-id": "a tool call without an id: it gets one",
     "no-type": "a tool call without its type: taken as a function",
+    "repaired-arguments": "arguments whose writing was mended, because the caller allowed it: the meaning is the same",
     "repeated-id": "the id sent again: dropped",
     "changed-id": "another id inside a call: dropped",
     "repeated-name": "the name sent again: dropped",

@@ -14,6 +14,8 @@ from typing import Any
 
 __all__ = ["so_far"]
 
+DEEPEST = 1000
+"""How many brackets may be open at once. What is deeper is not read."""
 _between = re.compile(r"[ \t\n\r,:]*").match
 _string = re.compile(r'"((?:[^"\\]+|\\[^u]|\\u[0-9A-Fa-f]{4})*)("?)', re.S).match  # half an escape is not in it
 _scalar = re.compile(r"[A-Za-z0-9+\-._]+").match
@@ -24,7 +26,7 @@ def so_far(text: str) -> Any:
     """None if nothing is certain."""
     value = _Value()
     pos = 0
-    while (pos := _end(_between(text, pos), pos)) < len(text) and not value.closed:
+    while (pos := _end(_between(text, pos), pos)) < len(text) and not value.closed and value.depth < DEEPEST:
         char = text[pos]
         if char in "{[":
             value.open({} if char == "{" else [])
@@ -85,6 +87,10 @@ class _Value:
         self.closed = False
         self._open: list[Any] = []
         self._key: str | None = None
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
 
     @property
     def wants_key(self) -> bool:

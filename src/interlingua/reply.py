@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
 from interlingua import events as ev
+from interlingua.call_check import Repair, read_arguments
 from interlingua.order import Order
 from interlingua.partial_json import so_far
+from interlingua.tools import Tool
 
 __all__ = ["Call", "Folder", "Part", "Reasoning", "Reply", "Text", "fold"]
 
@@ -32,6 +34,23 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
     name: str
     arguments: str
     complete: bool = True
+
+    def parse(
+        self,
+        tool: Tool | Mapping[str, Any] | None = None,
+        *,
+        repair: Repair = "never",
+        findings: list[ev.Finding] | None = None,
+    ) -> dict[str, Any]:
+        """The arguments as an object that fits the tool. Raises CallError, whose text tells a model what to mend.
+
+        `repair="safe"` mends what cannot change the meaning (a code fence, a comma too many, the same object twice) and
+        adds to `findings` what it did.
+        """
+        value, mended = read_arguments(self.name, self.arguments, tool, repair)
+        if findings is not None:
+            findings += mended
+        return value
 
     def partial(self) -> dict[str, Any]:
         """The arguments as far as they are certain: for a call that is still coming."""

@@ -1,0 +1,124 @@
+"""Do these arguments fit this schema? If not: what is wrong with which of them, in words that a model can act on.
+
+The checking itself is jsonschema-rs. Its expressions take linear time, whatever their pattern, and it fetches nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from interlingua.errors import BadInput
+
+__all__ = ["misfits"]
+
+MOST = 5
+"""So many are told. A model mends one after the other all the same."""
+_PATTERNS = ("pattern", "patternProperties")
+_ARTICLES = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+
+def misfits(arguments: Any, schema: Mapping[str, Any], name: str) -> list[str]:
+    """What does not fit, the first few of it; nothing if all is well. `name` is the tool's."""
+    found = _validator(schema, name).iter_errors(arguments)
+    return [_in_words(error, schema) for error, _ in zip(found, range(MOST), strict=False)]
+
+
+def _validator(schema: Mapping[str, Any], name: str) -> Any:
+    import jsonschema_rs  # here, for most programs never check a call
+
+    def build(body: Any) -> Any:
+        linear = jsonschema_rs.RegexOptions()
+        return jsonschema_rs.validator_for(body, pattern_options=linear, retriever=_fetch_nothing)
+
+    try:
+        return build(dict(schema))
+    except ValueError:
+        pass
+    try:  # an expression that cannot be looked for in linear time is not looked for
+        return build(_without_patterns(dict(schema)))
+    except (ValueError, RecursionError) as error:
+        why = str(error).partition("\n")[0]
+        raise BadInput(f"the schema of the tool {name!r} cannot be used: {why}", "mend the tool's schema") from None
+
+
+def _fetch_nothing(address: str) -> Any:
+    raise ValueError(f"{address} is elsewhere, and nothing is fetched")
+
+
+def _without_patterns(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_patterns(inner) for key, inner in value.items() if key not in _PATTERNS}
+    return [_without_patterns(inner) for inner in value] if isinstance(value, list) else value
+
+
+# ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_words(error: Any, schema: Mapping[str, Any]) -> str:
+    path, kind = list(error.instance_path), error.kind
+    match kind.name:
+        case "required":
+            missing = [*path, kind.property]
+            return f"{_called(missing)} is missing: it is required{_wanted(_schema_at(schema, missing))}"
+        case "type":
+            wanted = " or ".join(_ARTICLES.get(one, one) for one in _types(kind.types))
+            return f"{_called(path)} should be {wanted} but is {_shown(error.instance)}"
+        case "additionalProperties" | "unevaluatedProperties":
+            unknown = ", ".join(f"`{one}`" for one in kind.unexpected)
+            known = ", ".join(f"`{one}`" for one in _properties(_schema_at(schema, path)))
+            return f"{_called(path)} has {unknown}, which is not known" + (f"; it may have {known}" if known else "")
+        case "enum":
+            options = ", ".join(json.dumps(one, ensure_ascii=False) for one in kind.options)
+            return f"{_called(path)} should be one of {options} but is {_shown(error.instance)}"
+        case "anyOf" | "oneOf":
+            wanted = _wanted(_schema_at(schema, path))
+            return f"{_called(path)} is {_shown(error.instance)}, which is none of what it may be{wanted}"
+        case _:
+            return f"{_called(path)}: {error.message}"
+
+
+def _called(path: list[str | int]) -> str:
+    """`edits[0].path`"""
+    name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    return f"`{name}`" if name else "the object"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _types(types: Any) -> Iterator[str]:
+    yield from [types] if isinstance(types, str) else types
+
+
+def _wanted(schema: Any) -> str:
+    """` (a string)`, if that is known."""
+    kinds = schema.get("type") if isinstance(schema, Mapping) else None
+    words = [_ARTICLES[one] for one in _types(kinds or ()) if one in _ARTICLES]
+    return f" ({' or '.join(words)})" if words else ""
+
+
+def _properties(schema: Any) -> list[str]:
+    known = schema.get("properties") if isinstance(schema, Mapping) else None
+    return list(known) if isinstance(known, Mapping) else []
+
+
+def _schema_at(schema: Any, path: list[str | int]) -> Any:
+    """What a schema says of the value at this path; None where that is not plain."""
+    for step in path:
+        if not isinstance(schema, Mapping):
+            return None
+        inner = schema.get("items") if isinstance(step, int) else schema.get("properties")
+        schema = inner.get(step) if isinstance(inner, Mapping) and isinstance(step, str) else inner
+    return schema
