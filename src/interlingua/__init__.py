@@ -1,10 +1,10 @@
 """Any model's tool calls, in any client's API, exactly."""
 
-from interlingua.client import Accumulator
+from interlingua.client import Accumulator, ToolBox, ToolResult
 from interlingua.dialect import Dialect, Span
 from interlingua.dialect_file import load_dialect
 from interlingua.dialects import dialect_for, dialects
-from interlingua.errors import InterlinguaError
+from interlingua.errors import CallError, InterlinguaError
 from interlingua.limits import Limits
 from interlingua.options import Options
 from interlingua.pipeline import Translator, translate_reply
@@ -16,6 +16,7 @@ from interlingua.tools import Tool
 __all__ = [
     "Accumulator",
     "Call",
+    "CallError",
     "Dialect",
     "InterlinguaError",
     "Limits",
@@ -24,6 +25,8 @@ __all__ = [
     "Reply",
     "Span",
     "Tool",
+    "ToolBox",
+    "ToolResult",
     "Translator",
     "dialect_for",
     "dialects",

@@ -1,7 +1,9 @@
 """For programs that call models themselves: what a reply is so far, whether its calls are right, and running them."""
 
 from interlingua.client.accumulator import Accumulator
+from interlingua.client.crossing import Exchange
 from interlingua.client.results import ToolResult
+from interlingua.client.sdks import anthropic, async_anthropic, async_openai, openai
 from interlingua.client.toolbox import ToolBox
 
-__all__ = ["Accumulator", "ToolBox", "ToolResult"]
+__all__ = ["Accumulator", "Exchange", "ToolBox", "ToolResult", "anthropic", "async_anthropic", "async_openai", "openai"]

@@ -1,0 +1,63 @@
+"""A whole agent: it asks a model, runs the tools that the model calls, and asks again until there is an answer.
+
+    make run                        in one terminal: the gateway with its demo model, no key and no network
+    python examples/agent.py        in another
+
+With a model of your own: python examples/agent.py --url http://localhost:8000/v1 --model NAME "What is in README.md?"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import interlingua as il
+
+PROMPT = "Use list_files folder='.' and read_file path='Makefile' lines=3, then read_file path='LICENSE' lines=1"
+
+
+def list_files(folder: str) -> list[str]:
+    """Lists the files of a folder."""
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def read_file(path: str, lines: int = 50) -> str:
+    """Reads the first lines of a file."""
+    return "\n".join(Path(path).read_text(encoding="utf-8").splitlines()[:lines])
+
+
+def ask(url: str, model: str, messages: list[Any], box: il.ToolBox) -> il.Accumulator:
+    body = {"model": model, "messages": messages, "tools": box.offer("openai-chat"), "stream": True}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', 'any')}"}
+    acc = il.Accumulator("openai-chat", model=model, tools=box.tools)
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
+    ) as sent:
+        for line in sent:
+            acc.add(line)
+    acc.close()
+    return acc
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prompt", nargs="?", default=PROMPT)
+    parser.add_argument("--url", default="http://127.0.0.1:8484/v1")
+    parser.add_argument("--model", default="demo/kimi_k2")
+    args = parser.parse_args()
+    box = il.ToolBox(list_files, read_file)
+    messages: list[Any] = [{"role": "user", "content": args.prompt}]
+    while (acc := ask(args.url, args.model, messages, box)).calls and acc.finished:
+        results = box.run_sync(acc.calls)
+        for result in results:
+            print(f"{result.call.name} {result.call.arguments} → {result.outcome}: {result.content[:60]!r}")
+        messages += box.messages("openai-chat", acc.reply(), results)
+    print(acc.text or f"no answer: {acc.why}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The official SDKs, with a transport that translates in the process: one line changes, and no gateway runs.
+
+client = interlingua.client.openai(base_url="http://localhost:8000/v1", api_key="…")
+client = interlingua.client.anthropic(base_url="https://openrouter.ai/api/v1", api_key="…")
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from interlingua.client.crossing import Exchange, Upstream
+from interlingua.client.transport import async_transport, transport
+from interlingua.dialect import Dialect
+from interlingua.errors import UsageError
+from interlingua.options import Delivery, ReasoningPolicy
+from interlingua.profile import CHAT
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AsyncAnthropic
+    from openai import AsyncOpenAI, OpenAI
+
+__all__ = ["anthropic", "async_anthropic", "async_openai", "openai"]
+
+
+def openai(base_url: str, **how: Any) -> OpenAI:
+    """`openai.OpenAI` for this upstream: Chat Completions and Responses, whatever the upstream speaks.
+
+    Beside what OpenAI takes: `upstream_api` (openai-chat, anthropic-messages or openai-responses), `profile`,
+    `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, and `on_exchange`, which is told of every reply.
+    `inner` is the HTTP client that sends; without one, the SDK's own kind is made, which heeds HTTPS_PROXY.
+    """
+    client: OpenAI = _made("openai", "OpenAI", "DefaultHttpxClient", transport, base_url, how)
+    return client
+
+
+def async_openai(base_url: str, **how: Any) -> AsyncOpenAI:
+    """`openai.AsyncOpenAI`, as `openai` is."""
+    client: AsyncOpenAI = _made("openai", "AsyncOpenAI", "DefaultAsyncHttpxClient", async_transport, base_url, how)
+    return client
+
+
+def anthropic(base_url: str, **how: Any) -> Anthropic:
+    """`anthropic.Anthropic` for this upstream, whatever it speaks. It takes what `openai` here takes."""
+    client: Anthropic = _made("anthropic", "Anthropic", "DefaultHttpxClient", transport, base_url, how)
+    return client
+
+
+def async_anthropic(base_url: str, **how: Any) -> AsyncAnthropic:
+    """`anthropic.AsyncAnthropic`, as `anthropic` is."""
+    client: AsyncAnthropic = _made(
+        "anthropic", "AsyncAnthropic", "DefaultAsyncHttpxClient", async_transport, base_url, how
+    )
+    return client
+
+
+def _made(
+    package: str, name: str, http: str, kind_for: Callable[[ModuleType], Any], base_url: str, how: dict[str, Any]
+) -> Any:
+    """The SDK's client of this name, whose own HTTP client sends through a transport of ours."""
+    sdk = _imported(package)
+    http_client = getattr(sdk, http)
+    inner = how.pop("inner", None) or http_client()
+    upstream, rest = _upstream(base_url, **how)
+    between = kind_for(_httpx_of(http_client))(upstream, inner)
+    return getattr(sdk, name)(base_url=base_url, http_client=http_client(transport=between), **rest)
+
+
+def _upstream(
+    base_url: str,
+    *,
+    upstream_api: str = CHAT,
+    profile: str = "auto",
+    dialect: str | Dialect = "auto",
+    delivery: Delivery = "stream",
+    reasoning: ReasoningPolicy = "keep",
+    extra: dict[str, Any] | None = None,
+    seal_key: bytes = b"",
+    on_exchange: Callable[[Exchange], None] | None = None,
+    **rest: Any,
+) -> tuple[Upstream, dict[str, Any]]:
+    """What is ours of what was given, and what is the SDK's."""
+    upstream = Upstream(
+        url=base_url,
+        api=upstream_api,
+        profile=profile,
+        dialect=dialect,
+        delivery=delivery,
+        reasoning=reasoning,
+        extra=extra or {},
+        seal_key=seal_key or os.urandom(32),  # for as long as this client lives
+        on_exchange=on_exchange,
+    )
+    return upstream, rest
+
+
+def _imported(package: str) -> ModuleType:
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise UsageError(f"the SDK {package!r} is not installed", f"pip install {package}") from None
+
+
+def _httpx_of(kind: type) -> ModuleType:
+    """The httpx that this HTTP client of an SDK is made of."""
+    name = next(base.__module__ for base in kind.__mro__ if base.__module__.partition(".")[0].startswith("httpx"))
+    return importlib.import_module(name.partition(".")[0])
