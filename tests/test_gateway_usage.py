@@ -24,7 +24,7 @@ STREAM = up.ROLE + up.delta(SAID[:300]) + up.delta(SAID[300:500]) + up.delta(SAI
 COUNTED = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":%b}\n\n' % (
     b'{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}'
 )
-ASKED = {"stream_options": {"include_usage": True}}
+ASKED: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def on() -> Iterator[Stage]:
 
 def body(api: str, usage: Any = None) -> dict[str, Any]:
     """A whole reply of an upstream."""
+    head: dict[str, Any]
     beside = {} if usage is None else {"usage": usage}
     if api == MESSAGES:
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
@@ -51,7 +52,8 @@ def body(api: str, usage: Any = None) -> dict[str, Any]:
 def told(data: dict[str, Any] | None) -> tuple[int, int]:
     """Input and output."""
     assert data is not None
-    return data.get("prompt_tokens", data.get("input_tokens")), data.get("completion_tokens", data.get("output_tokens"))
+    names = ("prompt_tokens", "completion_tokens") if "prompt_tokens" in data else ("input_tokens", "output_tokens")
+    return data[names[0]], data[names[1]]
 
 
 def last_usage(stream: bytes) -> dict[str, Any] | None:
@@ -144,7 +146,7 @@ def test_32_a_stream_told_as_a_whole_reply(on: Stage) -> None:
 
 def test_32_messages_of_messages(on: Stage) -> None:
     """Their start and their end have a usage that clients insist on."""
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**body(MESSAGES), "content": [], "stop_reason": None}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": SAID}},
@@ -162,7 +164,7 @@ def test_32_responses_of_responses(on: Stage) -> None:
     whole = body(RESPONSES)
     item, part = whole["output"][0], whole["output"][0]["content"][0]
     at = {"output_index": 0, "item_id": "m_1"}
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**whole, "output": [], "status": "in_progress"}},
         {"type": "response.output_item.added", **at, "item": {**item, "content": [], "status": "in_progress"}},
         {"type": "response.content_part.added", **at, "content_index": 0, "part": {**part, "text": ""}},
