@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from interlingua.cli import main
-from interlingua.cli.background.processes import beginning, send
+from interlingua.cli.background.processes import _told_by_ps, beginning, send
 from tests import upstream_server as up
 from tests.gateway_process import Running
 from tests.raw_client import CHAT, ask, get, text_of
@@ -245,6 +246,19 @@ def test_killed_it_is_not_running_and_can_be_started_again(user: User) -> None:
     ended(facts["pid"], facts["began"])
     assert f"process {facts['pid']}, ended without" in user.says("start", "--demo", "--port", "0")
     user.says("stop")
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps here")
+def test_where_there_is_no_proc_ps_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = _told_by_ps(os.getpid())
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert here == _told_by_ps(os.getpid()) != ""
+    with a_stranger() as stranger:
+        assert _told_by_ps(stranger.pid) != ""
+        stranger.kill()
+        os.waitid(os.P_PID, stranger.pid, os.WEXITED | os.WNOWAIT)
+        assert _told_by_ps(stranger.pid) == beginning(stranger.pid) == ""  # nobody has heard yet that it ended
+    assert _told_by_ps(stranger.pid) == ""
 
 
 @contextmanager

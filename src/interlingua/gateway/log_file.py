@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 
@@ -45,6 +44,8 @@ class LogFile:
         return os.path.samestat(there, os.fstat(self._file))
 
     def _begin_anew(self) -> None:
+        import fcntl  # Windows has none, and no gateway
+
         fcntl.flock(self._file, fcntl.LOCK_EX)  # of those who have this file open, one puts it aside
         try:
             if self._is_mine():

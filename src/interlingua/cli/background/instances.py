@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import fcntl
 import os
 import re
 import time
@@ -46,12 +45,6 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def runs(self) -> bool:
         return bool(self.began) and beginning(self.pid) == self.began
-
-    @property
-    def outlived(self) -> bool:
-        """Whether the machine was started again since."""
-        mine, now = self.began.partition(" "), beginning(os.getpid()).partition(" ")
-        return bool(mine[2]) and mine[0] != now[0]
 
 
 class Instances:
@@ -117,6 +110,8 @@ class Instances:
 
 
 def _lock(file: int, name: str) -> None:
+    import fcntl  # Windows has none
+
     began = time.monotonic()
     until, told = began + PATIENCE, began + 1
     while True:

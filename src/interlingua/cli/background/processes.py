@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["beginning", "send"]
+__all__ = ["before_the_last_boot", "beginning", "send"]
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Another one each time that the machine starts."""
 
 
 def beginning(pid: int) -> str:
@@ -22,8 +24,12 @@ def beginning(pid: int) -> str:
     state, *fields = stat.rpartition(")")[2].split()  # the program's name stands before, and may be anything
     if state in "ZX":
         return ""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {fields[18]}"
+    return f"{BOOT.read_text(encoding='ascii').strip()} {fields[18]}"
+
+
+def before_the_last_boot(began: str) -> bool:
+    """Whether the machine was started again since, as far as it can be told."""
+    return BOOT.exists() and not began.startswith(BOOT.read_text(encoding="ascii").strip())
 
 
 def send(pid: int, began: str, number: signal.Signals) -> bool:
@@ -52,6 +58,10 @@ def _kill(pid: int, number: signal.Signals) -> bool:
 
 def _told_by_ps(pid: int) -> str:
     """Where there is no /proc."""
-    ps = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+    import subprocess  # all others do without
+
+    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}  # so that it says the same each time
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    ps = subprocess.run(command, env=env, capture_output=True, text=True)
     state, _, began = ps.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else began.strip()

@@ -9,8 +9,8 @@ from typing import Any
 
 from interlingua import __version__
 from interlingua.cli import io
-from interlingua.cli.background.asking import asked_for_readiness, counts
 from interlingua.cli.background.instances import Instance, Instances, add_name, named
+from interlingua.cli.background.processes import before_the_last_boot
 
 HELP = "how the gateway in the background is"
 DESCRIPTION = """\
@@ -36,6 +36,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _elsewhere(url: str, as_json: bool) -> int:
+    from interlingua.cli.background.asking import asked_for_readiness  # other commands need no HTTP
+
     answer = asked_for_readiness(url)
     ready = answer == "ready"
     if as_json:
@@ -62,6 +64,8 @@ def _here(name: str, as_json: bool) -> int:
 
 
 def _facts(instance: Instance) -> dict[str, Any]:
+    from interlingua.cli.background.asking import counts
+
     done = counts(instance.address, instance.workers) if instance.runs and instance.address else None
     return {
         "name": instance.name,
@@ -82,7 +86,11 @@ def _told(name: str, instance: Instance | None) -> list[str]:
         return [f"{name}: not running"]
     facts = _facts(instance)
     if not instance.runs:
-        why = "the machine was started again" if instance.outlived else "it ended without `interlingua stop`"
+        why = (
+            "the machine was started again"
+            if before_the_last_boot(instance.began)
+            else "it ended without `interlingua stop`"
+        )
         return [f"{name}: not running: {why}", f"  process   {instance.pid}", f"  log       {instance.log}"]
     newer = "" if instance.version == __version__ else f"; this is {__version__}, which it has after a restart"
     if facts["requests"] is not None:
