@@ -152,6 +152,12 @@ def test_what_is_no_name(capsys: pytest.CaptureFixture[str], command: str, name:
     assert "is no name for a gateway" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("url", ["8484", "ftp://x", "http://", "http://x:port", "http://[::1"])
+def test_what_is_no_url(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    assert main(["status", "--url", url]) == 2
+    assert "is no http or https URL" in capsys.readouterr().err
+
+
 def test_a_gateway_with_keys_is_not_asked_for_numbers(user: User) -> None:
     user.env["INTERLINGUA_KEYS"] = KEY
     user.start("--demo")
@@ -339,14 +345,14 @@ def test_stop_waits_for_streams_and_says_what_became_of_them(user: User, upstrea
     for stream in streams:
         assert text_of(rest(stream), CHAT) == "Hello world"
     _, errors = stopping.communicate(timeout=60)
-    assert errors.endswith("; all 2 requests under way finished\n"), errors
+    assert errors.endswith("; all 2 under way finished\n"), errors
 
 
 def test_stop_tells_of_streams_that_were_cut(user: User, upstream: UpstreamServer) -> None:
     model = upstream.add("bg-hangs", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(60))
     (user.folder / "interlingua.yaml").write_text(settings(upstream, drain=0.5))
     stream = begun(user.start(), CHAT, model)
-    assert "; of 1 requests under way, 1 were cut" in user.says("stop")
+    assert "; 1 of 1 requests under way had to be cut" in user.says("stop")
     assert "error" in rest(stream).events[-1]
 
 

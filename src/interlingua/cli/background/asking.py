@@ -7,7 +7,9 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["Counts", "asked_for_readiness", "counts", "reached_at"]
+from interlingua.errors import UsageError
+
+__all__ = ["Counts", "asked_for_readiness", "counts"]
 
 SECONDS = 3.0
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -20,17 +22,21 @@ class Counts(NamedTuple):
     open: int
 
 
-def reached_at(address: str) -> tuple[str, int]:
-    """Where a client on this machine finds who listens there."""
+def _reached_at(address: str) -> http.client.HTTPConnection:
+    """How a client on this machine reaches who listens there."""
     parts = urlsplit(address)
-    host = parts.hostname or "127.0.0.1"
-    return _ANYWHERE.get(host, host), parts.port or 80
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(address)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(_ANYWHERE.get(parts.hostname, parts.hostname), parts.port, timeout=SECONDS)
 
 
 def asked_for_readiness(address: str) -> str:
     """What it says: ready, stopping; or why it does not answer."""
     try:
         status, body = _get(address, "/readyz")
+    except ValueError:
+        raise UsageError(f"{address!r} is no http or https URL", "for example: http://127.0.0.1:8484") from None
     except (OSError, http.client.HTTPException) as error:
         return getattr(error, "strerror", None) or type(error).__name__
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
@@ -57,7 +63,7 @@ def counts(address: str, workers: int) -> Counts | None:
 
 
 def _get(address: str, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(*reached_at(address), timeout=SECONDS)
+    connection = _reached_at(address)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

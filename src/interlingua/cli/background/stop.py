@@ -50,17 +50,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _wait(instance: Instance, mark: Mark, began: float) -> None:
-    tell = began + 0.5
+    tell, drain = began + 0.5, instance.drain  # which may have been set anew since
     while instance.runs:
         now = time.monotonic()
-        told = notes(mark.behind(), "stopping") if now > tell else []
-        drain = max([instance.drain, *(float(note["seconds"]) for note in told)])
         if now - began > drain + MARGIN:
             raise BadInput(
                 f"process {instance.pid} runs on {now - began:.0f} s after it was told to stop",
                 f"end it at once with `kill -9 {instance.pid}`; its log is {instance.log}",
             )
         if now > tell:
+            told = notes(mark.behind(), "stopping")
+            drain = max([drain, *(float(note["seconds"]) for note in told)])
             number = sum(int(note["open"]) for note in told)
             what = f"{number} request{'s' if number > 1 else ''} that had begun" if number else "it to end"
             io.tell(f"waiting for {what}: {now - began:.0f} s of at most {drain:.0f}")
@@ -76,4 +76,4 @@ def _what_became(mark: Mark) -> str:
     cut = sum(int(note["cut"]) for note in ends)
     if not ends or not begun:
         return ""
-    return f"; of {begun} requests under way, {cut} were cut" if cut else f"; all {begun} requests under way finished"
+    return f"; {cut} of {begun} requests under way had to be cut" if cut else f"; all {begun} under way finished"
