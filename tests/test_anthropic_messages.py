@@ -762,6 +762,14 @@ def test_what_follows_is_renumbered() -> None:
     assert heard.blocks[3]["deltas"] == [{"type": "line", "line": "x"}]
 
 
+def test_a_delta_of_a_call_does_not_go_into_the_text_that_the_call_became() -> None:
+    """Nothing was offered, so that a call is text; an empty delta of it changes nothing, but passes no more."""
+    stream = sse(begin(), *call(0, ""), *end("tool_use"))
+    out, _ = translate([stream], tools=[])
+    assert b"input_json_delta" not in out
+    assert (listen(out).done, listen(out).calls) == (True, [])
+
+
 def test_a_stop_reason_that_was_wrong_is_not_told_again() -> None:
     last = end(usage={"output_tokens": 99})
     heard = listen(translate([sse(begin(), *CALL_F, end()[0], *last)])[0])

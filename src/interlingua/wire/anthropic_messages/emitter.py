@@ -7,7 +7,7 @@ follows passes with the index that it has by now.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
@@ -110,6 +110,9 @@ class Emitter:
         frames, block = self._frames, self._frames.open
         if block is None or block.upstream != chunk["index"]:
             return False
+        kind = chunk["delta"].get("type")
+        if block.kind in SPOKEN and _SPOKEN_DELTAS.get(kind, block.kind) != block.kind:
+            return False  # what was a call may be text by now
         frames.let_start()
         frames.send(_numbered(raw, chunk, block.index))
         if isinstance(args := chunk["delta"].get("partial_json"), str):
@@ -166,7 +169,13 @@ class Emitter:
             frames.send({**like, "index": block.index})
 
 
-_SPOKEN_DELTAS = ("text_delta", "thinking_delta", "signature_delta", "input_json_delta")
+_SPOKEN_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+}
+"""What each delta adds to."""
 _PASSED: dict[str, Callable[[Emitter, Json, bytes], bool]] = {
     "message_start": Emitter._pass_start,
     "content_block_start": Emitter._pass_block,
@@ -176,7 +185,7 @@ _PASSED: dict[str, Callable[[Emitter, Json, bytes], bool]] = {
 }
 
 
-def _is_foreign(kind: object, known: tuple[str, ...]) -> bool:
+def _is_foreign(kind: object, known: Container[str]) -> bool:
     return isinstance(kind, str) and kind not in known
 
 
