@@ -66,10 +66,12 @@ bench: setup ## measure the parser in every shape of dialect, and the gateway be
 e2e: setup ## real coding agents and SDKs, each with its own tools, through the gateway
 	$(BIN)/python -m e2e $(E2E)
 
-# A minute of chance; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
+# A minute of chance each; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
 FUZZ ?= -max_total_time=60
-fuzz: setup ## hostile text for every dialect
-	$(BIN)/python fuzz/dialects.py $(FUZZ)
+fuzz: setup ## hostile text for every dialect, hostile bytes and chunks for every pair of wires
+	$(BIN)/python -m fuzz.dialects $(FUZZ)
+	$(BIN)/python -m fuzz.sse $(FUZZ)
+	$(BIN)/python -m fuzz.chunks $(FUZZ)
 
 # The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
 pins: ## refresh constraints.txt with the newest releases

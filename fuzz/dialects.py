@@ -1,37 +1,27 @@
 """Hostile text for every dialect: marker soup, cut samples, scraps of JSON, in any cutting and on two channels.
 
-    python fuzz/dialects.py                        a minute of chance, without atheris
-    python fuzz/dialects.py --seconds 600 --seed 7
-    python fuzz/dialects.py -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
+    python -m fuzz.dialects                        a minute of chance, without atheris
+    python -m fuzz.dialects --seconds 600 --seed 7
+    python -m fuzz.dialects -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
 
 Both make bytes, and the bytes choose all the rest: `Row.chosen_by`. What must hold for each row is in `CHECKS`. A row
-that fails is made smaller for as long as it fails the same way, and printed as a row of a fixture file. With atheris
-the first failure ends the run, as is usual there, unless `--go-on` is said; without, all of them are collected.
+that fails is printed as a row of a fixture file.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import json
-import random
 import re
-import signal
 import sys
-import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-try:
-    atheris: Any = importlib.import_module("atheris")
-except ImportError:
-    atheris = None
+from fuzz.engine import Broken, Dice, Fuzzer, instrumented
 
-with atheris.instrument_imports(include=["interlingua"]) if atheris else nullcontext():
+with instrumented():
     import interlingua as il
     from interlingua import events as ev
     from interlingua.dialects import dialect_named
@@ -73,30 +63,6 @@ WORDS = [f"zq{n}" for n in range(10)]
 """Words that nothing but us writes: what becomes of them can be told."""
 LONGEST = 300
 """Characters in a text. Longer ones find no more, more slowly."""
-SECONDS = 4
-"""How long one check of a row may take. Nearly all need a few thousandths."""
-
-
-class Dice:
-    """Choices out of bytes. When these run out, everything is the first choice."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def left(self) -> bool:
-        return self._at < len(self._data)
-
-    def below(self, n: int) -> int:
-        """A number from 0 to n - 1."""
-        size = 1 if n <= 256 else 2
-        chosen = int.from_bytes(self._data[self._at : self._at + size], "big")
-        self._at += size
-        return chosen % max(n, 1)
-
-    def pick(self, choices: list[str]) -> str:
-        return choices[self.below(len(choices))] if choices else ""
 
 
 @dataclass(frozen=True)
@@ -148,6 +114,27 @@ class Row:
                 part = piece[at : at + size]
                 events += lane.take([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
         return il.fold(events + lane.close_text())
+
+    @property
+    def family(self) -> str:
+        return self.dialect
+
+    def smaller(self) -> Iterator[Row]:
+        if self.prefill:
+            yield replace(self, prefill="")
+        if self.tools is not None:
+            yield replace(self, tools=None)
+        if self.tools == TOOLS[2]:
+            yield replace(self, tools=TOOLS[3])
+        for n in range(len(self.cuts)):
+            yield replace(self, cuts=self.cuts[:n] + self.cuts[n + 1 :])
+        size = len(self.text) // 2
+        while size:
+            for at in range(0, len(self.text), size):
+                cuts = tuple(cut - min(max(cut - at, 0), size) for cut in self.cuts)
+                text = self.text[:at] + self.text[at + size :]
+                yield replace(self, text=text, cuts=tuple(min(cut, len(text)) for cut in cuts))
+            size //= 2
 
     def __str__(self) -> str:
         """As a row of a fixture file. What the reply should be is still to be said."""
@@ -234,7 +221,7 @@ def _fragment(name: str, dice: Dice) -> str:
         marker = dice.pick(MARKERS[name])
         return marker[: dice.below(len(marker) + 1)]
     if choice < 11:
-        return dice.pick(MARKERS[NAMES[dice.below(len(NAMES))]])
+        return dice.pick(MARKERS[dice.pick(NAMES)])
     if choice < 12:
         return dice.pick(WRITTEN[name])
     return _slice(dice.pick(WRITTEN[name]), dice, from_start=choice < 14)
@@ -246,19 +233,6 @@ def _slice(text: str, dice: Dice, from_start: bool) -> str:
 
 
 # ── what must hold ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Endless(Exception):
-    """The time is up."""
-
-
-class Broken(Exception):
-    """A promise that a row breaks: which, in what way, and how it shows."""
-
-    def __init__(self, promise: str, way: str, shown: str) -> None:
-        super().__init__(f"{promise} ({way})\n{shown}")
-        self.promise = promise
-        self.way = way
 
 
 def same_in_every_cutting(row: Row) -> None:
@@ -339,138 +313,5 @@ def _shown(reply: il.Reply) -> str:
     return f"[{parts}] stop={reply.stop_reason} findings={findings}"
 
 
-def broken_by(row: Row) -> Broken | None:
-    """The first promise that the row breaks. Whatever is raised breaks one, and so does what does not end."""
-    for check in CHECKS:
-        try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            check(row)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        except Broken as broken:
-            return broken
-        except Endless as endless:
-            return Broken("reading ends", _place(endless), f"after {SECONDS} seconds of work it had not")
-        except Exception as error:  # noqa: BLE001 (this is what is looked for)
-            return Broken("nothing raises", f"{type(error).__name__} in {_place(error)}", f"{error!r}")
-    return None
-
-
-def _has_not_ended(*_: object) -> None:
-    raise Endless
-
-
-def _place(error: BaseException) -> str:
-    """Where it was raised: the innermost function of ours."""
-    ours = [frame.name for frame in traceback.extract_tb(error.__traceback__) if "interlingua" in frame.filename]
-    return ours[-1] if ours else "?"
-
-
-# ── the smallest row that fails the same way ────────────────────────────────────────────────────────────────────────
-
-
-def smallest(row: Row, broken: Broken, seconds: float = 20) -> Row:
-    """Tries every smaller row for as long as one still breaks the same promise."""
-    until = time.monotonic() + seconds
-    smaller: Row | None = row
-    while smaller is not None:
-        row = smaller
-        smaller = None
-        for candidate in _smaller(row):
-            if time.monotonic() > until:
-                return row
-            found = broken_by(candidate)
-            if found is not None and found.promise == broken.promise:
-                smaller = candidate
-                break
-    return row
-
-
-def _smaller(row: Row) -> Iterator[Row]:
-    if row.prefill:
-        yield replace(row, prefill="")
-    if row.tools is not None:
-        yield replace(row, tools=None)
-    if row.tools == TOOLS[2]:
-        yield replace(row, tools=TOOLS[3])
-    for n in range(len(row.cuts)):
-        yield replace(row, cuts=row.cuts[:n] + row.cuts[n + 1 :])
-    size = len(row.text) // 2
-    while size:
-        for at in range(0, len(row.text), size):
-            cuts = tuple(cut - min(max(cut - at, 0), size) for cut in row.cuts)
-            text = row.text[:at] + row.text[at + size :]
-            yield replace(row, text=text, cuts=tuple(min(cut, len(text)) for cut in cuts))
-        size //= 2
-
-
-# ── the two ways to run it ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Fuzz:
-    """Runs rows, and tells of each kind of failure once."""
-
-    def __init__(self, go_on: bool) -> None:
-        self._go_on = go_on
-        self._seen: set[tuple[str, str, str]] = set()
-        self._told: set[tuple[str, str, str]] = set()
-        self.rows = 0
-
-    @property
-    def failures(self) -> int:
-        return len(self._told)
-
-    def one_input(self, data: bytes) -> None:
-        self.rows += 1
-        row = Row.chosen_by(data)
-        broken = broken_by(row)
-        if broken is None or (row.dialect, broken.promise, broken.way) in self._seen:
-            return
-        self._seen.add((row.dialect, broken.promise, broken.way))
-        row = smallest(row, broken)
-        broken = broken_by(row) or broken
-        key = (row.dialect, broken.promise, broken.way)
-        if key not in self._told:
-            self._told.add(key)
-            self._seen.add(key)
-            _tell(row, broken)
-        if not self._go_on:
-            raise broken
-
-
-def _tell(row: Row, broken: Broken) -> None:
-    comment = "\n".join(f"# {line}" for line in str(broken).splitlines())
-    text = f'\n[[case]]\nname = "{broken.promise}"\n{row}\n{comment}\n'
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.flush()
-
-
-def by_chance(seconds: float, seed: int) -> int:
-    fuzz = Fuzz(go_on=True)
-    chance = random.Random(seed)
-    start = said = time.monotonic()
-    while (now := time.monotonic()) - start < seconds:
-        fuzz.one_input(chance.randbytes(chance.randint(6, 60)))
-        if now - said >= 10:
-            said = now
-            print(f"# {now - start:5.0f} s {fuzz.rows:8} rows {fuzz.failures:4} failures", file=sys.stderr)
-    print(f"# {fuzz.rows} rows with seed {seed}, {len(NAMES)} dialects: {fuzz.failures} failures")
-    return 1 if fuzz.failures else 0
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seconds", type=float, default=0, help="by chance, for so long")
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--go-on", action="store_true", help="with atheris: do not stop at the first failure")
-    ours, theirs = options.parse_known_args()
-    signal.signal(signal.SIGVTALRM, _has_not_ended)
-    if atheris is None or ours.seconds:
-        limits = [float(text.partition("=")[2]) for text in theirs if text.startswith("-max_total_time=")]
-        return by_chance(ours.seconds or next(iter(limits), 60), ours.seed)
-    atheris.Setup([sys.argv[0], "-max_len=80", "-len_control=0", "-timeout=60", *theirs], Fuzz(ours.go_on).one_input)
-    atheris.Fuzz()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Fuzzer(__doc__, Row.chosen_by, CHECKS).main())
