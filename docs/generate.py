@@ -21,6 +21,7 @@ from interlingua.dialect_check import shape_name
 from interlingua.dialect_file import SHAPES
 from interlingua.dialects import dialect_named
 from interlingua.findings import KINDS
+from interlingua.gateway.openapi import description
 from interlingua.gateway.settings import Capture, Log, RequestLimits, Retries, Settings, Timeouts, Upstream
 from interlingua.gateway.settings import Model as ModelEntry
 from interlingua.gateway.settings_read import expected, without_meta
@@ -401,6 +402,13 @@ def _agent(agent: Agent) -> str:
 {unset and chr(10) + unset}"""
 
 
+# ── the gateway's paths ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def openapi() -> str:
+    return json.dumps(description(), indent=2, ensure_ascii=False) + "\n"
+
+
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -430,6 +438,7 @@ PAGES = {
     "parity.md": parity,
     "settings.md": settings,
     "agents.md": agents,
+    "openapi.json": openapi,
 }
 
 if __name__ == "__main__":

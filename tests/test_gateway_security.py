@@ -291,7 +291,7 @@ def test_37_a_key_in_the_clients_json_is_quoted_in_no_error(locked: Running) -> 
 
 # ── 39 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-PAGES = ["/v1/models", "/v1/models/m", "/metrics"]
+PAGES = ["/v1/models", "/v1/models/m", "/metrics", "/openapi.json"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ __all__ = [
     "Unauthorized",
     "error_body",
     "error_type",
+    "error_types",
 ]
 
 SERVER = "interlingua"
@@ -91,6 +92,11 @@ def error_type(wire: str, status: int) -> str:
     if wire == MESSAGES:
         return ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+
+
+def error_types(wire: str) -> list[str]:
+    """All such words."""
+    return sorted({error_type(wire, status) for status in (*ANTHROPIC_TYPES, *OPENAI_TYPES, 500)})
 
 
 def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:

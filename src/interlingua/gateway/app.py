@@ -6,6 +6,7 @@ from aiohttp import web
 
 from interlingua.gateway.answers import SERVER
 from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.openapi import BASES
 from interlingua.gateway.pages import Handler, Pages
 from interlingua.gateway.relay import Relay
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
@@ -13,8 +14,6 @@ from interlingua.profile import CHAT, MESSAGES, RESPONSES
 __all__ = ["make_app"]
 
 ENDPOINTS = {"/chat/completions": CHAT, "/messages": MESSAGES, "/responses": RESPONSES}
-BASES = ("/v1", "", "/v1/v1")
-"""Clients differ in whether their base URL has the version in it, and so do the people who set it."""
 
 
 def make_app(gateway: Gateway) -> web.Application:
@@ -33,6 +32,7 @@ def make_app(gateway: Gateway) -> web.Application:
             app.router.add_post(base + path, pages.closed(pages.count_tokens))
         app.router.add_get(f"{base}/models", pages.closed(pages.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", pages.closed(pages.model))
+    app.router.add_get("/openapi.json", pages.closed(pages.openapi))
     app.router.add_get("/metrics", pages.closed(pages.metrics))
     for path, page in (("/", pages.home), ("/healthz", pages.health), ("/readyz", pages.readiness)):
         app.router.add_get(path, page)  # for anyone who can reach this port: they tell nothing

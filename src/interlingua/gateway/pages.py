@@ -1,4 +1,4 @@
-"""What the gateway answers itself: which models there are, how it is, how many tokens a request has."""
+"""What the gateway answers itself: which models there are, how it is and is asked, how many tokens a request has."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from interlingua.gateway.catalogue import Catalogue
 from interlingua.gateway.counting import Counting
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.metrics import CONTENT_TYPE
+from interlingua.gateway.openapi import description
 from interlingua.json_text import encode_json
 from interlingua.profile import CHAT, MESSAGES, RESPONSES
 
@@ -66,6 +67,9 @@ class Pages:
         """Whether more requests should come."""
         ready = self._gateway.ready
         return web.Response(status=200 if ready else 503, text="ready\n" if ready else "stopping\n")
+
+    async def openapi(self, _: web.Request) -> web.Response:
+        return _json(200, encode_json(description()))
 
     async def metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=self._gateway.metrics.render(), headers={"content-type": CONTENT_TYPE})
