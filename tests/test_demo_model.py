@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -419,6 +420,8 @@ GUESSES: list[tuple[str, Any, Any]] = [
     ("limit", {"type": "integer", "default": "ten", "examples": [7]}, 7),
     ("code", {"type": "string", "pattern": "^[A-Z]{3}$"}, "ABC"),
     ("code", {"type": "string", "pattern": "(", "maxLength": 5}, "print"),
+    ("day", {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "2025-01-01"),
+    ("mail", {"type": "string", "pattern": r"[a-z]+@[a-z]+\.[a-z]{2,}"}, "a@b.co"),
     ("pair", {"type": "array", "prefixItems": [{"const": 1}, {"const": "b"}]}, [1, "b"]),
     ("many", {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}, ["a", "b"]),
     ("some", {"type": "object", "properties": {"id": {"type": "STRING"}}, "minProperties": 1}, {"id": "1"}),
@@ -432,6 +435,26 @@ GUESSES: list[tuple[str, Any, Any]] = [
 def test_guesses(name: str, schema: Any, expected: Any) -> None:
     prompt = "Look at src/a.py 12 times from New York, see https://example.com/q"
     assert fill({"properties": {name: schema}, "required": [name]}, Hints("demo/x", prompt)) == {name: expected}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(.|.|.|.|.|.|.|.)*$x",
+        r"(\w+\w+\w+)+!",
+        r"^(?=(\w*)*$).*!",
+        r"\w*\w*\w*\w*\w*\w*\w*\w*\w*!",
+        "(?:" * 200 + "a" + "{1,99})" * 200,
+        "a{99999}",
+        "\\w{0,99}" * 20,
+    ],
+)
+def test_a_hostile_pattern_is_not_tried(pattern: str) -> None:
+    """It is a client's. A matcher may take longer for it than there is time."""
+    schema = {"properties": {"code": {"type": "string", "pattern": pattern}}, "required": ["code"]}
+    began = time.process_time()
+    assert fill(schema, Hints("demo/x"))["code"]
+    assert time.process_time() - began < 0.5
 
 
 def test_circles_end() -> None:

@@ -20,7 +20,14 @@ DEEPEST = 8
 LARGEST = 2000
 """How deep, and how many schemas, are followed: they may lead in circles."""
 SHORT = 20
-"""How much of a text is tried on a pattern: some patterns take twice as long for each character."""
+"""How much of a text is tried on a pattern."""
+_PLAIN = re.compile(
+    r"\^?(?:(?:\[\^?[^][\\^]{1,60}\]|\\[dDwWsS.+*?/-]|[\w :/@#,.-])(?:\{\d{1,2}(?:,\d{0,2})?\}|[*+?])?){1,20}\$?"
+)
+_ELASTIC = re.compile(r"[*+?]|,\d*\}")
+STRETCHES = 3
+"""A pattern is a client's, and may take for ever. Those that are tried have neither groups nor alternatives, and no
+more than so many parts that stretch."""
 MOST = 64
 """How many items, and how much of a text, at most are made up on demand."""
 _LIMITS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
@@ -241,7 +248,9 @@ def _both(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matching(pattern: str, candidates: tuple[str, ...]) -> str | None:
-    """The first that matches. All are short: whatever the pattern is, it does not take long."""
+    """The first that matches, if the pattern is a plain one."""
+    if not _PLAIN.fullmatch(pattern) or len(_ELASTIC.findall(pattern)) > STRETCHES:
+        return None
     try:
         return next((text for text in candidates if re.search(pattern, text)), None)
     except (re.error, RecursionError, OverflowError):
