@@ -149,6 +149,7 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     docs = {}
     for field, doc in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
-            docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(doc.value)))
+        match field, doc:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                docs[name] = inspect.cleandoc(text)
     return docs
