@@ -68,10 +68,11 @@ e2e: setup ## real coding agents and SDKs, each with its own tools, through the 
 
 # A minute of chance each; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
 FUZZ ?= -max_total_time=60
-fuzz: setup ## hostile text for every dialect, hostile bytes and chunks for every pair of wires
+fuzz: setup ## hostile text for every dialect, bytes and chunks for every pair of wires, any request
 	$(BIN)/python -m fuzz.dialects $(FUZZ)
 	$(BIN)/python -m fuzz.sse $(FUZZ)
 	$(BIN)/python -m fuzz.chunks $(FUZZ)
+	$(BIN)/python -m fuzz.api $(FUZZ)
 
 # The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
 pins: ## refresh constraints.txt with the newest releases

@@ -80,7 +80,7 @@ def _refusals(error: str, *statuses: int) -> Json:
 
 def _asked(summary: str, id: str, request: str, reply: str, error: str) -> Json:
     """An endpoint of an API."""
-    content = {**_json(reply), "text/event-stream": {"schema": {"type": "string"}}}
+    content = {**_json(reply), "text/event-stream": {}}  # this version has no words for events
     last = "What an upstream has refused, with its own status."
     return {
         "post": {
