@@ -24,7 +24,8 @@ class Upstream(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         type(self).asked.append(self.path)
-        body = json.dumps({"object": "list", "data": [{"id": "its-own"}, {"id": "kimi"}, {"no": "id"}]}).encode()
+        shown = self.headers.get("authorization", "its-own").removeprefix("Bearer ")
+        body = json.dumps({"object": "list", "data": [{"id": shown}, {"id": "kimi"}, {"no": "id"}]}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -35,19 +36,21 @@ class Upstream(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def gateway() -> Iterator[Running]:
+def url() -> Iterator[str]:
     Upstream.asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    config = (
-        f"upstreams: {{one: {{url: 'http://127.0.0.1:{server.server_port}'}}}}\nmodels: {{kimi: {{upstream: one}}}}\n"
-    )
-    with running(config=config) as started:
-        yield started
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
     thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def gateway(url: str) -> Iterator[Running]:
+    with running(config=f"upstreams: {{one: {{url: '{url}'}}}}\nmodels: {{kimi: {{upstream: one}}}}\n") as started:
+        yield started
 
 
 def fetch(
@@ -68,6 +71,14 @@ def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: R
     assert [model.id for model in other.models.list()] == ["kimi", "its-own"]
     assert client.models.retrieve("provider/any-model").id == "provider/any-model"
     assert Upstream.asked == ["/v1/models"]  # once, for a while
+
+
+def test_a_list_that_is_one_clients_own_is_told_to_no_other(url: str) -> None:
+    """Where clients' keys pass, what they may see differs."""
+    with running(config=f"upstreams: {{one: {{url: '{url}', passthrough: true}}}}\n") as gateway:
+        for key in ("anna", "bob", "anna"):
+            client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key=key)
+            assert [model.id for model in client.models.list()] == [key, "kimi"]
 
 
 def test_health(gateway: Running) -> None:

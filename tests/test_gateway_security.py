@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -348,6 +349,7 @@ def test_39_no_page_may_ask_whether_it_may(gateway: Running) -> None:
         ({"authorization": f"Basic {CLIENT_KEY}"}, False),
         ({"authorization": "Bearer "}, False),
         ({"x_api_key": UPSTREAM_KEY}, False),
+        ({"x_api_key": sha256(CLIENT_KEY.encode()).hexdigest()}, False),
         ({"cookie": f"key={CLIENT_KEY}"}, False),
     ],
 )
@@ -366,6 +368,18 @@ def test_39_without_a_key_nobody_is_answered(
     for path in PAGES:
         assert get(locked, path, **headers).status == (200 if known else 401)
     assert {get(locked, path, **headers).status for path in ("/healthz", "/readyz", "/")} == {200}
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["x/#@y", "127.0.0.1/#@y", "127.0.0.1/healthz", "127.0.0.1/healthz?", "gate.example/../healthz", "127.0.0.1@y", ""],
+)
+@pytest.mark.parametrize("path", ["/v1/models", "/metrics", "//metrics", "/healthz/../metrics", "http://y/metrics"])
+def test_39_no_host_and_no_spelling_of_a_path_lets_anybody_in(locked: Running, host: str, path: str) -> None:
+    """Who may ask is decided where it is answered, and not by an address that is put together again."""
+    got = send(locked, request(path, headers={"host": host}, method="GET"))
+    assert got.status in (400, 401, 403, 404)
+    assert b"interlingua_" not in got.body
 
 
 def test_39_the_key_is_asked_for_before_the_body_is_read(locked: Running) -> None:
