@@ -326,3 +326,23 @@ def test_what_was_said_comes_back(scene: Scene, source: str, target: str) -> Non
     thoughts = [part for part in scene.understood if isinstance(part, Thought)]
     assert found.seals == [part.seal for part in thoughts if part.seal]
     assert "".join(one[1] for one in found.said if one[0] == "thought") == "".join(part.text for part in thoughts)
+
+
+# ── what fuzzers found ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["\n", "a\rb", "error\n", "a\ndata: x", "\ud83d", "\u2028", "", 5, None, ["\n"]])
+@pytest.mark.parametrize("source", WIRES)
+@pytest.mark.parametrize("target", WIRES)
+def test_a_type_that_an_upstream_made_up_cannot_be_a_name_of_more_than_a_line(
+    source: str, target: str, kind: Any
+) -> None:
+    """It is told as it is where clients of the same wire may know it, and never breaks the stream."""
+    scene = next(scene for scene in SCENES if scene.name == "text and calls")
+    blocks = STREAMS[source](scene, 5).split(b"\n\n")
+    odd = b"data: " + json.dumps({"type": kind, "a": ""}).encode()
+    for at in range(len(blocks)):
+        out, _ = run(scene, source, target, [b"\n\n".join([*blocks[:at], odd, *blocks[at:]])])
+        for block in out.split(b"\n\n"):
+            assert all(line.startswith((b"data: ", b"event: ", b":")) for line in block.splitlines()), block
+        assert out.endswith(b"\n\n")

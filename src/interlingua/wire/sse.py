@@ -21,7 +21,7 @@ import msgspec
 
 from interlingua.errors import UpstreamError, UsageError
 
-__all__ = ["Block", "Decoder", "Message", "encode"]
+__all__ = ["Block", "Decoder", "Message", "encode", "named"]
 
 _BOM = b"\xef\xbb\xbf"
 _CR = ord("\r")
@@ -178,6 +178,11 @@ class Decoder:
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
                 hint="if events of this size are expected, allow more with Decoder(limit=...)",
             )
+
+
+def named(kind: object) -> str:
+    """The name of the event that tells a chunk of this type. What an upstream made up may be none: then it has none."""
+    return kind if isinstance(kind, str) and "\n" not in kind and "\r" not in kind else ""
 
 
 def encode(data: str | bytes, event: str = "") -> bytes:

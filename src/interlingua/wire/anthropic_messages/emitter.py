@@ -213,4 +213,6 @@ def _encoded(frames: list[Frame]) -> bytes:
 def _written(frame: Frame) -> bytes:
     if isinstance(frame, bytes):
         return frame
-    return frame.written() if isinstance(frame, Delta) else sse.encode(msgspec.json.encode(frame), frame["type"])
+    if isinstance(frame, Delta):
+        return frame.written()
+    return sse.encode(msgspec.json.encode(frame), sse.named(frame["type"]))

@@ -44,7 +44,7 @@ from interlingua.wire.openai_responses.words import (
     THOUGHT,
     Word,
 )
-from interlingua.wire.sse import encode
+from interlingua.wire.sse import encode, named
 from interlingua.wire.wire import Json, Said
 
 __all__ = ["Emitter"]
@@ -190,7 +190,7 @@ class Emitter:
         if not response or self._options.served_as in ("", response.get("model")):
             return raw
         told = {**chunk, "response": {**response, "model": self._options.served_as}}
-        return encode(write_json(told).encode(), str(chunk.get("type")))
+        return encode(write_json(told).encode(), named(chunk.get("type")))
 
     # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,7 +213,7 @@ class Emitter:
             kind, fields = frame
             told = {"type": kind, **fields, "sequence_number": self._number}
             self._number += 1
-            self._sent.append(encode(write_json(told).encode(), kind))
+            self._sent.append(encode(write_json(told).encode(), named(kind)))
 
     def _numbered(self, frame: bytes) -> bytes:
         number, self._number = self._number, self._number + 1
