@@ -22,7 +22,7 @@ from interlingua.dialect_file import SHAPES
 from interlingua.dialects import dialect_named
 from interlingua.findings import KINDS
 from interlingua.gateway.openapi import description
-from interlingua.gateway.settings import Capture, Log, RequestLimits, Retries, Settings, Timeouts, Upstream
+from interlingua.gateway.settings import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from interlingua.gateway.settings import Model as ModelEntry
 from interlingua.gateway.settings_read import expected, without_meta
 from interlingua.profile import ANY, Profile
@@ -303,6 +303,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "models.ID": ModelEntry,
     "timeouts": Timeouts,
     "retries": Retries,
+    "rest": Rest,
     "limits": RequestLimits,
     "capture": Capture,
     "log": Log,

@@ -32,7 +32,7 @@ UPSTREAM = """
     api: {api}
     key: {key}
     timeouts: {{connect: 2, first_event: 1.2, idle: 1.2, total: 1.2}}
-    retries: {{attempts: 2, backoff: 0.02, longest: 1}}"""
+    retries: {{attempts: 2, backoff: 0.02, longest: 1, budget: 1}}"""
 CONFIG = """
 log: {{format: json}}
 keepalive: 0.4

@@ -15,8 +15,8 @@ import anthropic
 import openai
 import pytest
 
-from interlingua.gateway.opening import pause
 from interlingua.gateway.refusals import UpstreamFailed
+from interlingua.gateway.restraint import pause
 from interlingua.gateway.settings import Retries
 from tests import upstream_server as up
 from tests.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call, stage, streamed, torn

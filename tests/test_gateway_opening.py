@@ -11,6 +11,7 @@ import pytest
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.opening import Asker, Question
 from interlingua.gateway.refusals import UpstreamFailed
+from interlingua.gateway.restraint import Restraints
 from interlingua.gateway.routes import Routes
 from interlingua.gateway.settings import Retries, Settings, Upstream
 from interlingua.gateway.token_counts import TokenCounts
@@ -25,9 +26,11 @@ def test_a_body_is_not_kept_once_all_is_asked() -> None:
     question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
     exchange = Exchange(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
+    restraints = Restraints(lambda *_: None)
+
     async def ask() -> None:
         async with aiohttp.ClientSession() as session:
-            asker = Asker(session, settings, question, exchange, None, {}, TokenCounts())
+            asker = Asker(session, settings, question, exchange, None, {}, TokenCounts(), restraints)
             await asker.answer(Routes(settings).find("m"))
 
     with pytest.raises(UpstreamFailed, match="cannot connect"):

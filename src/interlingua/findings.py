@@ -77,6 +77,7 @@ KINDS: dict[str, str] = {
     "choice-dropped": "more than one choice, for a client that can be told of one: dropped",
     # an upstream that answers otherwise than it was asked, or not at all
     "asked-again": "an upstream that failed before it had said a word: asked again, or another one in its place",
+    "not-asked-again": "an upstream that failed, and fails too often to be asked again now: the client is told",
     "whole-reply": "a whole reply where a stream was asked for: told as a stream",
     "streamed-reply": "a stream where a whole reply was asked for: put together",
     "usage-estimated": "an upstream that tells no usage: the client is told an estimate",

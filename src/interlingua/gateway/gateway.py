@@ -14,6 +14,7 @@ from interlingua.gateway.capture import Captures
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
+from interlingua.gateway.restraint import Restraints
 from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.settings import Capture, Settings
@@ -60,6 +61,7 @@ class Gateway:
             lost_captures=lambda: sum(one.dropped for one in self._captures.values()),
         )
         self.tokens = TokenCounts()
+        self.restraints = Restraints(self._rests)
         self.session: aiohttp.ClientSession | None = None
         self.ready = True
         """Whether more requests should come. Off while the gateway stops."""
@@ -93,6 +95,13 @@ class Gateway:
         if self.log.tells_all:
             seen.append(InLog(self.log, exchange.id, setup.redactor))
         return Witnesses(*seen) if seen else None
+
+    def _rests(self, upstream: str, model: str, failures: int) -> None:
+        if failures:
+            self.metrics.rest(upstream)
+            self.log.error("an upstream is left alone", upstream=upstream, model=model, failures=failures)
+        else:
+            self.log.note("an upstream answers again", upstream=upstream, model=model)
 
     def afterwards(self, rest: Coroutine[Any, Any, None]) -> None:
         """What is left to do once a client has its answer. It does not take long."""

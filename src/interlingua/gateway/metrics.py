@@ -52,6 +52,7 @@ class Metrics:
         )
         self._tokens = _Counter("tokens_total", "Tokens as counted by upstreams.", "direction")
         self._retries = _Counter("retries_total", "Attempts at upstreams behind the first one of a request.")
+        self._rests = _Counter("rests_total", "How often an upstream began to be left alone.", "upstream")
         self._metrics: list[_Metric] = [
             self._requests,
             _Asked("streams_open", "gauge", "Requests under way.", lambda: len(self._open)),
@@ -64,6 +65,7 @@ class Metrics:
             _Asked("held_back_bytes", "gauge", "Text that waits until it is clear what it is.", held_back),
             self._tokens,
             self._retries,
+            self._rests,
             _Asked("log_lines_lost_total", "counter", "Log lines that could not be written.", lost_lines),
             _Asked("captures_lost_total", "counter", "Captures that are missing or cut short.", lost_captures),
         ]
@@ -90,6 +92,9 @@ class Metrics:
             self._tokens.add(exchange.usage.input, "input")
             self._tokens.add(exchange.usage.output, "output")
         self._retries.add(max(0, exchange.attempts - 1))
+
+    def rest(self, upstream: str) -> None:
+        self._rests.add(1, upstream)
 
     def render(self) -> bytes:
         shared = {"worker": self._worker} if self._worker else {}

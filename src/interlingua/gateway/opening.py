@@ -7,7 +7,6 @@ another one in its place. Behind that word, never: the client would hear it twic
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +19,9 @@ from interlingua.gateway.asking import ask, broken_off, endpoint, headers_for, i
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.patience import Patience, WaitedTooLong
 from interlingua.gateway.refusals import UpstreamFailed, failed
+from interlingua.gateway.restraint import Restraints, pause
 from interlingua.gateway.routes import Route
-from interlingua.gateway.settings import Retries, Settings
+from interlingua.gateway.settings import Settings
 from interlingua.gateway.token_counts import TokenCounts, roughly
 from interlingua.gateway.tokens import estimate
 from interlingua.gateway.witnesses import Witness
@@ -92,6 +92,7 @@ class Asker:
         witness: Witness | None,
         further: Mapping[str, str],
         tokens: TokenCounts,
+        restraints: Restraints,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -100,6 +101,7 @@ class Asker:
         self._witness = witness
         self._further = further  # headers for whoever is asked
         self._tokens = tokens
+        self._restraints = restraints
         self._repeats = 1  # how often a call that was lost may be asked for again
 
     async def answer(self, routes: list[Route]) -> Answer:
@@ -160,22 +162,41 @@ class Asker:
 
     async def _ask_often(self, prepared: Prepared, *, last: bool) -> Answer:
         route, retries = prepared.route, prepared.route.upstream.retries
+        restraint = self._restraints.of(route)
+        self._name(route)
+        restraint.begin()
         for attempt in range(1, retries.attempts + 1):
+            final = attempt == retries.attempts or not restraint.has_more
             try:
-                return await self._ask_once(prepared, last=last and attempt == retries.attempts)
+                answer = await self._ask_once(prepared, last=last and final)
             except UpstreamFailed as error:
+                restraint.failed(error)
                 wait = pause(retries, attempt, error)
                 if wait is None:
                     raise
-                self._report("asked-again", f"{error}: {route.name} is asked again")
+                if not restraint.ask_again():
+                    self._report("not-asked-again", f"{error}: {route.name} fails too often to be asked again")
+                    raise
                 await asyncio.sleep(wait)
+                if restraint.wait():  # others have found meanwhile that it answers nobody
+                    self._report("not-asked-again", f"{error}: {route.name} is left alone")
+                    raise
+                self._report("asked-again", f"{error}: {route.name} is asked again")
+            else:
+                restraint.answered()
+                return answer
         raise AssertionError("the last attempt returns or raises")
+
+    def _name(self, route: Route) -> None:
+        """Who is asked now."""
+        exchange = self._exchange
+        exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
+        exchange.dialect, exchange.upstream_status = route.dialect_name, 0
 
     async def _ask_once(self, prepared: Prepared, *, last: bool) -> Answer:
         exchange, route, timeouts = self._exchange, prepared.route, prepared.route.timeouts
         exchange.attempts += 1
-        exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
-        exchange.dialect, exchange.upstream_status = route.dialect_name, 0
+        exchange.upstream_status = 0
         try:
             with Patience() as patience:
                 stream = self._question.stream
@@ -292,15 +313,6 @@ class Asker:
 
     def _report(self, kind: str, message: str) -> None:
         self._exchange.findings.append(Finding(kind, message))
-
-
-def pause(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:
-    """How long to wait before the same upstream is asked again; None: not at all."""
-    if not error.again or attempt >= retries.attempts:
-        return None
-    if error.retry_after is not None:
-        return error.retry_after if error.retry_after <= retries.longest else None
-    return float(min(retries.longest, retries.backoff * 2 ** (attempt - 1)) * random.uniform(0.5, 1))
 
 
 def known_as(route: Route) -> str:

@@ -127,8 +127,9 @@ class Relay:
         routes = self._setup.routes.find(question.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        tokens = self._gateway.tokens
-        return Asker(session, settings, question, self._exchange, self._witness, self._trace.headers, tokens), routes
+        told, restraints, tokens = self._trace.headers, self._gateway.restraints, self._gateway.tokens
+        asker = Asker(session, settings, question, self._exchange, self._witness, told, tokens, restraints)
+        return asker, routes
 
     async def _body(self) -> dict[str, Any]:
         data = await read_body(self._request, self._setup.settings.limits)

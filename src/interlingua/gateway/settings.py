@@ -19,6 +19,7 @@ __all__ = [
     "Log",
     "Model",
     "RequestLimits",
+    "Rest",
     "Retries",
     "Secret",
     "Settings",
@@ -53,6 +54,18 @@ class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The wait before the second attempt, doubled for each further one, with jitter."""
     longest: Seconds = 10
     """The longest wait that is made here. If the upstream asks for a longer one, the client is told it."""
+    budget: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """How many further attempts there may be for each request to this upstream, over all clients; ten at once, and one
+    a second, are free. More would only add to its trouble."""
+
+
+class Rest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When an upstream that fails is left alone. Each of its models is judged for itself, and 4xx are no failures."""
+
+    after: Annotated[int, Meta(ge=0)] = 10
+    """How often it fails in a row before. 0: it never is left alone."""
+    seconds: Seconds = 5
+    """For how long: `fallback` answers meanwhile, or the client gets 503 with retry-after. Then one request tries."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +94,8 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long is waited for it."""
     retries: Retries = Retries()
     """How often it is asked."""
+    rest: Rest = Rest()
+    """When it is left alone."""
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
