@@ -102,7 +102,7 @@ class Lane:
             return events
         if broken_off and not self._guard.inside_call:
             return events + self._guard.take([ev.Failure("the upstream ended inside a section of calls")])
-        if self._guard.inside_call or said_done or self._guard.finished_calls:
+        if self._guard.inside_call or said_done:
             finding = ev.Finding("no-finish-reason", "the upstream never said why it stopped: taken from what it sent")
             return events + self._guard.take([finding, ev.Stop(None)])
         return events + self._guard.take([ev.Failure("the upstream ended without finishing its reply")])
