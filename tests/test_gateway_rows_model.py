@@ -1,4 +1,4 @@
-"""What a gateway makes of replies that are odd in themselves, on real sockets: rows of the table of faults by number."""
+"""What a gateway makes of replies that are odd in themselves, on real sockets: rows of the table of faults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests import anthropic_scenarios as messages
 from tests import responses_scenarios as responses
 from tests import upstream_server as up
-from tests.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, call, stage, streamed
+from tests.gateway_stage import CHAT, MESSAGES, RESPONSES, Stage, call, stage, streamed
 
 SAID = up.ROLE + up.delta("Let me see.")
 FIRST = call('{"path": "a"}', name="read")

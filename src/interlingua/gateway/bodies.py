@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,9 @@ __all__ = ["decoded", "read_body"]
 _PACKED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """What is unpacked, and what `zlib` calls it."""
 
+AT_FIRST = 10.0
+"""Seconds for which a body may come as slowly as it likes."""
+
 
 class UnknownEncoding(BadRequest):
     status = 415
@@ -30,20 +34,29 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
         raise _too_large(limits)
     unpack = _unpacker(request.headers.get("content-encoding", "").strip(), limits)
     pieces: list[bytes] = []
-    size = 0
+    size = came = 0
+    started = time.monotonic()
     try:
         with Patience() as patience:
-            patience.wait("the request's body", limits.send)
+            patience.wait("the request's body", _patience(limits, came))
             while piece := await request.content.readany():
+                came += len(piece)
+                patience.wait("the request's body", max(0.0, _patience(limits, came) - (time.monotonic() - started)))
                 pieces.append(unpack(piece))
                 size += len(pieces[-1])
                 if size > limits.body:
                     raise _too_large(limits)
             return b"".join(pieces)
     except WaitedTooLong as error:
-        raise BadRequest("", str(error), "send it faster, or raise limits.send") from error
+        took = f"the request's body took longer than {_patience(limits, came):g} s, and {came:,} bytes of it came"
+        raise BadRequest("", took, "send it faster, or change limits.send and limits.rate") from error
     except (web.PayloadAccessError, web.RequestPayloadError, ValueError, zlib.error) as error:
         raise BadRequest("", f"the body cannot be read: {error}", "is its encoding as its headers say?") from error
+
+
+def _patience(limits: RequestLimits, came: int) -> float:
+    """How long a body may take of which so much has come."""
+    return min(limits.send, AT_FIRST + came / limits.rate) if limits.rate else limits.send
 
 
 def _unpacker(encoding: str, limits: RequestLimits) -> Callable[[bytes], bytes]:

@@ -126,6 +126,13 @@ class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The largest request body, in bytes."""
     reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
     """The largest whole reply of an upstream, in bytes."""
+    connections: Annotated[int, Meta(ge=1)] = 8192
+    """How many connections of clients one worker has open at once. More get 503, with retry-after."""
+    head: Seconds = 10
+    """How long a client may take for the head of a request: from its first byte, and on a new connection from the
+    start."""
+    rate: Annotated[int, Meta(ge=0)] = 256
+    """How many bytes a second a client sends of its body at least, once ten seconds have passed. 0: any."""
     streams: Annotated[int, Meta(ge=1)] = 4096
     """How many requests one worker serves at once. More get 529 or 503, with retry-after."""
     send: Seconds = 120

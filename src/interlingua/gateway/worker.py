@@ -64,7 +64,7 @@ class Worker:
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
         assert runner.server is not None, "it is made by the set-up"
-        door = Door(runner.server, gateway.log)
+        door = Door(runner.server, gateway.log, lambda: gateway.setup.settings.limits)
         await door.open(self._listener)
         self.has_served = True
         notify.ready(self._listener)
