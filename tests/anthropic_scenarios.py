@@ -122,8 +122,8 @@ CITED = [
 ]
 RIGHT = [
     Scenario("text", sse(begin(), start(0, "text", text=""), PING, *text(0, "Hel", "lo")[1:], *end()), ["Hello"]),
-    Scenario("no block at all", sse(begin(), *end()), []),
-    Scenario("an empty block", sse(begin(), *text(0), *end()), [""]),
+    Scenario("no block at all", sse(begin(), *end()), [], findings=["empty-turn"]),
+    Scenario("an empty block", sse(begin(), *text(0), *end()), [""], findings=["empty-turn"]),
     Scenario("a call", sse(begin(), *CALL_F, *end("tool_use")), [F], "tool_use"),
     Scenario("no arguments", sse(begin(), *call(0, ""), *end("tool_use")), [("toolu_1", "f", "")], "tool_use"),
     Scenario("two calls", sse(begin(), *CALL_F, *CALL_G, *end("tool_use")), [F, G], "tool_use"),

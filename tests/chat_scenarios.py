@@ -700,6 +700,7 @@ WIRE = [
             model=KIMI,
         ),
         calls(reasoning="Hm. <|tool_x", finish="stop"),
+        ["empty-turn"],
     ),
     Scenario(
         "half a character at a chunk's end",

@@ -202,7 +202,7 @@ SCENARIOS = [
         calls(F, text="x", reasoning="ab\n\nc"),
         untouched=True,
     ),
-    Scenario("nothing", told(), calls(finish="stop"), untouched=True),
+    Scenario("nothing", told(), calls(finish="stop"), ["empty-turn"], untouched=True),
     Scenario("refusal", told(told_refusal(["No", "."])), calls(refusal="No.", finish="stop"), untouched=True),
     Scenario(
         "length",
@@ -465,7 +465,7 @@ SCENARIOS = [
         "a call that has no name until [DONE]",
         sse(response("created"), item("added", 0, without(call(""), "name")), "[DONE]"),
         calls(finish="stop"),
-        ["call-without-name", "no-finish-reason"],
+        ["call-without-name", "no-finish-reason", "empty-turn"],
     ),
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
     Scenario("broken off", sse(response("created"), response("in_progress"), *HELLO[:3]), {}, error=BUG),

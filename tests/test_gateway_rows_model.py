@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from tests import anthropic_scenarios as messages
 from tests import responses_scenarios as responses
 from tests import upstream_server as up
-from tests.gateway_stage import CHAT, MESSAGES, RESPONSES, Stage, call, stage, streamed
+from tests.gateway_process import running
+from tests.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, call, stage, streamed
 
 SAID = up.ROLE + up.delta("Let me see.")
 FIRST = call('{"path": "a"}', name="read")
@@ -67,3 +69,100 @@ def test_05_half_an_announcement_is_one(on: Stage, end: bytes) -> None:
     for data, stops in ((SAID, ENDS), (SAID + FIRST, CALL_ENDS)):
         for api, heard in on.ask_all(on.plays(f"05 {end!r} {len(data)}", streamed(data + end))).items():
             assert (heard.ended, heard.error, heard.stop) == (True, "", stops[api])
+
+
+# ── 30: nothing but thinking ──────────────────────────────────────────────────────────────────────────────────────
+
+THOUGHT = up.delta(reasoning_content="Hmm.")
+FINISH = up.delta(finish="stop") + up.DONE
+EMPTY = {
+    "only thinking": up.ROLE + THOUGHT + FINISH,
+    "only thinking and blanks": up.ROLE + THOUGHT + up.delta("\n") + up.delta("\n") + FINISH,
+    "nothing": up.ROLE + FINISH,
+    "deepseek-r1 only thinking": up.ROLE + up.delta("<think>Hm") + up.delta("m.</think>\n") + FINISH,
+}
+NOT_EMPTY = {
+    "text": up.ROLE + THOUGHT + up.delta("\n") + up.delta("\n") + up.delta("a") + up.delta("\n") + FINISH,
+    "a call": up.ROLE + THOUGHT + FIRST + FINISH,
+    "cut by its limit": up.ROLE + THOUGHT + up.delta(finish="length") + up.DONE,
+}
+RETRYING = """
+log: {{format: json}}
+empty: retry
+upstreams: {{chat: {{url: "{url}", retries: {{backoff: 0.02, budget: 1}}}}}}
+default: chat
+models: {{silent-*: {{upstream: chat, reasoning: drop}}, patient-*: {{upstream: chat, empty: keep}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def retrying() -> Iterator[Stage]:
+    upstream = up.UpstreamServer()
+    try:
+        with running(config=RETRYING.format(url=upstream.url)) as gateway:
+            yield Stage(upstream, gateway)
+    finally:
+        upstream.stop()
+
+
+@pytest.mark.parametrize("pieces", ["at once", "one by one"])
+@pytest.mark.parametrize("what", EMPTY)
+def test_30_a_turn_without_an_answer_is_told_as_it_is(on: Stage, what: str, pieces: str) -> None:
+    data = EMPTY[what]
+    events = [event + b"\n\n" for event in data.split(b"\n\n") if event]
+    script = streamed(data) if pieces == "at once" else (up.head(), up.each(events, 0.01))
+    for api, heard in on.ask_all(on.plays(f"{what} {pieces}", script)).items():
+        assert (heard.ended, heard.error, heard.stop) == (True, "", ENDS[api])
+        assert (heard.text.strip(), heard.calls) == ("", [])
+        assert heard.log["findings"] == {"empty-turn": 1}
+
+
+@pytest.mark.parametrize("what", NOT_EMPTY)
+def test_30_what_is_not_empty(on: Stage, what: str) -> None:
+    events = [event + b"\n\n" for event in NOT_EMPTY[what].split(b"\n\n") if event]
+    for heard in on.ask_all(on.plays(f"30 {what}", (up.head(), up.each(events, 0.01)))).values():
+        assert "empty-turn" not in heard.log["findings"]
+
+
+def test_30_no_empty_text_stands_behind_thinking(on: Stage) -> None:
+    """Of a message that ends with an empty text, Claude Code prints nothing."""
+    model = on.plays("30 blocks", streamed(EMPTY["only thinking"]))
+    heard = on.ask(model, MESSAGES)
+    assert heard.body.count(b'"type":"content_block_start"') == 1
+    assert b'"type":"thinking"' in heard.body
+    whole = json.loads(on.ask(model, MESSAGES, stream=False).body)
+    assert [block["type"] for block in whole["content"]] == ["thinking"]
+
+
+def test_30_a_message_without_anything_has_one_block(on: Stage) -> None:
+    """Clients look at the first one."""
+    whole = json.loads(on.ask(on.plays("30 nothing", streamed(EMPTY["nothing"])), MESSAGES, stream=False).body)
+    assert whole["content"] == [{"type": "text", "text": ""}]
+
+
+def answered() -> tuple[up.Step, ...]:
+    return streamed(up.ROLE + THOUGHT + up.delta("Hello") + FINISH)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("model", "empty"), [("plain", "nothing"), ("silent-", "only thinking")])
+@pytest.mark.parametrize("api", APIS)
+def test_30_an_empty_turn_is_asked_for_again(retrying: Stage, api: str, model: str, empty: str, stream: bool) -> None:
+    name = retrying.plays(f"{model} {api} {stream}", streamed(EMPTY[empty]), answered())
+    heard = retrying.ask(name, api, stream)
+    assert (heard.text, heard.ended, heard.log["attempts"]) == ("Hello", True, 2)
+    assert heard.log["findings"]["asked-again"] == 1
+
+
+def test_30_but_once(retrying: Stage) -> None:
+    heard = retrying.ask(retrying.plays("30 ever", streamed(EMPTY["nothing"])))
+    assert (heard.text, heard.ended, heard.log["attempts"]) == ("", True, 2)
+    assert heard.log["findings"] == {"asked-again": 1, "empty-turn": 1}
+
+
+@pytest.mark.parametrize("model", ["patient-", "thinking that has gone out"])
+def test_30_nor_where_it_was_not_wanted_or_has_begun(retrying: Stage, model: str) -> None:
+    pieces = [up.ROLE + THOUGHT, THOUGHT, FINISH]
+    heard = retrying.ask(retrying.plays(model, (up.head(), up.each(pieces, 0.1)), answered()), MESSAGES)
+    assert (heard.text, heard.ended, heard.log["attempts"]) == ("", True, 1)
+    assert heard.log["findings"] == {"empty-turn": 1}

@@ -14,7 +14,7 @@ import pytest
 
 from interlingua.cli import main
 from interlingua.cli.serve import hello
-from interlingua.errors import BadInput
+from interlingua.errors import BadInput, UsageError
 from interlingua.gateway import serve
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.settings_file import Loaded, load
@@ -46,6 +46,15 @@ def test_a_folder_for_captures_that_cannot_be_is_told_before_anything_listens(tm
         "error: capture.dir: cannot write to file/captures: Not a directory",
         "hint: name a directory that the gateway may write to",
     ]
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"])
+def test_what_traces_need_is_told_before_anything_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError, match="otel is set, but"):
+        serve.check(loaded(tmp_path, "otel: true\n"))
 
 
 @pytest.mark.parametrize(

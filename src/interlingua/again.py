@@ -82,8 +82,8 @@ class Again:
         """Keeps the way that this chunk went, if all it said was one text that went out as it was. `like` is the chunk
         itself, if the client speaks its wire."""
         given, event = _only(read.choices[0].events), _only(said)
-        if given is None or event is None or given.text != event.text:
-            return
+        if given is None or event is None or given.text != event.text or given.text.isspace():
+            return  # of blanks it is not yet known whether they are all that is said
         index = read.choices[0].index
         if not self._knows(raw, index, given):
             return

@@ -29,7 +29,7 @@ class Ending(Whole):
             if lane := self._lanes.get(index):  # else the client cannot be told of this choice
                 said.append((index, lane.take(held) + lane.close_stream(said_done)))
         events = [event for _, out in said for event in out]
-        events += self._halves()
+        events += self._last_findings()
         if not self._lanes and not (said_done and self._same):
             events.append(ev.Failure("the upstream ended without a reply"))
         failure = failure_in(events)

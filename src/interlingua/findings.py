@@ -70,6 +70,7 @@ KINDS: dict[str, str] = {
     "stop-reason": "a stop reason that does not fit the reply: corrected",
     "unknown-finish-reason": "a finish reason that is not of the wire: read as the nearest",
     "no-finish-reason": "no finish reason at all: taken from what was sent",
+    "empty-turn": "a reply that stops with no text and no call, at most with thinking: passed on, or asked for again",
     "cut-short": "a reply that ends inside a call: the call is incomplete",
     "after-stop": "more after the reply had stopped: dropped",
     "after-end": "more after the end of the stream: dropped",

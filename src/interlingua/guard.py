@@ -57,6 +57,10 @@ class Guard:
     ) -> None:
         self._handlers = _OPEN
         self.finished_calls = 0
+        self.answered = False
+        """Whether the model has said anything but thinking."""
+        self.empty = False
+        """Whether it stopped, as if all were said, before it had."""
         self._cut_calls = 0
         self._offer = offer
         self._limits = limits or Limits()
@@ -112,6 +116,8 @@ class Guard:
     # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _say(self, event: Spoken) -> None:
+        if not self.answered:
+            self.answered = not isinstance(event, ev.ReasoningDelta) and not event.text.isspace() and event.text != ""
         if self._open is not None:
             self._wait(None, event)
         elif self._gap and isinstance(event, ev.TextDelta):
@@ -152,6 +158,7 @@ class Guard:
         if self._offer.empty:
             self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
             self._out.append(ev.TextDelta(name))
+            self.answered = True
         elif self._delivery == "stream":
             self._out.append(self._open.start)
         self._calls += 1
@@ -285,6 +292,7 @@ class Guard:
         right = self._right_reason(reason, cut)
         if reason is not None and right != reason:
             self._report("stop-reason", f"the upstream stopped with {reason!r}: corrected to {right!r}")
+        self.empty = right == "stop" and not self.answered and not self._calls
         self._out.append(event if right == reason else ev.Stop(right))
         self._handlers = _STOPPED
 

@@ -58,6 +58,11 @@ class Lane:
         return self._guard.stopped
 
     @property
+    def empty(self) -> bool:
+        """Whether it stopped, as if all were said, with nothing but thinking."""
+        return self._guard.empty
+
+    @property
     def open_call(self) -> str | None:
         """The name of the call that is open."""
         return self._guard.inside_call

@@ -114,9 +114,15 @@ class Way:
         """What an upstream says of its failure beside the message is for clients of its own wire."""
         return failure if self._same else msgspec.structs.replace(failure, native=None)
 
-    def _halves(self) -> list[ev.Finding]:
-        what = "half of a surrogate pair was left at the end of a text: dropped"
-        return [ev.Finding("half-character", what)] if self._chunks.halves else []
+    def _last_findings(self) -> list[ev.Finding]:
+        """What is odd about a reply now that all of it is there."""
+        found: list[ev.Finding] = []
+        if self._chunks.halves:
+            what = "half of a surrogate pair was left at the end of a text: dropped"
+            found.append(ev.Finding("half-character", what))
+        if any(lane.empty for lane in self._lanes.values()) and not self._found["not-translated"]:
+            found.append(ev.Finding("empty-turn", "the model stopped without a text or a call: passed on as it is"))
+        return found
 
     def _noted(self, events: list[ev.Event]) -> list[ev.Event]:
         """What was said, with what the emitter found odd in it: counted, and the findings kept."""

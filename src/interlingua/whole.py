@@ -20,7 +20,7 @@ class Whole(Way):
         told = self._whole(read)
         events = [*(event for _, events in told for event in events), *read.common]
         common = [*read.common, *self._estimate(events)]
-        self._noted([*events, *common[len(read.common) :], *self._halves()])
+        self._noted([*events, *common[len(read.common) :], *self._last_findings()])
         failure = failure_in(read.common)
         is_body = self._source.is_body(body)
         if self._same and (failure or not (read.choices or is_body)):
@@ -46,7 +46,7 @@ class Whole(Way):
         sent = self._emitter.emit(said, [] if failure else read.common)
         sent += self._emitter.emit([], estimate) if estimate else b""
         sent += self._emitter.fail(self._for_client(failure)) if failure else self._emitter.done()
-        self._noted([*events, *estimate, *self._halves()])
+        self._noted([*events, *estimate, *self._last_findings()])
         return sent
 
     def _read_body(self, body: dict[str, Any]) -> tuple[dict[str, Any], Chunk]:

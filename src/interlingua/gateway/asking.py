@@ -12,6 +12,7 @@ from aiohttp import hdrs
 from yarl import URL
 
 from interlingua import __version__
+from interlingua.gateway.certificates import trusted
 from interlingua.gateway.proxies import proxy_for
 from interlingua.gateway.refusals import LONGEST, UpstreamFailed, refused
 from interlingua.gateway.routes import Route
@@ -100,11 +101,12 @@ async def ask(
     Whatever goes to an upstream goes through here: by its proxy, and to no other place that it may name.
     """
     timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
+    trust = trusted(route.upstream.ca)
     proxy = proxy_for(url.scheme, url.host or "")
     method = "GET" if body is None else "POST"
     try:
         response = await session.request(
-            method, url, data=body, headers=headers, allow_redirects=False, timeout=timeout, proxy=proxy
+            method, url, data=body, headers=headers, allow_redirects=False, timeout=timeout, proxy=proxy, ssl=trust
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:  # aiohttp's timeouts are OSErrors
         raise unreachable(error, route) from error
@@ -127,16 +129,39 @@ def unreachable(error: Exception, route: Route) -> UpstreamFailed:
         case aiohttp.ConnectionTimeoutError():
             return UpstreamFailed(f"no connection to {where} within {route.timeouts.connect:g} s", 504)
         case aiohttp.ClientConnectorCertificateError():
-            return UpstreamFailed(f"the certificate of {where} is not valid: {error.certificate_error}", again=False)
+            return _for_good(f"the certificate of {where} is not valid: {_why(error.certificate_error)}")
+        case aiohttp.ClientConnectorSSLError():
+            return _for_good(f"{where} does not speak TLS as we do: {_why(error.os_error)}; should it be http://?")
+        case aiohttp.ClientProxyConnectionError():
+            return UpstreamFailed(f"the proxy for {where} cannot be reached: {_why(error.os_error)}; see HTTPS_PROXY")
+        case aiohttp.ClientHttpProxyError():
+            return _for_good(f"the proxy for {where} refuses: {error.status}; see HTTPS_PROXY and NO_PROXY")
         case aiohttp.ClientConnectorDNSError():
-            return UpstreamFailed(f"no address is known for {where}")
+            return UpstreamFailed(f"no address is known for {where}: is its name right, and the network there?")
         case aiohttp.ClientConnectorError():
             return UpstreamFailed(f"cannot connect to {where}: {error.os_error.strerror or error.os_error}")
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
             return UpstreamFailed(f"{where} closed the connection without an answer")
         case aiohttp.InvalidURL() | ValueError():
             return UpstreamFailed(f"{where} cannot be asked: {error}", again=False)
+    if isinstance(error, aiohttp.ClientResponseError) and error.status == 400:  # so says aiohttp itself
+        return _for_good(f"what {where} sends is no HTTP; should it be https://?")
     return UpstreamFailed(f"{where} did not answer: {str(error) or type(error).__name__}")
+
+
+def _for_good(message: str) -> UpstreamFailed:
+    """The same would happen again, but another upstream may answer."""
+    return UpstreamFailed(message, again=False, elsewhere=True)
+
+
+def _why(error: Exception) -> str:
+    """In the words of OpenSSL or the system, and what to do if the certificate is one that nobody here trusts."""
+    why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or getattr(error, "strerror", "")
+    if "self-signed" in str(why) or "local issuer" in str(why):
+        return f"{why}; if it is your own, name its file with `ca`, or in SSL_CERT_FILE"
+    if "expired" in str(why) or "not yet valid" in str(why):
+        return f"{why}; are the clocks right?"
+    return str(why or error)
 
 
 def is_stream(response: aiohttp.ClientResponse) -> bool:

@@ -37,8 +37,8 @@ __all__ = ["Answer", "Asker", "Question", "known_as"]
 PEEKED = 256 * 1024
 """How much of a stream is held back while it has said nothing yet."""
 BLANK = b" \t\r\n\xef\xbb\xbf"
-SPOILT = "call-withheld"
-"""Found where a call was lost that another attempt may bring."""
+LOST, EMPTY = "call-withheld", "empty-turn"
+"""Found where something is missing that another attempt may bring."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class Asker:
         self._further = further  # headers for whoever is asked
         self._tokens = tokens
         self._restraints = restraints
-        self._repeats = 1  # how often a call that was lost may be asked for again
+        self._repeats = 1  # how often what was lost may be asked for again
 
     async def answer(self, routes: list[Route]) -> Answer:
         """The first upstream that begins to answer. Raises what the last one failed with.
@@ -127,7 +127,7 @@ class Asker:
                 return await self._ask_often(prepared, last=place + 1 == len(routes))
             except UpstreamFailed as error:
                 last = error
-                if not error.again:
+                if not error.elsewhere and error.answered not in route.fallback_on:
                     raise
                 if place + 1 < len(routes):
                     self._report("asked-again", f"{error}: {routes[place + 1].name} is asked in its place")
@@ -249,9 +249,9 @@ class Asker:
             tally = answer.translator.tally
             if tally.failure is not None and not (self._question.stream and tally.spoken):
                 raise failed(tally.failure)
-            if not last and self._repeats and self._is_spoilt(answer):
+            if not last and self._repeats and (spoilt := self._what_is_spoilt(answer)):
                 self._repeats -= 1
-                raise UpstreamFailed("it sent a call that is cut or not valid")
+                raise UpstreamFailed(spoilt)
         except BaseException:
             answer.response.close()
             raise
@@ -305,11 +305,15 @@ class Asker:
         if self._witness:
             self._witness.received(data)
 
-    def _is_spoilt(self, answer: Answer) -> bool:
-        """Whether a call was lost, where calls go out whole and nothing of the reply has gone out yet."""
-        if answer.route.delivery != "whole" or (self._question.stream and not answer.translator.ended):
-            return False
-        return any(finding.kind == SPOILT for finding in answer.translator.findings)
+    def _what_is_spoilt(self, answer: Answer) -> str:
+        """What another attempt may bring, in a reply of which nothing has gone out yet; "": all is well."""
+        translator, route = answer.translator, answer.route
+        if self._question.stream and not translator.ended:
+            return ""
+        found = {finding.kind for finding in translator.findings}
+        if route.delivery == "whole" and LOST in found:
+            return "it sent a call that is cut or not valid"
+        return "it sent neither a text nor a call" if route.empty == "retry" and EMPTY in found else ""
 
     def _report(self, kind: str, message: str) -> None:
         self._exchange.findings.append(Finding(kind, message))

@@ -63,6 +63,7 @@ class UpstreamFailed(UpstreamError):
         retry_after: float | None = None,
         code: str = "",
         again: bool = True,
+        elsewhere: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -73,7 +74,9 @@ class UpstreamFailed(UpstreamError):
         """In seconds, if the upstream says how long to wait."""
         self.code = code
         self.again = again
-        """Whether it may be asked again, or another one."""
+        """Whether it may be asked again."""
+        self.elsewhere = again if elsewhere is None else elsewhere
+        """Whether another one may be asked in its place."""
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
@@ -108,9 +111,17 @@ def wait_for(headers: Mapping[str, str], now: float) -> float | None:
     said = headers.get("retry-after")
     if said is None or (seconds := _number(said)) is not None:
         return None if said is None else seconds
+    then = _date(said)
+    if then is None:
+        return None
+    told = _date(headers.get("date", ""))  # by its own clock, if it tells the time: ours may be wrong, or its
+    return max(0.0, then - (now if told is None else told))
+
+
+def _date(text: str) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - now)
-    except ValueError:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
         return None
 
 

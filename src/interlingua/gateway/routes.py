@@ -10,7 +10,7 @@ import msgspec
 from interlingua.errors import BadSetting, UnknownModel, UnknownUpstream, nearest
 from interlingua.gateway.model_dialects import ModelDialects, Spoken
 from interlingua.gateway.model_ids import Meant, ModelIds
-from interlingua.gateway.settings import Model, Settings, Timeouts, Upstream
+from interlingua.gateway.settings import EmptyPolicy, Model, Settings, Timeouts, Upstream
 from interlingua.gateway.settings_check import check
 from interlingua.options import Delivery, ReasoningPolicy
 from interlingua.profile import Profile
@@ -41,6 +41,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     prefill: str
     delivery: Delivery
     reasoning: ReasoningPolicy
+    empty: EmptyPolicy
+    fallback_on: tuple[int, ...]
+    """Of statuses that are answers otherwise."""
     extra: dict[str, Any]
     """Further fields of the request body: the upstream's, and over them the model's."""
 
@@ -100,6 +103,8 @@ class Routes:
             prefill=entry.prefill,
             delivery=entry.delivery or self._settings.delivery,
             reasoning=entry.reasoning or self._settings.reasoning,
+            fallback_on=tuple(entry.fallback_on),
+            empty=entry.empty or self._settings.empty,
             extra={**upstream.extra, **entry.extra},
         )
 

@@ -10,10 +10,12 @@ from contextlib import suppress
 
 from interlingua.errors import BadInput
 from interlingua.gateway.capture import check_folder
+from interlingua.gateway.certificates import check_certificates
 from interlingua.gateway.crew import Crew
 from interlingua.gateway.log_file import LogFile
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
+from interlingua.gateway.trace import check_tracing
 from interlingua.gateway.worker import Worker
 
 __all__ = ["check", "listen", "raise_open_files", "serve"]
@@ -25,6 +27,8 @@ BESIDE = 100
 def check(loaded: Loaded) -> None:
     """Raises if no gateway can work with these settings."""
     loaded.routes()
+    check_certificates(loaded.settings)
+    check_tracing(loaded.settings)
     if loaded.settings.capture:
         check_folder(loaded.settings.capture)
     if loaded.settings.log.file:

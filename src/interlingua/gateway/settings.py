@@ -16,6 +16,7 @@ from interlingua.options import Delivery, ReasoningPolicy
 __all__ = [
     "Api",
     "Capture",
+    "EmptyPolicy",
     "Log",
     "Model",
     "RequestLimits",
@@ -30,6 +31,7 @@ __all__ = [
 Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
 Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
 """Never shown and never logged."""
+EmptyPolicy: TypeAlias = Literal["keep", "retry"]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
@@ -90,6 +92,9 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     count_tokens: Literal["auto", "upstream", "estimate"] = "auto"
     """Who counts the tokens of a request that is not to be answered. upstream: it is asked first, if its API has a way
     to. estimate: it is never asked. auto: it is asked if it speaks anthropic-messages."""
+    ca: str = ""
+    """A file with the certificates (PEM) that it is trusted by, if it has one of your own. Without it: as the system,
+    or SSL_CERT_FILE, says."""
     timeouts: Timeouts = Timeouts()
     """How long is waited for it."""
     retries: Retries = Retries()
@@ -107,6 +112,9 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Its id there; without one, the client's. A `*` in it is what the `*` of the client's id has met."""
     fallback: list[str] = []
     """Other ids of this table, asked in turn if it fails before the first word."""
+    fallback_on: list[Annotated[int, Meta(ge=400, le=499)]] = []
+    """Statuses of 4xx behind which they are asked, too, such as 401, 402 or 404: the others are taken for the client's
+    mistake."""
     dialect: str = ""
     """How it writes calls, if that is not as its upstream says: a name, auto or detect."""
     prefill: str = ""
@@ -114,6 +122,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delivery: Delivery | None = None
     """For this model, instead of the gateway's."""
     reasoning: ReasoningPolicy | None = None
+    """For this model, instead of the gateway's."""
+    empty: EmptyPolicy | None = None
     """For this model, instead of the gateway's."""
     timeouts: Timeouts | None = None
     """All of them, instead of its upstream's."""
@@ -183,6 +193,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """stream: arguments go out as they come. whole: a call goes out once it is complete and valid."""
     reasoning: ReasoningPolicy = "keep"
     """What becomes of the thinking."""
+    empty: EmptyPolicy = "keep"
+    """What becomes of a reply with no text and no call in it. retry: it is asked for once more, if none of it has gone
+    out; thinking that was streamed has."""
     history: Literal["mend", "strict"] = "mend"
     """What becomes of a conversation with gaps: mended, or refused with the place."""
     limits: RequestLimits = RequestLimits()

@@ -15,8 +15,10 @@ from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.secrets import printable
 from interlingua.gateway.settings import Settings
 
-__all__ = ["Trace", "Tracer"]
+__all__ = ["Trace", "Tracer", "check_tracing"]
 
+API, SDK, EXPORT = "opentelemetry.trace", "opentelemetry.sdk.trace", "opentelemetry.sdk.trace.export"
+OTLP = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _OURS = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
 
 
@@ -91,16 +93,25 @@ def _attributes(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def _provider() -> Any:
-    """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
+def check_tracing(settings: Settings) -> None:
+    """Raises UsageError if what is set is not installed."""
+    if settings.otel:
+        for name in (API, SDK, EXPORT, OTLP):
+            _module(name)
+
+
+def _module(name: str) -> Any:
     try:
-        api = import_module("opentelemetry.trace")
-        if not isinstance(known := api.get_tracer_provider(), api.ProxyTracerProvider):
-            return known
-        provider = import_module("opentelemetry.sdk.trace").TracerProvider()
-        export = import_module("opentelemetry.sdk.trace.export")
-        otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+        return import_module(name)
     except ImportError as error:
         raise UsageError(f"otel is set, but {error.name} is missing", "pip install 'interlingua[otel]'") from None
-    provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+
+
+def _provider() -> Any:
+    """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
+    api = _module(API)
+    if not isinstance(known := api.get_tracer_provider(), api.ProxyTracerProvider):
+        return known
+    provider = _module(SDK).TracerProvider()
+    provider.add_span_processor(_module(EXPORT).BatchSpanProcessor(_module(OTLP).OTLPSpanExporter()))
     return provider
