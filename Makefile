@@ -83,5 +83,5 @@ pins: ## refresh constraints.txt with the newest releases
 	rm -rf .venv-pins
 
 clean: ## remove all that was made, .venv too
-	rm -rf .venv .venv-pins .e2e .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-pins .e2e .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

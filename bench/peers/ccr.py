@@ -1,0 +1,48 @@
+"""claude-code-router as `ccr start` runs it, in front of chat completions; it answers `/v1/messages` only."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.peers import install
+from bench.peers.running import Peer, free_port, running
+
+__all__ = ["ccr"]
+
+
+@contextmanager
+def ccr(models: Mapping[str, str]) -> Iterator[Peer]:
+    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name."""
+    node, program = install.ccr()
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="ccr-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        config = home / ".claude-code-router" / "config.json"
+        config.parent.mkdir()
+        config.write_text(json.dumps(_config(models, port)), encoding="utf-8")
+        env = {"SERVICE_PORT": str(port), "DO_NOT_TRACK": "1", "NODE_ENV": "production"}
+        with running([str(node), str(program), "start"], home, port, "/health", env) as process:
+            # Named so, a model is taken as it stands, and no rule of the router chooses another.
+            yield Peer(
+                "claude-code-router", install.CCR, process.pid, port, lambda model: f"{model},{model}", home / "log"
+            )
+
+
+def _config(models: Mapping[str, str], port: int) -> dict[str, object]:
+    providers = [
+        {"name": name, "api_base_url": f"{url}/chat/completions", "api_key": "none", "models": [name]}
+        for name, url in models.items()
+    ]
+    first = next(iter(models))
+    return {
+        "HOST": "127.0.0.1",
+        "PORT": port,
+        "LOG": False,
+        "NON_INTERACTIVE_MODE": True,
+        "Providers": providers,
+        "Router": {"default": f"{first},{first}"},
+    }
