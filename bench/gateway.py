@@ -44,6 +44,9 @@ class Run:
     load: Load
     server: Process
 
+    def seen(self, seconds: float) -> Seen:
+        return self.load.against(self.server, seconds)
+
 
 @dataclass(frozen=True)
 class Lengths:
@@ -138,7 +141,7 @@ def measured(runs: list[Run], seconds: float, rounds: int) -> list[list[Seen]]:
     seen: list[list[Seen]] = [[] for _ in runs]
     for _ in range(rounds):
         for mine, run in zip(seen, runs, strict=True):
-            mine.append(run.load.against(run.server, seconds))
+            mine.append(run.seen(seconds))
     return seen
 
 

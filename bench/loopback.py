@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Load", "Process", "Seen", "compiled", "gateway", "nginx", "upstream"]
+__all__ = ["CORES", "UNDER_TEST", "Load", "Process", "Seen", "born_on", "compiled", "gateway", "nginx", "upstream"]
 
 HERE = Path(__file__).parent
 CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
@@ -150,6 +150,16 @@ def gateway(folder: Path, config: str) -> Iterator[Process]:
 
 
 @contextmanager
+def born_on(core: int) -> Iterator[None]:
+    """A process is born on the core of its parent, and its children and threads stay there."""
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, {REST})
+
+
+@contextmanager
 def _running(
     args: list[str],
     core: int,
@@ -158,12 +168,8 @@ def _running(
     stdout: object = None,
     stderr: object = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    # A process is born on the core of its parent, and children and threads stay there.
-    os.sched_setaffinity(0, {core})
-    try:
+    with born_on(core):
         process = subprocess.Popen(args, env=env, stdin=stdin, stdout=stdout, stderr=stderr)  # type: ignore[call-overload]
-    finally:
-        os.sched_setaffinity(0, {REST})
     try:
         yield process
     finally:

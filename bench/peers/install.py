@@ -21,9 +21,9 @@ PEERS = Path(__file__).resolve().parents[2] / ".peers"
 LITELLM = "1.106.2"
 """The newest whose dependencies were all to be had on 2026-11-15: those behind it ask for a certifi that was not."""
 CCR = "2.0.0"
-"""The newest that is open: 3.x asks for a closed translation core, which its registry does not serve."""
+"""The newest that could be installed on 2026-11-15: 3.1 asks for a package that the registry did not have."""
 NODE = "24"
-"""Installed beside it where the system has no Node of at least this age."""
+"""Installed beside it where the system has no Node that is young enough."""
 OLDEST_NODE = 20
 
 
