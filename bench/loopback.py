@@ -186,7 +186,7 @@ def _running(
 def _listening(process: subprocess.Popen[bytes], port: int) -> Process:
     import socket
 
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
         with socket.socket() as one:
             if one.connect_ex(("127.0.0.1", port)) == 0:

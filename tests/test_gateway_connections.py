@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -9,8 +10,11 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
+from interlingua.gateway.connections import connections
 from tests.gateway_process import running
 from tests.upstream_server import DONE, ROLE, delta
 
@@ -67,3 +71,31 @@ def test_one_connection_serves_requests_in_turn(stream: bool) -> None:
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+def test_a_long_reply_comes_whole() -> None:
+    """Reading is paused while too much waits, and resumed: and only then."""
+
+    async def long(_: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 5_000_000)
+
+    async def read() -> int:
+        app = web.Application()
+        app.router.add_get("/", long)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        size = 0
+        async with (
+            aiohttp.ClientSession(connector=connections(), read_bufsize=1024) as session,
+            session.get(f"http://{host}:{port}/") as response,
+        ):
+            while piece := await response.content.readany():
+                size += len(piece)
+                await asyncio.sleep(0)
+        await runner.cleanup()
+        return size
+
+    assert asyncio.run(asyncio.wait_for(read(), 30)) == 5_000_000

@@ -11,6 +11,7 @@ import msgspec
 
 from interlingua.gateway.access import Access
 from interlingua.gateway.capture import Captures
+from interlingua.gateway.connections import connections
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
@@ -19,6 +20,7 @@ from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.settings import Capture, Settings
 from interlingua.gateway.settings_file import Loaded
+from interlingua.gateway.shared import Shared
 from interlingua.gateway.token_counts import TokenCounts
 from interlingua.gateway.trace import Tracer
 from interlingua.gateway.witnesses import InLog, Witness, Witnesses
@@ -63,6 +65,7 @@ class Gateway:
         self.tokens = TokenCounts()
         self.restraints = Restraints(self._rests)
         self.session: aiohttp.ClientSession | None = None
+        self.shared = Shared()
         self.ready = True
         """Whether more requests should come. Off while the gateway stops."""
         self._seal_key = seal_key
@@ -110,9 +113,8 @@ class Gateway:
         task.add_done_callback(self._rest.discard)
 
     async def connect(self) -> None:
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self.session = aiohttp.ClientSession(
-            connector=connector,
+            connector=connections(),
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=64 * 1024,

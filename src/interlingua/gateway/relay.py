@@ -136,7 +136,7 @@ class Relay:
         if self._witness:
             self._witness.request(self._request.headers, data)
         self._size = len(data)
-        return decoded(data)
+        return self._gateway.shared.body(decoded(data))
 
     def _question(self, body: dict[str, Any]) -> Question:
         model = body.get("model")
