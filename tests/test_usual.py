@@ -306,3 +306,83 @@ def test_most_texts_are_the_same_again(source: str, target: str, options: il.Opt
     for raw in [first, *given]:
         translation.feed(raw)
     assert translation.again > 60
+
+
+# ── a call's arguments ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arguments(chance: random.Random) -> list[str]:
+    """Arguments in pieces, some of them with more behind their end, or sent again."""
+    text = json.dumps({"path": "a.py", "content": "".join(chance.choices(TEXTS, k=chance.randint(1, 30)))})
+    text += chance.choice(("", "", "", "\n", "more", "}"))
+    at = sorted(chance.randrange(len(text) + 1) for _ in range(chance.randint(1, 20)))
+    parts = [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
+    if chance.random() < 0.1:
+        return ["".join(parts[: n + 1]) for n in range(len(parts))]
+    return parts
+
+
+def chat_call(number: int, chance: random.Random) -> list[bytes]:
+    def chunk(entry: Json) -> bytes:
+        choice = {"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}
+        body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice]}
+        return b"data: " + json.dumps(body, ensure_ascii=chance.random() < 0.1).encode() + b"\n\n"
+
+    index = number + chance.choice((0, 0, 0, 1))
+    start = {"index": index, "id": f"c{number}", "type": "function", "function": {"name": "write", "arguments": ""}}
+    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}))
+    more = [{"index": index, **beside, "function": {"arguments": text}} for text in arguments(chance)]
+    return [chunk(start), *map(chunk, more)]
+
+
+def messages_call(number: int, chance: random.Random) -> list[bytes]:
+    def event(kind: str, **fields: Any) -> bytes:
+        return b"event: %b\ndata: " % kind.encode() + json.dumps({"type": kind, **fields}).encode() + b"\n\n"
+
+    block = {"type": "tool_use", "id": f"c{number}", "name": "write", "input": {}}
+    deltas = [{"type": "input_json_delta", "partial_json": text} for text in arguments(chance)]
+    return [
+        event("content_block_start", index=number, content_block=block),
+        *(event("content_block_delta", index=number, delta=delta) for delta in deltas),
+        *([event("content_block_stop", index=number)] if chance.random() < 0.9 else []),
+    ]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+def test_arguments_after_arguments(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    limits = il.Options(limits=il.Limits(args=60))
+    begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
+    first, one_call = (chat_chunk("", "role", chance), chat_call) if source == CHAT else (begun, messages_call)
+    for _ in range(400):
+        given = [raw for number in range(chance.randint(1, 3)) for raw in one_call(number, chance)]
+        for _ in range(chance.choice((0, 0, 1, 3))):
+            given.insert(chance.randrange(len(given) + 1), chance.choice((b": x\n\n", b"data: {}\n\n", given[-1])))
+        dialect, options = chance.choice(("standard", "kimi_k2")), chance.choice((*OPTIONS, limits))
+        both_ways(source, target, cut([first, *given], chance), dialect=dialect, options=options)
+
+
+MORE = (
+    b'data: {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, '
+    b'"function": {"arguments": "@@"}}]}, "finish_reason": null}]}\n\n'
+)
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+@pytest.mark.parametrize("dialect", ["standard", "kimi_k2"])
+def test_most_arguments_are_the_same_again(target: str, dialect: str) -> None:
+    """Also those that are text to the upstream."""
+    chance = random.Random(1)
+    translation = Translation(CHAT, target, True, dialect=dialect)
+    opener = '<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>{"a":"'
+    if dialect == "standard":
+        begun = chat_call(0, chance)[0]
+        pieces = ['{\\"a\\":\\"', *(f"word {n}" for n in range(100))]
+        given = [MORE.replace(b"@@", piece.encode()) for piece in pieces]
+    else:
+        begun = chat_chunk(opener, "content", chance)
+        given = [chat_chunk(f"word {n}", "content", random.Random(2)) for n in range(100)]
+    for raw in [chat_chunk("", "role", chance), begun, *given]:
+        translation.feed(raw)
+    assert translation.usual < 10

@@ -79,6 +79,8 @@ class Translator(Ending):
         if (sent := self._again.take(data)) is not None:  # as it mostly is: this runs for every token
             self._messages += 1
             return sent
+        if (read := self._again.read(data)) is not None:
+            return self._take_again(read, data)
         blocks = self._blocks(data)
         if len(blocks) == 1 and blocks[0].raw == data:
             return self._take_alone(blocks[0])
@@ -167,8 +169,19 @@ class Translator(Ending):
         """What goes out for a block that came alone. The next one may be the same again."""
         usual = self._usual(block)
         events, sent = self._told(block, usual)
-        if usual is not None and len(events) == 1 and self._state is _OPEN:
+        if usual is not None and self._state is _OPEN:
             self._again.learn(*usual, block.raw, events, self._lanes, self._emitter)
+        return sent
+
+    def _take_again(self, read: Chunk, raw: bytes) -> bytes:
+        """What goes out for a chunk that is the last one again, but for its text."""
+        self._messages += 1
+        events, sent = self._translate(read, None, raw)
+        self._noted(events)
+        if self._state is _OPEN:
+            self._again.keep(read.choices[0], events, self._lanes, self._emitter)
+        else:
+            self._again.forget()
         return sent
 
     def _told(self, block: sse.Block, usual: _Usual | None) -> Said:

@@ -61,8 +61,13 @@ class Reader(Protocol):
         """What `read` would say of this JSON, if all it does is to say more of what has begun: most chunks do, and are
         read in a fraction of the time. None if it does not: then nothing has been read."""
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
-        """The choice and the text, if all that this JSON says is more of a text, and saying it changes nothing here."""
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
+        """The choice and the text, if all that this JSON says is more of a text, and saying it changes nothing here, or
+        of a call's arguments, which `more` reads. Nothing has been read."""
+
+    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        """What `read` would say of a chunk with nothing but more arguments of this call, as `text_in` names it. None,
+        and nothing has been read, if there is no such call."""
 
     def close(self, finished: bool) -> Said:
         """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""

@@ -74,11 +74,17 @@ class Reader:
             return None
         return Chunk([choice], [], choice.exact)
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
         chunk = read_usual(data)
-        if chunk is None or chunk.kind == "tool_use":
+        if chunk is None:
             return None
+        if chunk.kind == "tool_use":
+            return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
         return 0, (ev.TextDelta if chunk.kind == "text" else ev.ReasoningDelta)(chunk.delta.text)
+
+    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        choice = Choice(index, [], exact=True)
+        return choice.events if self._blocks.more(call, "tool_use", arguments, choice) else None
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held, and the usage if nobody has said why it stopped."""

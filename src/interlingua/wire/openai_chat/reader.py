@@ -96,15 +96,23 @@ class Reader:
             exact &= more[1] and entry.proper
         return Chunk([Choice(given.index, events, exact)], [], exact)
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta] | None:
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
         chunk = read_usual(data)
         if chunk is None:
             return None
         delta = chunk.choices[0].delta
         reasoning = delta.reasoning_content or delta.reasoning
+        if delta.tool_calls and not reasoning and not delta.content:
+            entry = delta.tool_calls[0]
+            return chunk.choices[0].index, ev.ArgsDelta(entry.index, entry.function.arguments)
         if delta.tool_calls or bool(reasoning) is bool(delta.content):
             return None
         return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
+
+    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        calls = self._calls.get(index)
+        more = calls.more(call, arguments) if calls else None
+        return None if more is None else more[0]
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""

@@ -65,6 +65,9 @@ class Reader:
     def text_in(self, data: bytes) -> None:
         """Each event has a number of its own, and is another one."""
 
+    def more(self, index: int, call: int, arguments: str) -> None:
+        """The same."""
+
     def read_response(self, response: Json) -> Chunk:
         """A whole response says all of it at once."""
         choice = Choice(0, [], exact=True)
