@@ -1,68 +1,43 @@
-"""A client of the gateway that is nothing but a socket: it can read slowly, leave early, and send what no SDK would."""
+"""The client that is nothing but a socket, of a gateway that was started for tests."""
 
 from __future__ import annotations
 
 import json
 import socket
-from dataclasses import dataclass
 from typing import Any
 
+from interlingua.faults import client
+from interlingua.faults.api import CHAT, MESSAGES, RESPONSES, TOOL, body_for, offered
+from interlingua.faults.client import Got, finish, parsed, request
 from tests.gateway_process import Running
 
-CHAT, MESSAGES, RESPONSES = "chat/completions", "messages", "responses"
+__all__ = [
+    "CHAT",
+    "MESSAGES",
+    "RESPONSES",
+    "TOOL",
+    "WIRES",
+    "Got",
+    "ask",
+    "begin",
+    "body_for",
+    "calls_of",
+    "connect",
+    "finish",
+    "get",
+    "offered",
+    "parsed",
+    "request",
+    "send",
+    "text_of",
+    "whole_calls_of",
+]
+
 WIRES = [CHAT, MESSAGES, RESPONSES]
-TOOL = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
-
-
-@dataclass
-class Got:
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def events(self) -> list[Any]:
-        """The data of each event; [DONE] is text."""
-        lines = [line[5:].strip() for line in self.body.split(b"\n") if line.startswith(b"data:")]
-        return [json.loads(line) if line != b"[DONE]" else "[DONE]" for line in lines]
-
-    def header(self, name: str) -> str | None:
-        return next((value for key, value in self.headers if key == name), None)
-
-
-def body_for(wire: str, model: str, stream: bool = True, **more: Any) -> dict[str, Any]:
-    """The least that this wire asks with."""
-    user = [{"role": "user", "content": "hi"}]
-    said: dict[str, Any] = {"input": "hi"} if wire == RESPONSES else {"messages": user}
-    return {"model": model, "stream": stream, **said, **({"max_tokens": 100} if wire == MESSAGES else {}), **more}
-
-
-def offered(wire: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The field `tools` of a request, with one tool."""
-    if wire == MESSAGES:
-        return {"tools": [{"name": name, "input_schema": schema or TOOL}]}
-    function = {"name": name, "parameters": schema or TOOL}
-    return {"tools": [{"type": "function", **(function if wire == RESPONSES else {"function": function})}]}
 
 
 def connect(gateway: Running, seconds: float = 20) -> socket.socket:
-    host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
-    return socket.create_connection((host, int(port)), seconds)
-
-
-def request(
-    path: str, body: bytes | None = None, headers: dict[str, str] | None = None, method: str = "POST", length: str = ""
-) -> bytes:
-    """The bytes of a request. A header with an empty value is left out."""
-    given = {"host": "127.0.0.1", "content-type": "application/json", "connection": "close", **(headers or {})}
-    if body is not None:
-        given.setdefault("content-length", length or str(len(body)))
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
-    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+    return client.connect(gateway.base, seconds)
 
 
 def begin(gateway: Running, wire: str, model: str, stream: bool = True, **more: Any) -> socket.socket:
@@ -70,37 +45,6 @@ def begin(gateway: Running, wire: str, model: str, stream: bool = True, **more: 
     sock = connect(gateway)
     sock.sendall(request(f"/v1/{wire}", json.dumps(body_for(wire, model, stream, **more)).encode()))
     return sock
-
-
-def finish(sock: socket.socket) -> Got:
-    """All that comes on this connection."""
-    data = bytearray()
-    with sock:
-        while piece := sock.recv(1 << 20):
-            data += piece
-    return parsed(bytes(data))
-
-
-def parsed(data: bytes) -> Got:
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-    if ("transfer-encoding", "chunked") in headers:
-        body = _unchunked(body)
-    return Got(int(first.split()[1]), headers, body)
-
-
-def _unchunked(data: bytes) -> bytes:
-    pieces: list[bytes] = []
-    at = 0
-    while at < len(data):
-        end = data.index(b"\r\n", at)
-        size = int(data[at:end], 16)
-        if not size:
-            return b"".join(pieces)
-        pieces.append(data[end + 2 : end + 2 + size])
-        at = end + 2 + size + 2
-    raise AssertionError(f"a body that breaks off after {len(data)} bytes: {data[-200:]!r}")
 
 
 def ask(gateway: Running, wire: str, model: str, stream: bool = True, **more: Any) -> Got:

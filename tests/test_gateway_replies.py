@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from interlingua.faults.api import past_call
 from tests import upstream_server as up
 from tests.gateway_process import Running, running
 from tests.raw_client import CHAT, MESSAGES, RESPONSES, WIRES, Got, ask, calls_of, offered, text_of, whole_calls_of
-from tests.upstream_server import UpstreamServer
+from tests.upstream_server import UpstreamServer, call_delta
 
 CONFIG = """
 upstreams:
@@ -41,12 +42,6 @@ def completion(content: str | None, *calls: dict[str, Any], finish: str = "stop"
     choice = {"index": 0, "message": message, "finish_reason": finish}
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
-
-
-def call_delta(index: int | None = None, id: str | None = None, **function: str) -> bytes:
-    """A piece of a call; what is None is not told."""
-    said = {"index": index, "id": id, "type": "function" if id else None, "function": function}
-    return up.delta(tool_calls=[{key: value for key, value in said.items() if value is not None}])
 
 
 def ends_well(got: Got, wire: str) -> bool:
@@ -187,27 +182,6 @@ def test_25_ids_are_made_unique_and_prefixes_are_taken_off(
     ids = [id for id, _, _ in calls]
     assert all(ids)
     assert len({*ids, "used"}) == 5
-
-
-def past_call(wire: str, id: str, args: str) -> dict[str, Any]:
-    """The conversation of a request in which a tool was called."""
-    if wire == RESPONSES:
-        call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
-        answer = {"type": "function_call_output", "call_id": id, "output": "sun"}
-        return {"input": [{"role": "user", "content": "hi"}, call, answer]}
-    turns: list[dict[str, Any]]
-    if wire == MESSAGES:
-        use = {"type": "tool_use", "id": id, "name": "get_weather", "input": json.loads(args)}
-        result = {"type": "tool_result", "tool_use_id": id, "content": "sun"}
-        turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    else:
-        function = {"name": "get_weather", "arguments": args}
-        calls = [{"id": id, "type": "function", "function": function}]
-        turns = [
-            {"role": "assistant", "content": None, "tool_calls": calls},
-            {"role": "tool", "tool_call_id": id, "content": "sun"},
-        ]
-    return {"messages": [{"role": "user", "content": "hi"}, *turns]}
 
 
 ODD_DELTAS = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from interlingua import __version__
-from interlingua.cli import config, dialects, io, parse, render, request, run, serve, translate
+from interlingua.cli import config, dialects, faults, io, parse, render, request, run, serve, translate
 from interlingua.cli.background import logs, start, status, stop
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
@@ -32,6 +32,7 @@ examples:
   interlingua translate --explain recorded.sse     what came, went out, and why
   interlingua request --from anthropic-messages --to openai-chat body.json
   interlingua config check                         whether the gateway's settings are right
+  interlingua faults list                          what upstreams do wrong, and a server that does it
 
 Data goes to standard output; findings, errors and hints go to standard error.
 
@@ -113,6 +114,7 @@ def _build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in (serve, run, start, stop, status, logs, config, parse, render, translate, request, dialects):
+    gateways = (serve, run, start, stop, status, logs, config)
+    for command in (*gateways, parse, render, translate, request, dialects, faults):
         add_command(commands, command)
     return parser

@@ -1,0 +1,73 @@
+"""`interlingua faults serve`: the upstream that fails as it is asked to."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from interlingua.cli import io
+from interlingua.errors import BadInput, UsageError
+from interlingua.faults.script import Asked
+from interlingua.faults.server import UpstreamServer
+from interlingua.faults.table import SCENARIOS, scripts_for
+
+HELP = "an upstream that plays each fault, picked by the model's name"
+DESCRIPTION = """\
+Listens on loopback and answers Chat Completions, Messages and Responses. The
+model's id says which fault is played: fault-04-reset-inside-call. Whatever
+stands behind `--` in it begins a run of its own, for faults that only the first
+request meets: fault-01-reset-once--7.
+
+Each request is told on standard output, as a line of JSON."""
+EPILOG = """\
+examples:
+  interlingua faults serve
+  interlingua faults serve --port 0
+  curl -sN http://127.0.0.1:8585/v1/chat/completions -H 'content-type: application/json' \\
+      -d '{"model": "fault-05-end-inside-call", "stream": true, "messages": []}'
+"""
+PORT = 8585
+_HELLO = """\
+interlingua: {count} faults at {url} (`interlingua faults list` names them; Ctrl-C ends it)
+
+Point a gateway at it:
+
+  interlingua serve --upstream {url}
+  LiteLLM       model_list: [{{model_name: "*", litellm_params: {{model: "openai/*", api_base: {url}, api_key: none}}}}]
+
+then judge it:
+
+  interlingua faults check http://127.0.0.1:8484 --faults {base}
+
+Or an agent:
+
+  ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=fault-09-error-inside-call claude
+  openai SDK    OpenAI(base_url="{url}", api_key="any"), model="fault-05-end-inside-call"
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any that is free")
+
+
+def run(args: argparse.Namespace) -> None:
+    if not 0 <= args.port <= 65535:
+        raise UsageError(f"there is no port {args.port}", "give --port a number from 0 to 65535")
+    try:
+        server = UpstreamServer(args.port, scripts_for, _tell)
+    except OSError as error:
+        hint = "give --port another number, or 0 for any that is free"
+        raise BadInput(f"cannot listen on port {args.port}: {error.strerror}", hint) from error
+    base = server.url.removesuffix("/v1")
+    io.tell(_HELLO.format(count=len(SCENARIOS), url=server.url, base=base))
+    try:
+        while True:
+            time.sleep(3600)
+    finally:
+        server.stop()
+
+
+def _tell(asked: Asked) -> None:
+    took = round(time.monotonic() - asked.came, 3)
+    told = {"model": str(asked.body.get("model"))[:200], "path": asked.path[:200], "stream": asked.body.get("stream")}
+    io.write_line({**told, "sent": asked.sent, "seconds": took, "client_left": asked.left is not None})

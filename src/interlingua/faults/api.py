@@ -1,0 +1,57 @@
+"""The three APIs, and what a client says in each when it asks for next to nothing, with one tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["APIS", "CHAT", "MESSAGES", "NAMES", "RESPONSES", "TOOL", "api_of", "body_for", "offered", "past_call"]
+
+CHAT, MESSAGES, RESPONSES = "chat/completions", "messages", "responses"
+"""As their paths end."""
+APIS = (CHAT, MESSAGES, RESPONSES)
+NAMES = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES}
+"""As people call them."""
+TOOL = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
+
+
+def api_of(path: str) -> str | None:
+    """The API that is asked at this path."""
+    where = path.partition("?")[0]
+    return next((api for api in APIS if where.endswith(f"/{api}")), None)
+
+
+def body_for(api: str, model: str, stream: bool = True, **more: Any) -> dict[str, Any]:
+    """The least that this API asks with."""
+    user = [{"role": "user", "content": "hi"}]
+    said: dict[str, Any] = {"input": "hi"} if api == RESPONSES else {"messages": user}
+    return {"model": model, "stream": stream, **said, **({"max_tokens": 100} if api == MESSAGES else {}), **more}
+
+
+def offered(api: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The field `tools` of a request, with one tool."""
+    if api == MESSAGES:
+        return {"tools": [{"name": name, "input_schema": schema or TOOL}]}
+    function = {"name": name, "parameters": schema or TOOL}
+    return {"tools": [{"type": "function", **(function if api == RESPONSES else {"function": function})}]}
+
+
+def past_call(api: str, id: str, args: str) -> dict[str, Any]:
+    """The conversation of a request in which a tool was called."""
+    if api == RESPONSES:
+        call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
+        answer = {"type": "function_call_output", "call_id": id, "output": "sun"}
+        return {"input": [{"role": "user", "content": "hi"}, call, answer]}
+    turns: list[dict[str, Any]]
+    if api == MESSAGES:
+        use = {"type": "tool_use", "id": id, "name": "get_weather", "input": json.loads(args)}
+        result = {"type": "tool_result", "tool_use_id": id, "content": "sun"}
+        turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    else:
+        function = {"name": "get_weather", "arguments": args}
+        calls = [{"id": id, "type": "function", "function": function}]
+        turns = [
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": id, "content": "sun"},
+        ]
+    return {"messages": [{"role": "user", "content": "hi"}, *turns]}

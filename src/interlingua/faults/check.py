@@ -1,0 +1,71 @@
+"""Plays the scenarios against a gateway, and says of each whether it did what is right."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from interlingua.errors import BadInput
+from interlingua.faults import client
+from interlingua.faults.api import api_of
+from interlingua.faults.play import Play, Refused, Target
+from interlingua.faults.scenario import Outcome, Scenario, Verdict
+from interlingua.faults.table import NONE
+
+__all__ = ["Judged", "check", "reachable"]
+
+ALONE = {18, 19, 20}
+"""Rows about much and about time: nothing else is played meanwhile."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    scenario: Scenario
+    api: str
+    verdict: Verdict
+
+
+def reachable(target: Target) -> None:
+    """Both servers are there."""
+    hints = {
+        target.gateway: "start the gateway first, with the fault server as its upstream",
+        target.faults: "start it with `interlingua faults serve`, or say with --faults where it is",
+    }
+    for url, hint in hints.items():
+        try:
+            client.connect(url, 5).close()
+        except OSError as error:
+            raise BadInput(f"cannot connect to {url}: {error.strerror or error}", hint) from error
+
+
+def check(target: Target, scenarios: Iterable[Scenario], apis: Iterable[str], jobs: int = 4) -> Iterator[Judged]:
+    """In the order of the scenarios, but for those that are played alone: these come last."""
+    taken = {api: _judged(target, NONE, api) for api in apis}
+    plays = [(scenario, api) for scenario in scenarios for api in taken]
+
+    def judge(play: tuple[Scenario, str]) -> Judged:
+        scenario, api = play
+        if taken[api].outcome is not Outcome.RIGHT:
+            return Judged(scenario, api, Verdict(Outcome.REFUSED, f"even without a fault: {taken[api].why}"))
+        return Judged(scenario, api, _judged(target, scenario, api))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(judge, [play for play in plays if play[0].row not in ALONE])
+    yield from map(judge, [play for play in plays if play[0].row in ALONE])
+
+
+def _judged(target: Target, scenario: Scenario, api: str) -> Verdict:
+    play = Play(target, api, scenario.name, secrets.token_hex(4))
+    try:
+        verdict = scenario.check(play)
+        seen = play.seen()
+    except Refused as why:
+        return Verdict(Outcome.REFUSED, str(why))
+    except (OSError, ValueError) as error:
+        return Verdict(Outcome.WRONG, f"the connection failed: {error}")
+    asked = {api_of(one["path"]) for one in seen} - {None}
+    if asked and not asked & set(scenario.apis):
+        return Verdict(Outcome.REFUSED, f"its upstream was asked for {asked.pop()}, which has no such fault")
+    return verdict

@@ -1,0 +1,38 @@
+"""How the scenarios of a row are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from interlingua.faults.scenario import Check, Playing, Scenario
+from interlingua.faults.script import Script
+from interlingua.faults.voices import Voice
+
+__all__ = ["LONG", "PARIS", "SAID", "WEATHER", "always", "fault", "good", "once"]
+
+LONG = 300
+"""Longer than anybody waits here, in seconds."""
+SAID = "Let me see."
+PARIS = '{"city": "Paris"}'
+WEATHER = ("get_weather", {"city": "Paris"})
+"""The call that is meant wherever there is one."""
+
+
+def fault(row: int, name: str, happens: str, right: str, plays: Playing, check: Check, **more: Any) -> Scenario:
+    return Scenario(row, f"fault-{row:02}-{name}", happens, right, plays, check, **more)
+
+
+def always(script: Callable[[Voice], Script]) -> Playing:
+    """The same, however often it is asked."""
+    return lambda say: [script(say)]
+
+
+def once(script: Callable[[Voice], Script]) -> Playing:
+    """This the first time, and whoever asks again gets a reply."""
+    return lambda say: [script(say), say.again().reply()]
+
+
+def good(say: Voice) -> list[Script]:
+    """Nothing is wrong with the upstream: the client is the fault."""
+    return [say.reply()]
