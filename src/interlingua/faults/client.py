@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import time
@@ -65,22 +66,34 @@ def asking(api: str, model: str, stream: bool = True, **more: Any) -> bytes:
     return request(f"/v1/{api}", json.dumps(body_for(api, model, stream, **more)).encode())
 
 
-def read(sock: socket.socket, seconds: float) -> tuple[bytes, bool]:
-    """All that comes on this connection within some seconds, and whether it is over."""
+def read(sock: socket.socket, seconds: float, answers: int = 1) -> tuple[bytes, bool]:
+    """What comes on this connection within some seconds, and whether it is over: so many answers, or its end."""
     data = bytearray()
     until = time.monotonic() + seconds
     try:
         while (left := until - time.monotonic()) > 0:
             sock.settimeout(left)
             piece = sock.recv(1 << 20)
-            if not piece:
-                return bytes(data), True
             data += piece
+            if not piece or (answers == 1 and _is_whole(data)):
+                return bytes(data), True
     except TimeoutError:
         return bytes(data), False
     except OSError:  # reset
         return bytes(data), True
     return bytes(data), False
+
+
+def _is_whole(data: bytearray) -> bool:
+    """Whether an answer ends here: servers may leave the connection open, and clients do not wait for its end."""
+    if data.endswith(b"\r\n0\r\n\r\n"):
+        return True
+    end = data.find(b"\r\n\r\n")
+    found = _LENGTH.search(data, 0, end + 2) if end >= 0 else None
+    return found is not None and len(data) >= end + 4 + int(found[1])
+
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 def finish(sock: socket.socket) -> Got:

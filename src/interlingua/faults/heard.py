@@ -37,6 +37,8 @@ class Heard:
     """As a reply ends that is over."""
     odd: list[str] = field(default_factory=list)
     """What its API does not allow."""
+    loose: list[str] = field(default_factory=list)
+    """What its API does not have either, and no client minds."""
 
     @property
     def streamed(self) -> bool:
@@ -102,7 +104,7 @@ def _events(heard: Heard) -> Iterator[Any]:
         data = "\n".join(line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:"))
         if not data:
             continue
-        if heard.ended or heard.error:
+        if (heard.ended or heard.error) and data != "[DONE]":
             heard.odd.append(f"behind {'an error' if heard.error else 'the end'}: {data[:80]}")
         if data == "[DONE]":
             yield data
@@ -124,7 +126,9 @@ def _fails(heard: Heard, error: Any) -> None:
 
 def _hear_chat(heard: Heard, chunk: Any, calls: _Calls) -> None:
     if chunk == "[DONE]":
-        heard.ended = True
+        if heard.error:
+            heard.loose.append("[DONE] behind an error")
+        heard.ended = not heard.error
     elif "error" in chunk:
         _fails(heard, chunk["error"])
     else:
@@ -151,6 +155,9 @@ def _hear_choice(heard: Heard, choice: dict[str, Any], calls: _Calls) -> None:
 
 
 def _hear_messages(heard: Heard, event: Any, calls: _Calls) -> None:
+    if event == "[DONE]":
+        heard.loose.append("[DONE], which this API does not have")
+        return
     match event["type"]:
         case "content_block_start" if event["content_block"]["type"] == "tool_use":
             calls.begin(event["index"], event["content_block"]["id"], event["content_block"]["name"])
@@ -173,7 +180,7 @@ def _hear_messages(heard: Heard, event: Any, calls: _Calls) -> None:
 
 def _hear_responses(heard: Heard, event: Any, calls: _Calls) -> None:
     if event == "[DONE]":
-        heard.odd.append("[DONE], which this API does not have")
+        heard.loose.append("[DONE], which this API does not have")
         return
     match event["type"]:
         case "response.output_text.delta":
@@ -209,7 +216,7 @@ def _body(heard: Heard, api: str) -> None:
         return
     if body.get("error"):
         if (body.get("type") == "error") != (api == MESSAGES):
-            heard.odd.append("an error that is not written as its API's")
+            heard.loose.append("an error that is not quite as its API's")
         _fails(heard, body["error"])
     elif heard.status >= 400:
         heard.error = str(body)[:200]

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -88,8 +89,10 @@ class Play:
         return {"host": url.netloc, "anthropic-version": "2023-06-01", **shown}
 
     def begin(self, data: bytes) -> socket.socket:
+        """A connection on which this was sent, as far as the gateway has read it."""
         sock = client.connect(self.target.gateway, self.target.patience)
-        sock.sendall(data)
+        with suppress(OSError):  # it may have answered before it has read all
+            sock.sendall(data)
         return sock
 
     def send(self, data: bytes, seconds: float | None = None) -> Told:
