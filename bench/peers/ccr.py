@@ -15,15 +15,18 @@ __all__ = ["ccr"]
 
 
 @contextmanager
-def ccr(models: Mapping[str, str]) -> Iterator[Peer]:
-    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name."""
+def ccr(models: Mapping[str, str], key: str = "none") -> Iterator[Peer]:
+    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name.
+
+    The key is the upstream's. There is no setting for how long it waits: an hour.
+    """
     node, program = install.ccr()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="ccr-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         config = home / ".claude-code-router" / "config.json"
         config.parent.mkdir()
-        config.write_text(json.dumps(_config(models, port)), encoding="utf-8")
+        config.write_text(json.dumps(_config(models, port, key)), encoding="utf-8")
         env = {"SERVICE_PORT": str(port), "DO_NOT_TRACK": "1", "NODE_ENV": "production"}
         with running([str(node), str(program), "start"], home, port, "/health", env) as process:
             # Named so, a model is taken as it stands, and no rule of the router chooses another.
@@ -32,9 +35,9 @@ def ccr(models: Mapping[str, str]) -> Iterator[Peer]:
             )
 
 
-def _config(models: Mapping[str, str], port: int) -> dict[str, object]:
+def _config(models: Mapping[str, str], port: int, key: str) -> dict[str, object]:
     providers = [
-        {"name": name, "api_base_url": f"{url}/chat/completions", "api_key": "none", "models": [name]}
+        {"name": name, "api_base_url": f"{url}/chat/completions", "api_key": key, "models": [name]}
         for name, url in models.items()
     ]
     first = next(iter(models))

@@ -30,14 +30,17 @@ QUIET = {
 
 
 @contextmanager
-def litellm(models: Mapping[str, str]) -> Iterator[Peer]:
-    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name."""
+def litellm(models: Mapping[str, str], key: str = "none", timeout: float | None = None) -> Iterator[Peer]:
+    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name.
+
+    The key is the upstream's; the timeout, in seconds, counts for whatever it waits for.
+    """
     program = install.litellm()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="litellm-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         config = home / "config.json"  # JSON is YAML
-        config.write_text(json.dumps(_config(models)), encoding="utf-8")
+        config.write_text(json.dumps(_config(models, key, timeout)), encoding="utf-8")
         args = [
             str(program),
             "--config",
@@ -53,11 +56,12 @@ def litellm(models: Mapping[str, str]) -> Iterator[Peer]:
             yield Peer("LiteLLM", install.LITELLM, process.pid, port, lambda model: model, home / "log")
 
 
-def _config(models: Mapping[str, str]) -> dict[str, object]:
+def _config(models: Mapping[str, str], key: str, timeout: float | None) -> dict[str, object]:
+    waits = {} if timeout is None else {"timeout": timeout, "stream_timeout": timeout}
     served = [
         {
             "model_name": name,
-            "litellm_params": {"model": f"openai/{name}", "api_base": url, "api_key": "none"},
+            "litellm_params": {"model": f"openai/{name}", "api_base": url, "api_key": key, **waits},
         }
         for name, url in models.items()
     ]

@@ -45,7 +45,7 @@ def on_hearing(judge: Judge, **how: Any) -> Check:
 def told(heard: Told) -> str:
     """What it was, in few words."""
     if not heard.status:
-        return f"no answer: {heard.error or 'the connection was closed'}"
+        return "no answer" if heard.waiting else f"no answer: {heard.error or 'the connection was closed'}"
     if heard.status >= 400:
         return f"{heard.status}: {heard.error[:100]}"
     said = f"text {_short(heard.text)}, calls {_short(str(heard.calls))}, stop {heard.stop or 'none'}"

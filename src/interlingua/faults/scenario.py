@@ -50,8 +50,8 @@ class Scenario:
     check: Check
     apis: tuple[str, ...] = APIS
     """Those of upstreams that can do this."""
-    asked_in: tuple[str, ...] = APIS
-    """Those of clients that can meet it."""
+    alone: bool = False
+    """It is about much or about time: nothing else is played meanwhile."""
 
 
 @dataclass(frozen=True)

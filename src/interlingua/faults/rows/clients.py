@@ -135,6 +135,7 @@ SCENARIOS: list[Scenario] = [
         "The upstream is held back; what waits does not fill the memory.",
         always(_much),
         _slowly,
+        alone=True,
     ),
     fault(
         20,
@@ -143,6 +144,7 @@ SCENARIOS: list[Scenario] = [
         LEFT,
         always(lambda _: [wait(LONG)]),
         _leaving(stream=True),
+        alone=True,
     ),
     fault(
         20,
@@ -151,6 +153,7 @@ SCENARIOS: list[Scenario] = [
         LEFT,
         always(lambda say: [head(), send(say.begin()), wait(LONG)]),
         _leaving(stream=True),
+        alone=True,
     ),
     fault(
         20,
@@ -159,6 +162,7 @@ SCENARIOS: list[Scenario] = [
         LEFT,
         always(_first_words),
         _leaving(stream=True, hears=b"Hello"),
+        alone=True,
     ),
     fault(
         20,
@@ -167,6 +171,7 @@ SCENARIOS: list[Scenario] = [
         LEFT,
         always(_half_a_reply),
         _leaving(stream=False),
+        alone=True,
     ),
     fault(
         24,

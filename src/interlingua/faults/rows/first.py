@@ -182,6 +182,7 @@ SCENARIOS: list[Scenario] = [
         "5xx with a short message.",
         always(_huge),
         on_hearing(_brief),
+        alone=True,
     ),
     fault(
         10,

@@ -164,6 +164,7 @@ SCENARIOS: list[Scenario] = [
         either(
             lambda heard, play: well(heard, play, "", [("get_weather", {"city": LONG_TEXT})]), failing, seconds=SLOW
         ),
+        alone=True,
     ),
     fault(
         18,
@@ -172,6 +173,7 @@ SCENARIOS: list[Scenario] = [
         "The call comes through whole, within a minute.",
         always(_tiny),
         says("", [("get_weather", {"city": "".join(str(n % 10) for n in range(TINY))})], seconds=SLOW),
+        alone=True,
     ),
     fault(
         18,
@@ -180,6 +182,7 @@ SCENARIOS: list[Scenario] = [
         "It ends with an error, and the gateway goes on.",
         always(lambda say: [*streamed(say.begin() + say.text("So")), send(b"data: "), each([b"x" * MIB] * 40)]),
         _goes_on,
+        alone=True,
     ),
     fault(
         22,
@@ -212,5 +215,6 @@ SCENARIOS: list[Scenario] = [
         "An end in time, and the gateway goes on.",
         always(_bomb),
         _goes_on,
+        alone=True,
     ),
 ]

@@ -324,6 +324,7 @@ SCENARIOS: list[Scenario] = [
         always(_runaway),
         on_hearing(_bounded, seconds=60),
         **IN_CHAT,
+        alone=True,
     ),
     fault(
         32,

@@ -171,8 +171,8 @@ SCENARIOS: list[Scenario] = [
     fault(
         21, "half-closed", "The client closes its half of the connection behind the request.", CLEAN, good, _half_closed
     ),
-    fault(23, "large-body", "A body of 48 MiB.", TAKEN, good, _body("large")),
-    fault(23, "deep-json", "JSON with ten thousand levels.", TAKEN, good, _body("deep")),
+    fault(23, "large-body", "A body of 48 MiB.", TAKEN, good, _body("large"), alone=True),
+    fault(23, "deep-json", "JSON with ten thousand levels.", TAKEN, good, _body("deep"), alone=True),
     fault(23, "nan", "A number that is none: NaN.", TAKEN, good, _body("nan")),
     fault(23, "half-character", "Half of an emoji in a text.", TAKEN, good, _body("half")),
     fault(23, "broken-json", "JSON that breaks off.", "4xx.", good, _body("broken")),

@@ -300,6 +300,7 @@ SCENARIOS: list[Scenario] = [
         "An answer in time.",
         always(lambda say: say.reply("", ("get_weather", json.dumps({"city": VICTIM})))),
         _evil_schema,
+        alone=True,
     ),
     fault(
         40,
@@ -308,6 +309,7 @@ SCENARIOS: list[Scenario] = [
         "Taken, or refused with 4xx.",
         good,
         _deep_schema,
+        alone=True,
     ),
     fault(
         41,
@@ -316,6 +318,7 @@ SCENARIOS: list[Scenario] = [
         "Few of them are asked again: who is down is not asked the more.",
         always(lambda say: [answer("503 Service Unavailable", say.refusal("down", "overloaded_error"))]),
         _storm,
+        alone=True,
     ),
     fault(
         42,

@@ -1,0 +1,115 @@
+"""What each gateway makes of each fault, on one page: ours, LiteLLM and claude-code-router.
+
+python -m bench.conformance              all of them, some minutes each; writes docs/conformance.md
+python -m bench.conformance ours         one of them; the others are as they were last judged here
+python -m bench.conformance --page       only the page, of what was judged here before
+
+Each stands in front of the same fault server, which it asks for chat completions. What was found is kept in
+.peers/conformance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.conformance_page import page
+from bench.peers import Peer, ccr, litellm
+from bench.peers.install import PEERS
+from bench.peers.running import free_port, running
+from interlingua import __version__
+from interlingua.faults.api import APIS, MESSAGES
+from interlingua.faults.check import check
+from interlingua.faults.play import Target
+from interlingua.faults.server import UpstreamServer
+from interlingua.faults.table import SCENARIOS, scripts_for
+
+FOUND = PEERS / "conformance"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "conformance.md"
+KEY = "sk-upstream-0123456789abcdef"
+TIMEOUT = 3.0
+"""How long each gateway is told to wait for an upstream, where it can be told."""
+PATIENCE = 25.0
+"""How long the client waits."""
+OURS = """
+upstreams:
+  faults:
+    url: {url}
+    key: {key}
+    timeouts: {{first_event: {timeout}, idle: {timeout}}}
+"""
+
+
+@contextmanager
+def ours(models: Mapping[str, str]) -> Iterator[Peer]:
+    """Our gateway, started as the others are."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="interlingua-") as folder:
+        config = Path(folder) / "interlingua.yaml"
+        (url,) = models.values()
+        config.write_text(OURS.format(url=url, key=KEY, timeout=TIMEOUT), encoding="utf-8")
+        config.chmod(0o600)
+        args = [sys.executable, "-m", "interlingua", "serve", "--config", str(config), "--port", str(port)]
+        env = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        with running(args, Path(folder), port, "/readyz", env) as process:
+            yield Peer("Interlingua", __version__, process.pid, port, lambda model: model, Path(folder) / "log")
+
+
+Starting = Callable[[Mapping[str, str]], AbstractContextManager[Peer]]
+GATEWAYS: dict[str, tuple[Starting, str, str, tuple[str, ...]]] = {
+    # how it is started, the name of its only model, what it wants before a model's id, and its APIs
+    "ours": (ours, "*", "", APIS),
+    "litellm": (partial(litellm, key=KEY, timeout=TIMEOUT), "*", "", APIS),
+    "ccr": (partial(ccr, key=KEY), "faults", "faults,", (MESSAGES,)),
+}
+
+
+def judge(name: str) -> dict[str, Any]:
+    """All scenarios, one after the other as the gateway takes them."""
+    start, model, prefix, apis = GATEWAYS[name]
+    server = UpstreamServer(book=scripts_for)
+    began = time.monotonic()
+    results: list[dict[str, str]] = []
+    try:
+        with start({model: server.url}) as peer:
+            target = Target(peer.base_url, server.url.removesuffix("/v1"), prefix, "", PATIENCE)
+            for one in check(target, SCENARIOS, apis):
+                told = {"name": one.scenario.name, "api": one.api, "outcome": one.verdict.outcome.value}
+                results.append({**told, "why": one.verdict.why})
+                print(f"{name}: {told['outcome']:10} {told['name']} ({one.api}): {one.verdict.why[:100]}", flush=True)
+    finally:
+        server.stop()
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    seconds = round(time.monotonic() - began)
+    return {"gateway": peer.name, "version": peer.version, "day": day, "seconds": seconds, "results": results}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("gateways", nargs="*", metavar="GATEWAY", help=f"{', '.join(GATEWAYS)}; default: all")
+    parser.add_argument("--page", action="store_true", help="judge nothing; write the page of what was found before")
+    args = parser.parse_args()
+    if strange := set(args.gateways) - set(GATEWAYS):
+        parser.error(f"there is no gateway {min(strange)!r}: {', '.join(GATEWAYS)}")
+    FOUND.mkdir(parents=True, exist_ok=True)
+    for name in () if args.page else args.gateways or GATEWAYS:
+        (FOUND / f"{name}.json").write_text(json.dumps(judge(name)), encoding="utf-8")
+    found = [
+        json.loads(path.read_text(encoding="utf-8")) for name in GATEWAYS if (path := FOUND / f"{name}.json").exists()
+    ]
+    PAGE.write_text(page(found, TIMEOUT, PATIENCE), encoding="utf-8")
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()

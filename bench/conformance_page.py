@@ -1,0 +1,87 @@
+"""The page that `bench.conformance` writes: a table of faults and gateways, and why each cell says what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from interlingua.faults.api import NAMES
+from interlingua.faults.table import ROWS
+
+__all__ = ["page"]
+
+SHORT = {api: name for name, api in NAMES.items()}
+LONGEST = 110
+HEAD = """\
+# What gateways make of faults
+
+```console
+$ python -m bench.conformance    # judges all of them, and writes this page; the others are installed once
+```
+
+Each gateway stands in front of `interlingua faults serve`, which it asks for chat completions, and `interlingua
+faults check` plays its clients, in each API that it has. Each is told to wait at most {timeout:g} s for its upstream;
+claude-code-router has no setting for that, and waits an hour. Clients wait {patience:g} s. All else is as each gateway
+has it by default.
+
+A fault is *right* if a client gets what it needs. The check is generous: an error that clients notice is as good as
+another attempt, and where a row is a choice, either is right. *Refused*: the gateway took no such request, so that the
+fault was not met. What cannot be judged from outside is not; for ours, tests do.
+
+{versions}
+
+"""
+
+
+def page(found: list[dict[str, Any]], timeout: float, patience: float) -> str:
+    versions = "\n".join(
+        f"- {one['gateway']} {one['version']}, judged {one['day']} in {one['seconds']} s: {_counts(one)}"
+        for one in found
+    )
+    parts = [HEAD.format(timeout=timeout, patience=patience, versions=versions), _table(found)]
+    return "\n".join(parts)
+
+
+def _counts(gateway: dict[str, Any]) -> str:
+    """Of scenarios in an API each."""
+    counts = Counter(result["outcome"] for result in gateway["results"])
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("right", "wrong", "refused", "not judged"))
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    names = [one["gateway"] for one in found]
+    lines = [f"| fault | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for row in ROWS:
+        lines.append(f"| **{row.number}. {_cell(row.fault)}** |{' |' * len(names)}")
+        for scenario in row.scenarios:
+            cells = [_judged(one, scenario.name) for one in found]
+            short = scenario.name.split("-", 2)[2]
+            lines.append(f"| {short}: {_cell(scenario.happens)} *{_cell(scenario.right)}* | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _judged(gateway: dict[str, Any], name: str) -> str:
+    """All APIs of one gateway in one cell: those that agree stand together."""
+    results = [result for result in gateway["results"] if result["name"] == name]
+    groups: dict[str, list[dict[str, str]]] = {}
+    for result in results:
+        groups.setdefault(result["outcome"], []).append(result)
+    told = []
+    for outcome, same in groups.items():
+        where = "" if len(groups) == 1 else f" ({', '.join(SHORT[one['api']] for one in same)})"
+        why = "" if outcome == "not judged" else f": {_why(same[0]['why'])}"
+        mark = f"**{outcome}**" if outcome == "wrong" else outcome
+        told.append(f"{mark}{where}{why}")
+    return "<br>".join(told) or "–"
+
+
+def _why(text: str) -> str:
+    return _cell(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
+def _cell(text: str) -> str:
+    """Text that stands in a cell of a table as it is."""
+    clean = "".join(char if char.isprintable() else " " for char in text)
+    for char in "\\|<>*_`[]":
+        clean = clean.replace(char, f"\\{char}")
+    return clean
