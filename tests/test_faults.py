@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from bench.conformance_page import page
 from interlingua.cli import main
 from interlingua.faults import client
 from interlingua.faults.api import APIS, CHAT, MESSAGES, RESPONSES, offered
@@ -75,7 +76,7 @@ def test_other_models_are_none() -> None:
     assert name_in("fault-4-x") == ""
 
 
-AWAITED: set[int] = {21, 24, 30, 31, 32, 33, 38, 40, 41}
+AWAITED: set[int] = {31, 32, 38, 40}
 """Rows whose tests are not there yet."""
 
 
@@ -154,10 +155,7 @@ upstreams:
 keepalive: 0.5
 limits: {{send: 5}}
 """
-KNOWN_WRONG = {
-    "fault-32-no-usage": "usage is not estimated",
-    "fault-41-storm": "there is no budget for retries of an upstream",
-}
+KNOWN_WRONG = {"fault-32-no-usage": "usage is not estimated"}
 
 
 def judged(target: Target, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], Judged]:
@@ -404,3 +402,25 @@ def until(text: Callable[[], str], word: str) -> str:
         assert time.monotonic() < end, told
         time.sleep(0.05)
     return told
+
+
+# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_says_what_each_gateway_does() -> None:
+    outcomes = {MESSAGES: ("right", "the reply came through"), CHAT: ("wrong", "text 'a|b' <i>\x1b")}
+    results = [
+        {"name": scenario.name, "api": api, "outcome": outcome, "why": why}
+        for scenario in SCENARIOS
+        for api, (outcome, why) in outcomes.items()
+    ]
+    told = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": results}], 3, 25)
+    cell = r"right (messages): the reply came through<br>**wrong** (chat): text 'a\|b' \<i\>  |"
+    assert told.count(cell) == len(SCENARIOS)
+    assert f"- Some 1.2, 2026-11-15: {len(SCENARIOS)} right, {len(SCENARIOS)} wrong, 0 refused, 0 not judged" in told
+
+
+def test_the_page_is_of_these_scenarios() -> None:
+    told = (TESTS.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert [row.number for row in ROWS if f"| **{row.number}. " not in told] == []
+    assert [one.name for one in SCENARIOS if f"| {one.name.split('-', 2)[2]}: " not in told] == []

@@ -13,9 +13,9 @@ from interlingua.faults import client
 from interlingua.faults.api import api_of
 from interlingua.faults.play import Play, Refused, Target
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
-from interlingua.faults.table import NONE
+from interlingua.faults.table import IN_STREAMS, NONE
 
-__all__ = ["Judged", "check", "reachable"]
+__all__ = ["Judged", "answers", "check", "reachable"]
 
 RECOVERY = 60.0
 """How long is waited, in seconds, until a gateway answers again after what it was asked last."""
@@ -55,16 +55,16 @@ def check(target: Target, scenarios: Iterable[Scenario], apis: Iterable[str], jo
     with ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(judge, [play for play in plays if not play[0].alone])
     for scenario, api in (play for play in plays if play[0].alone):
-        if taken[api].outcome is Outcome.RIGHT and not _answers(target, api):
+        if taken[api].outcome is Outcome.RIGHT and not answers(target, api, RECOVERY):
             why = f"it did not answer within {RECOVERY:.0f} s of what was asked before"
             yield Judged(scenario, api, Verdict(Outcome.REFUSED, why))
         else:
             yield judge((scenario, api))
 
 
-def _answers(target: Target, api: str) -> bool:
+def answers(target: Target, api: str, seconds: float) -> bool:
     """It goes on, if need be after a while: no fault is judged by what another one has done."""
-    until = time.monotonic() + RECOVERY
+    until = time.monotonic() + seconds
     while _judged(target, NONE, api).outcome is not Outcome.RIGHT:
         if time.monotonic() > until:
             return False
@@ -84,4 +84,6 @@ def _judged(target: Target, scenario: Scenario, api: str) -> Verdict:
     asked = {api_of(one["path"]) for one in seen} - {None}
     if asked and not asked & set(scenario.apis):
         return Verdict(Outcome.REFUSED, f"its upstream was asked for {asked.pop()}, which has no such fault")
+    if scenario.name in IN_STREAMS and seen and not any(one["body"].get("stream") for one in seen):
+        return Verdict(Outcome.REFUSED, "its upstream was asked for a whole reply: the fault is one of streams")
     return verdict
