@@ -166,3 +166,41 @@ def test_30_nor_where_it_was_not_wanted_or_has_begun(retrying: Stage, model: str
     heard = retrying.ask(retrying.plays(model, (up.head(), up.each(pieces, 0.1)), answered()), MESSAGES)
     assert (heard.text, heard.ended, heard.log["attempts"]) == ("", True, 1)
     assert heard.log["findings"] == {"empty-turn": 1}
+
+
+# ── 31: arguments that never end ──────────────────────────────────────────────────────────────────────────────────
+
+OPEN = KIMI.partition('{"path"')[0]
+BLANK = "\n  \t" * 1024
+RUNAWAY = {
+    "structured": [up.ROLE, call('{"path":', name="read"), *[call(BLANK)] * 400],
+    "kimi-k2 native": [up.ROLE, up.delta(OPEN + '{"path":'), *[up.delta(BLANK)] * 400],
+}
+
+
+@pytest.mark.parametrize("what", RUNAWAY)
+def test_31_blanks_without_end_are_an_error(on: Stage, what: str) -> None:
+    model = on.plays(f"{what} 31", (up.head(), up.each(RUNAWAY[what], 0.01), up.wait(20)))
+    for heard in on.ask_all(model).values():
+        assert heard.error == "the arguments of 'read' go on with blanks, more than 16,384"
+        assert not heard.ended
+        assert heard.calls == []
+        assert heard.open == ("read", '{"path":' + (BLANK * 5)[:16384])
+        assert (heard.log["outcome"], heard.log["findings"]["runaway"]) == ("upstream-failed", 1)
+    for asked in on.upstream.asked(model):
+        assert asked.done.wait(5)
+        assert asked.left is not None, "the model need not go on"
+        assert asked.sent < 100 * len(BLANK) * 2
+
+
+def test_31_where_calls_go_out_whole_it_is_asked_again(on: Stage) -> None:
+    right = streamed(up.ROLE + FIRST + up.delta(finish="tool_calls") + up.DONE)
+    heard = on.ask(on.plays("whole-31", streamed(b"".join(RUNAWAY["structured"])), right), MESSAGES)
+    assert (heard.calls, heard.ended, heard.log["findings"]) == ([CALLED], True, {"asked-again": 1})
+
+
+def test_31_blanks_in_a_string_are_data(on: Stage) -> None:
+    args = '{"path": "' + " " * 100_000 + '"' + " " * 10_000 + "}"
+    data = up.ROLE + call(args, name="read") + up.delta(finish="tool_calls") + up.DONE
+    heard = on.ask(on.plays("31 data", streamed(data)), CHAT)
+    assert (heard.calls, heard.error) == ([("read", args)], "")

@@ -16,6 +16,7 @@ If none does, `skip` steps over it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from string import ascii_letters, digits
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -49,13 +50,14 @@ def _scalar_pattern(most: int) -> str:
     return rf"(?:true|false|null|-?(?:0|(?=[1-9]){some})(?:\.{some})?(?:[eE][+-]?{some})?)"
 
 
-_WS = r"[ \t\n\r]*+"
+_WS = r"[ \t\n\r]{0,64}+"
+"""Blanks between two tokens. Where there are more, they are walked over by themselves, and counted."""
 _HEX = r"[0-9A-Fa-f]"
 _BODY = rf'(?:[ !#-\[\]-\U0010ffff]++|\\["\\/bfnrt]|\\u{_HEX}{_HEX}{_HEX}{_HEX})*+'
 _ITEM = rf'(?:"{_BODY}"|{_scalar_pattern(MAX_SCALAR // 4)}(?=[ \t\n\r,\]}}]))'
 _MEMBER = rf'"{_BODY}"{_WS}:{_WS}{_ITEM}'
 
-_spaces = _match(_WS)
+_spaces = _match(r"[ \t\n\r]*+")
 _body = _match(_BODY)
 _scalar_run = _match(r"[A-Za-z0-9+\-._]*+")
 _escape_so_far = _match(rf"(?:\\u{_HEX}{{0,3}}|\\)?")
@@ -112,15 +114,20 @@ _RUNS: dict[_PlaceName, tuple[_Match, _PlaceName]] = {
 class JsonCursor:
     """Where in a JSON value the text so far has led to."""
 
-    __slots__ = ("_back", "_held", "_origin", "_place", "first", "offset", "problem")
+    __slots__ = ("_back", "_blank", "_blanks", "_held", "_origin", "_place", "first", "offset", "problem", "too_blank")
 
-    def __init__(self) -> None:
+    def __init__(self, blanks: int = sys.maxsize) -> None:
+        """`blanks` are as many as may stand between two tokens."""
         self.first = ""
         """The value's first character; empty before it came."""
         self.offset = 0
         """How many characters have been walked over."""
         self.problem: str | None = None
         """The first thing that is not JSON, in words."""
+        self.too_blank: int | None = None
+        """Where more blanks came than may stand between two tokens, if they did."""
+        self._blanks = blanks
+        self._blank = (0, 0)  # where the last blanks began and ended
         self._place: _PlaceName = "top"
         self._back: list[_PlaceName] = []  # for each open bracket, the place after it is closed
         # The token that the last piece was cut in. '"' stands for all of a string so far, a beginning of an
@@ -183,7 +190,7 @@ class JsonCursor:
             char = text[pos]
             kind = _KINDS.get(char, _ODD)
             if kind == " ":
-                pos = _spaces(text, pos).end()
+                pos = self._count_blanks(pos, _spaces(text, pos).end())
                 continue
             place = _PLACES[self._place]
             if kind not in place.legal:
@@ -206,6 +213,15 @@ class JsonCursor:
                 self._punctuation(char, place, pos)
                 pos += 1
         return pos
+
+    def _count_blanks(self, pos: int, stop: int) -> int:
+        start, end = self._blank
+        if self._origin + pos != end or not end:
+            start = self._origin + pos
+        self._blank = (start, self._origin + stop)
+        if self._blank[1] - start > self._blanks and self.too_blank is None:
+            self.too_blank = start + self._blanks
+        return stop
 
     def _punctuation(self, char: str, place: _Place, pos: int) -> None:
         if char == ",":

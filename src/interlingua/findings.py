@@ -136,6 +136,7 @@ KINDS: dict[str, str] = {
     "stop-dropped": "stop sequences that the upstream does not take: dropped",
     "setting-dropped": "a setting that the upstream does not know: dropped",
     # settings
+    "runaway": "arguments that go on with blanks between two tokens: the reply has failed",
     "over-limit": "more than a limit allows: what was held is given out, and reading starts afresh",
     "reasoning-dropped": "thinking: dropped, as set",
 }

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from interlingua import events as ev
+from interlingua.cursor import JsonCursor
 from interlingua.ids import Ids
 from interlingua.json_text import read_object
 from interlingua.limits import Limits
@@ -30,8 +31,9 @@ GAP = "\n\n"
 class _Open:
     """The call that is going out now: its key in the events that come in, and what has gone out of it."""
 
-    def __init__(self, key: int, start: ev.CallStart, untouched: bool) -> None:
+    def __init__(self, key: int, start: ev.CallStart, untouched: bool, blanks: int) -> None:
         self.key = key
+        self.cursor = JsonCursor(blanks)
         self.start = start
         self.untouched = untouched
         self.size = 0
@@ -154,7 +156,7 @@ class Guard:
         self._gap = ""
         start = msgspec.structs.replace(event, index=self._calls, id=self._id(event.id), name=name)
         plain = self._delivery == "stream" and not self._offer.empty
-        self._open = _Open(event.index, start, untouched=plain and start.index == event.index)
+        self._open = _Open(event.index, start, plain and start.index == event.index, self._limits.blanks)
         if self._offer.empty:
             self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
             self._out.append(ev.TextDelta(name))
@@ -184,11 +186,22 @@ class Guard:
             self._cut(f"the arguments of {call.start.name!r}", self._limits.args, call.key)
             self._take(ev.CallEnd(call.key, complete=False))
             return
+        if not _goes_on(call.cursor, event.text):
+            self._run_away(call, event.text)
+            return
         call.size = size
         if call.untouched:
             self._out.append(event)
         else:
             self._pass_args(call, event.text)
+
+    def _run_away(self, call: _Open, text: str) -> None:
+        """Nothing but blanks, outside of any string: the model will not find back, and each of them is paid for."""
+        assert call.cursor.too_blank is not None, "that is why"
+        self._pass_args(call, text[: call.cursor.too_blank - call.size])
+        message = f"the arguments of {call.start.name!r} go on with blanks, more than {self._limits.blanks:,}"
+        self._report("runaway", f"{message}: given up")
+        self._take(ev.Failure(message))
 
     def _pass_args(self, call: _Open, text: str) -> None:
         if self._offer.empty:
@@ -312,6 +325,14 @@ class Guard:
 
     def _ignore(self, event: ev.Event) -> None:
         """The rest of what `_late` has told."""
+
+
+def _goes_on(cursor: JsonCursor, text: str) -> bool:
+    """Whether arguments still say something with this piece of them."""
+    pos = cursor.walk(text, 0)
+    while pos < len(text) and not cursor.ended:  # at what is not JSON
+        pos = cursor.walk(text, cursor.skip(text, pos))
+    return cursor.too_blank is None
 
 
 _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]

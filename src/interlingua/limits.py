@@ -25,6 +25,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What may wait: a call without a name, calls behind an open one, arguments of unknown kind."""
     args: int = 16 * MIB
     """One call's arguments."""
+    blanks: int = 16 * KIB
+    """What stands between two tokens of a call's arguments, outside of strings: some models never stop writing it. More
+    is an error, whatever `over` says."""
     event: int = 32 * MIB
     """One event of a stream."""
     over: Literal["flush", "error"] = "flush"
@@ -32,6 +35,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("header", "held", "args", "event"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"Limits.{name}: less than 1", "a limit leaves room for something")
+        for name, least in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"Limits.{name}: less than {least}", "a limit leaves room for something")

@@ -9,7 +9,7 @@ from types import TracebackType
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-__all__ = ["ClientStream", "KeepAlive"]
+__all__ = ["COMMENT", "PING", "ClientStream", "KeepAlive"]
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -17,6 +17,8 @@ HEADERS = {
     "x-accel-buffering": "no",
 }
 COMMENT = b": keep-alive\n\n"
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+"""What Messages has for it, once a message has begun."""
 
 
 class ClientStream:
@@ -54,10 +56,19 @@ class ClientStream:
 
 
 class KeepAlive:
-    """While this lasts, the client gets a comment now and then, so that nobody between takes the line for dead."""
+    """While this lasts, a client that has got nothing for a while gets a sign of life, so that nobody between takes the
+    line for dead. Each write of a stream is whole frames: so it stands between two of them."""
 
-    def __init__(self, stream: ClientStream, seconds: float, headers: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        stream: ClientStream,
+        seconds: float,
+        headers: Callable[[], Mapping[str, str]],
+        sign: bytes = COMMENT,
+    ) -> None:
         self._stream = stream
+        self._sign = sign
+        self._seen = stream.bytes
         self._seconds = seconds
         self._headers = headers
         self._loop = asyncio.get_running_loop()
@@ -79,10 +90,12 @@ class KeepAlive:
                 self._task.exception()  # the client is gone, which shows again with the next write
 
     def _begin(self) -> None:
-        self._task = self._loop.create_task(self._comment())
+        self._task = self._loop.create_task(self._beat())
 
-    async def _comment(self) -> None:
+    async def _beat(self) -> None:
         self._stream.headers |= self._headers()
         while True:
-            await self._stream.write(COMMENT)
+            if self._stream.bytes == self._seen:
+                await self._stream.write(self._sign)
+            self._seen = self._stream.bytes
             await asyncio.sleep(self._seconds)

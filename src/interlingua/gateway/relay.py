@@ -15,7 +15,7 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
 from interlingua.gateway.asking import let_end
 from interlingua.gateway.bodies import decoded, read_body
-from interlingua.gateway.client_stream import ClientStream, KeepAlive
+from interlingua.gateway.client_stream import COMMENT, PING, ClientStream, KeepAlive
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.opening import Answer, Asker, Question
@@ -27,6 +27,7 @@ from interlingua.gateway.trace import Trace
 from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import encode_json
 from interlingua.pipeline import Translator
+from interlingua.profile import MESSAGES
 
 __all__ = ["Relay"]
 
@@ -170,15 +171,19 @@ class Relay:
         return await self._respond(200, body, self._findings_header(answer.translator))
 
     async def _pass_stream(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
-        async with KeepAlive(self._stream, self._setup.settings.keepalive, self._headers):
+        seconds, sign = self._setup.settings.keepalive, PING if self._wire == MESSAGES else COMMENT
+        async with KeepAlive(self._stream, seconds, self._headers):
             self._answer = answer = await asker.answer(routes)
         try:
-            await self._pump(asker, answer)
+            async with KeepAlive(self._stream, seconds, self._headers, sign):
+                await self._pump(asker, answer)
             response = await self._patiently(self._stream.end())
         except BaseException:
             answer.response.close()
             raise
-        if not answer.response.content.at_eof():
+        if answer.translator.tally.failure is not None:
+            answer.response.close()  # whatever still comes is for nobody
+        elif not answer.response.content.at_eof():
             self._gateway.afterwards(let_end(answer.response))
         return response
 

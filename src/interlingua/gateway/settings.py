@@ -212,7 +212,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log: Log = Log()
     """What is told of its work."""
     keepalive: Seconds = 10
-    """How long a client waits for the first event before it gets keep-alive comments, and between two of them."""
+    """How long a client of a stream gets nothing before it gets a keep-alive comment, or a ping of Messages, and
+    between two of them. It may be twice as long."""
     drain: Seconds = 30
     """How long streams may take to finish once the gateway is told to stop."""
     otel: bool = False
