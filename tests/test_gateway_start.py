@@ -108,6 +108,14 @@ def test_where_it_is(tmp_path: Path, host: str, listens: str, base: str) -> None
     assert f"ANTHROPIC_BASE_URL={shlex.quote(base)} " in text
 
 
+def test_it_tells_whom_it_asks_and_which_settings_say_so(tmp_path: Path) -> None:
+    """Settings may be a stranger's, in a folder that was fetched: then this is where one sees it."""
+    settings = loaded(tmp_path)
+    (upstream,) = settings.settings.upstreams.values()
+    assert f"settings: {tmp_path / 'settings.yaml'}" in told(settings)
+    assert f": {upstream.url} (" in told(settings)
+
+
 def pasted(text: str, agent: str) -> list[str]:
     """The words of the line for this agent, and of those that belong to it."""
     lines = text.split(f"  {agent} ", 1)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import hmac
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import interlingua as il
+from interlingua.cli.serve_options import add_options
 from interlingua.gateway.access import Access
 from interlingua.gateway.answers import Unauthorized
 from interlingua.gateway.settings import Settings
@@ -168,6 +170,14 @@ def test_keys_that_begin_alike_are_not_one() -> None:
     for other in (f"{long}b", long, f"{long}a\0", f"{long}aa"):
         with pytest.raises(Unauthorized):
             gate.check_key({"x-api-key": other})
+
+
+def test_no_option_takes_a_key() -> None:
+    """What stands in the arguments of a process, all users of its machine can read. Options name variables."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = [name for action in parser._actions for name in action.option_strings]
+    assert [name for name in options if re.search("key|token|secret|password", name)] == ["--upstream-key-env"]
 
 
 # ── what is shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
