@@ -3,7 +3,7 @@
     make run                        in one terminal: the gateway with its demo model, no key and no network
     python examples/agent.py        in another
 
-With a model of your own: python examples/agent.py --url http://localhost:8000/v1 --model NAME "What is in README.md?"
+With your own model: python examples/agent.py --url http://localhost:8000/v1 --model NAME "What is in README.md?"
 """
 
 from __future__ import annotations
@@ -33,28 +33,25 @@ def read_file(path: str, lines: int = 50) -> str:
 def ask(url: str, model: str, messages: list[Any], box: il.ToolBox) -> il.Accumulator:
     body = {"model": model, "messages": messages, "tools": box.offer("openai-chat"), "stream": True}
     headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', 'any')}"}
+    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
     acc = il.Accumulator("openai-chat", model=model, tools=box.tools)
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
-    ) as sent:
-        for line in sent:
+    with urllib.request.urlopen(request) as response:
+        for line in response:
             acc.add(line)
-    acc.close()
     return acc
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser()
     parser.add_argument("prompt", nargs="?", default=PROMPT)
     parser.add_argument("--url", default="http://127.0.0.1:8484/v1")
     parser.add_argument("--model", default="demo/kimi_k2")
     args = parser.parse_args()
-    box = il.ToolBox(list_files, read_file)
-    messages: list[Any] = [{"role": "user", "content": args.prompt}]
+    box, messages = il.ToolBox(list_files, read_file), list[Any]([{"role": "user", "content": args.prompt}])
     while (acc := ask(args.url, args.model, messages, box)).calls and acc.finished:
         results = box.run_sync(acc.calls)
-        for result in results:
-            print(f"{result.call.name} {result.call.arguments} → {result.outcome}: {result.content[:60]!r}")
+        for one in results:
+            print(f"{one.call.name} {one.call.arguments} → {one.outcome}: {one.content[:60]!r}")
         messages += box.messages("openai-chat", acc.reply(), results)
     print(acc.text or f"no answer: {acc.why}")
 

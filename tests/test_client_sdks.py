@@ -183,3 +183,28 @@ def test_an_upstream_of_another_wire(server: UpstreamServer) -> None:
     (question,) = server.asked("claude")
     assert (question.path, question.headers["x-api-key"]) == ("/v1/messages", "sk-test")
     assert "anthropic-version" in question.headers
+
+
+def test_langchain_takes_the_http_client(server: UpstreamServer) -> None:
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    key = SecretStr("sk-test")
+    model = ChatOpenAI(
+        model=MODEL, base_url=server.url, api_key=key, http_client=client.http_client(server.url), streaming=True
+    )
+    said = model.bind_tools(BOX.offer("openai-chat")).invoke("Add.")
+    assert [call["args"] for call in said.tool_calls] == [{"a": 2, "b": 3}, {"a": 40, "b": 2}]
+
+
+def test_pydantic_ai_takes_the_client(server: UpstreamServer) -> None:
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async def go() -> str:
+        made = client.async_openai(base_url=server.url, api_key="sk-test")
+        agent = Agent(OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=made)), tools=[add])
+        return (await agent.run("Add.")).output
+
+    check(asyncio.run(go()), server)

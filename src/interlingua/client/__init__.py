@@ -3,7 +3,18 @@
 from interlingua.client.accumulator import Accumulator
 from interlingua.client.crossing import Exchange
 from interlingua.client.results import ToolResult
-from interlingua.client.sdks import anthropic, async_anthropic, async_openai, openai
+from interlingua.client.sdks import anthropic, async_anthropic, async_http_client, async_openai, http_client, openai
 from interlingua.client.toolbox import ToolBox
 
-__all__ = ["Accumulator", "Exchange", "ToolBox", "ToolResult", "anthropic", "async_anthropic", "async_openai", "openai"]
+__all__ = [
+    "Accumulator",
+    "Exchange",
+    "ToolBox",
+    "ToolResult",
+    "anthropic",
+    "async_anthropic",
+    "async_http_client",
+    "async_openai",
+    "http_client",
+    "openai",
+]

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
     from openai import AsyncOpenAI, OpenAI
 
-__all__ = ["anthropic", "async_anthropic", "async_openai", "openai"]
+__all__ = ["anthropic", "async_anthropic", "async_http_client", "async_openai", "http_client", "openai"]
+
+SYNC, ASYNC = "DefaultHttpxClient", "DefaultAsyncHttpxClient"
+"""What both SDKs call the HTTP clients that they make."""
 
 
 def openai(base_url: str, **how: Any) -> OpenAI:
@@ -33,40 +36,54 @@ def openai(base_url: str, **how: Any) -> OpenAI:
     `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, and `on_exchange`, which is told of every reply.
     `inner` is the HTTP client that sends; without one, the SDK's own kind is made, which heeds HTTPS_PROXY.
     """
-    client: OpenAI = _made("openai", "OpenAI", "DefaultHttpxClient", transport, base_url, how)
+    client: OpenAI = _made("openai", "OpenAI", SYNC, base_url, how)
     return client
 
 
 def async_openai(base_url: str, **how: Any) -> AsyncOpenAI:
     """`openai.AsyncOpenAI`, as `openai` is."""
-    client: AsyncOpenAI = _made("openai", "AsyncOpenAI", "DefaultAsyncHttpxClient", async_transport, base_url, how)
+    client: AsyncOpenAI = _made("openai", "AsyncOpenAI", ASYNC, base_url, how)
     return client
 
 
 def anthropic(base_url: str, **how: Any) -> Anthropic:
     """`anthropic.Anthropic` for this upstream, whatever it speaks. It takes what `openai` here takes."""
-    client: Anthropic = _made("anthropic", "Anthropic", "DefaultHttpxClient", transport, base_url, how)
+    client: Anthropic = _made("anthropic", "Anthropic", SYNC, base_url, how)
     return client
 
 
 def async_anthropic(base_url: str, **how: Any) -> AsyncAnthropic:
     """`anthropic.AsyncAnthropic`, as `anthropic` is."""
-    client: AsyncAnthropic = _made(
-        "anthropic", "AsyncAnthropic", "DefaultAsyncHttpxClient", async_transport, base_url, how
-    )
+    client: AsyncAnthropic = _made("anthropic", "AsyncAnthropic", ASYNC, base_url, how)
     return client
 
 
-def _made(
-    package: str, name: str, http: str, kind_for: Callable[[ModuleType], Any], base_url: str, how: dict[str, Any]
-) -> Any:
-    """The SDK's client of this name, whose own HTTP client sends through a transport of ours."""
-    sdk = _imported(package)
-    http_client = getattr(sdk, http)
-    inner = how.pop("inner", None) or http_client()
+def http_client(base_url: str, package: str = "openai", **how: Any) -> Any:
+    """Only the HTTP client of such an SDK, for libraries that make the SDK's client themselves, such as LangChain. Give
+    them the same `base_url`."""
+    between, _ = _between(package, SYNC, base_url, how)
+    return between
+
+
+def async_http_client(base_url: str, package: str = "openai", **how: Any) -> Any:
+    """The same, for a client with a loop."""
+    between, _ = _between(package, ASYNC, base_url, how)
+    return between
+
+
+def _made(package: str, name: str, kind: str, base_url: str, how: dict[str, Any]) -> Any:
+    """The SDK's client of this name, with an HTTP client whose transport is ours."""
+    between, rest = _between(package, kind, base_url, how)
+    return getattr(_imported(package), name)(base_url=base_url, http_client=between, **rest)
+
+
+def _between(package: str, kind: str, base_url: str, how: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The HTTP client, and what was given for the SDK."""
+    made_by = getattr(_imported(package), kind)
+    inner = how.pop("inner", None) or made_by()
     upstream, rest = _upstream(base_url, **how)
-    between = kind_for(_httpx_of(http_client))(upstream, inner)
-    return getattr(sdk, name)(base_url=base_url, http_client=http_client(transport=between), **rest)
+    carrier = (transport if kind == SYNC else async_transport)(_httpx_of(made_by))
+    return made_by(transport=carrier(upstream, inner)), rest
 
 
 def _upstream(
