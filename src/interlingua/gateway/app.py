@@ -40,7 +40,10 @@ def make_app(gateway: Gateway) -> web.Application:
 
 
 async def _named(_: web.Request, response: web.StreamResponse) -> None:
+    """There is no page here, and no browser should take anything for one."""
     response.headers["server"] = SERVER
+    response.headers["x-content-type-options"] = "nosniff"
+    response.headers["content-security-policy"] = "default-src 'none'"
 
 
 def _relayed(gateway: Gateway, wire: str) -> Handler:

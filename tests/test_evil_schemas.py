@@ -1,0 +1,103 @@
+"""Row 40 of the table of faults: whatever a tool's schema says, reading a call of it takes time in proportion to its
+size. A client may offer any schema: patterns are never tried, and references are followed a bounded way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import interlingua as il
+
+CALL = "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>"
+
+
+def tool(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+
+
+def param(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}, **more}
+
+
+def nested(depth: int, how: Callable[[Any], Any]) -> Any:
+    schema: Any = {"type": "string"}
+    for _ in range(depth):
+        schema = how(schema)
+    return schema
+
+
+def doubling(n: int) -> dict[str, Any]:
+    """Each definition has the next one twice: followed without memory, that is 2 to the n."""
+    last = {f"d{n}": {"type": "integer"}}
+    both = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(n)}
+    return param({"$ref": "#/$defs/d0"}, **{"$defs": both | last})
+
+
+def chain(n: int) -> dict[str, Any]:
+    """A long way of references, that ends where it began."""
+    around = {f"d{i}": {"$ref": f"#/$defs/d{(i + 1) % n}"} for i in range(n)}
+    return param({"$ref": "#/$defs/d0"}, **{"$defs": around})
+
+
+EVIL: dict[str, Callable[[int], tuple[dict[str, Any], str]]] = {
+    # a schema, and the raw text of a value, both of about this size
+    "a pattern": lambda n: (param({"type": "string", "pattern": "^(a+)+$"}), "a" * n + "!"),
+    "a pattern of names": lambda n: (
+        {"type": "object", "patternProperties": {"^(a+)+$": {"type": "integer"}}},
+        "a" * n + "!",
+    ),
+    "a reference to itself": lambda n: (param({"$ref": "#/properties/a"}), "x" * n),
+    "a ring of references": lambda n: (chain(n), "1"),
+    "doubling references": lambda n: (doubling(n // 20), "1"),
+    "doubling objects": lambda n: (
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/t"}},
+            "$defs": {"t": {"type": "object", "properties": {"l": {"$ref": "#/$defs/t"}, "r": {"$ref": "#/$defs/t"}}}},
+        },
+        '{"l": ' * 50 + '"' + "x" * n + '"' + "}" * 50,
+    ),
+    "a long union": lambda n: (
+        param({"anyOf": [{"properties": {f"p{i}": {}}} for i in range(n)]}),
+        "{}",
+    ),
+    "a long enum": lambda n: (param({"enum": [f"e{i}" for i in range(n)]}), f"e{n}"),
+    "many params": lambda n: (
+        {"type": "object", "properties": {"a": {"type": "integer"}} | {f"p{i}": {"type": "integer"} for i in range(n)}},
+        "7",
+    ),
+    "deep unions": lambda n: (param(nested(min(n, 400), lambda s: {"anyOf": [s, {"type": "null"}]})), "x"),
+    "deep arrays": lambda n: (
+        param(nested(min(n, 400), lambda s: {"type": "array", "items": s})),
+        "[" * 300 + "]" * 300,
+    ),
+    "no schema": lambda n: (param({"type": ["", 5, None], "enum": {}, "anyOf": 7, "items": True, "$ref": [n]}), "x"),
+}
+
+
+def seconds(kind: str, size: int) -> float:
+    schema, value = EVIL[kind](size)
+    tools, text = tool(schema), CALL.format(value)
+    began = time.perf_counter()
+    (call,) = il.parse(text, "qwen3_coder", tools).calls
+    assert call.complete
+    assert isinstance(json.loads(call.arguments), dict)
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    il.translate_request(body, "openai-chat", "anthropic-messages", "m")
+    return time.perf_counter() - began
+
+
+@pytest.mark.parametrize("kind", EVIL)
+def test_40_time_is_in_proportion(kind: str) -> None:
+    """What is quadratic would take 64 times as long, and what is worse would not come back."""
+    seconds(kind, 100)
+    ratios = []
+    for _ in range(3):
+        small, large = seconds(kind, 2000), seconds(kind, 16_000)
+        assert large < 10
+        ratios.append(large / max(small, 0.002))
+    assert min(ratios) < 24, ratios
