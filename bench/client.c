@@ -157,7 +157,7 @@ static void load(const char *path) {
 int main(int argc, char **argv) {
     if (argc != 4) { fprintf(stderr, "PORT REQUEST_FILE CONNECTIONS\n"); return 2; }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(120);
+    alarm(600); /* some servers take long until each has heard a word */
     port = atoi(argv[1]);
     load(argv[2]);
     count = (size_t)atoi(argv[3]);

@@ -45,7 +45,7 @@ class Lengths:
     idle: int
 
 
-FULL = Lengths(rounds=5, paced=3.0, saturated=1.5, request=1.5, idle=200)
+FULL = Lengths(rounds=3, paced=3.0, saturated=1.5, request=1.5, idle=200)
 QUICK = Lengths(rounds=1, paced=2.0, saturated=0.8, request=0.8, idle=100)
 
 

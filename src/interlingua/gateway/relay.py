@@ -194,6 +194,7 @@ class Relay:
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         await self._patiently(self._send(answer.first))
+        answer.first = b""  # not held for as long as the stream lasts
         try:
             with Patience() as patience:
                 while not translator.ended:

@@ -32,6 +32,8 @@ def like(
         kept = {key: value for key, value in body.items() if plain.get(key) == wanted.get(key)}
         merged = kept | {key: value for key, value in merged.items() if plain.get(key) != wanted[key]}
         lost = [finding for finding in lost if finding not in lost_before]
+    if merged == wanted:  # as it mostly is: agents write as we do
+        return merged, lost
     # Places in what came and in what is wanted may not be the same: then it would say something else, or nothing.
     meant = _read(wanted, wire)
     return (merged if meant is not None and _read(merged, wire) == meant else wanted), lost
