@@ -45,6 +45,7 @@ class Run:
     server: Process
 
     def seen(self, seconds: float) -> Seen:
+        self.server.rest()
         return self.load.against(self.server, seconds)
 
 

@@ -1,6 +1,6 @@
 """What ours costs beside nginx, LiteLLM and claude-code-router: one table from one run.
 
-    python -m bench.peers            about six minutes; the first time two more, to install the peers
+    python -m bench.peers            about ten minutes; the first time two more, to install the peers
     python -m bench.peers --quick    one short round, and noisier
     python -m bench.peers --write    the same, and docs/peers.md is what it has found
 
@@ -28,9 +28,9 @@ from bench.traffic import PATHS, agent_request, http_request, native, short, sma
 from interlingua.profile import CHAT, MESSAGES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
-STREAMS, RATE = 20, 20
-"""LiteLLM's core is full at about 700 events a second."""
-TOGETHER, BURST = 8, 1000
+STREAMS, RATE = 20, 10
+"""LiteLLM's core is full at about 700 events a second, and no core is all its own."""
+TOGETHER, BURST = 4, 1000
 """Streams, and events in each, that come as fast as they are taken. LiteLLM reads one such stream to its end before the
 next, and no window opens until each has heard a word."""
 SIZES = (40_000, 400_000)
