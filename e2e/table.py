@@ -38,7 +38,7 @@ green; all took {minutes:.0f} minutes.
 
 Each cell is a run of the real program against the gateway with its demo model, in a fresh home. It counts only if the
 program's own tool has made a proof: two calls in one reply write its halves, and a call in the next turn puts them
-together.
+together. [Agents](reference/agents.md) says how each agent is set up, and each SDK has [a page](clients).
 
 {table(every)}
 """

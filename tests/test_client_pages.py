@@ -40,6 +40,11 @@ def test_versions_are_those_that_run(name: str) -> None:
     assert re.search(rf"^Tried with [\w-]+ {re.escape(client.version)}, ", text, re.M)
 
 
+def test_all_that_is_run_is_told() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([^|]+)` \|", (PAGES.parent / "clients.md").read_text("utf-8"), re.M)
+    assert rows == [(client.title, api) for client in CLIENTS.values() for api in client.apis]
+
+
 def test_every_script_has_a_page() -> None:
     linked = {name for path in PAGES.glob("*.md") for name in LINKED.findall(path.read_text("utf-8"))}
     assert {path.name for path in SCRIPTS.iterdir() if path.is_file()} == linked
