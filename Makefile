@@ -15,7 +15,7 @@ PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 .PHONY: help setup test check fmt run demo docs bench e2e fuzz pins clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## create .venv; does nothing if it is up to date
 
