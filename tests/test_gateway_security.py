@@ -66,6 +66,8 @@ TOLD = {
     "cache-control",
     "date",
     "server",
+    "content-security-policy",
+    "x-content-type-options",
     "x-accel-buffering",
     "request-id",
     "x-request-id",
