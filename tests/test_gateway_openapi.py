@@ -92,8 +92,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "/chat/completions": {"messages": SAYS, "tools": [{"type": "function", "function": {"name": "Bash"}}]},
     "/messages": {"messages": SAYS, "tools": [TOOL], "max_tokens": 1000},
     "/messages/count_tokens": {"messages": SAYS},
+    "/responses/input_tokens": {"input": "hi"},
     "/responses": {"input": SAYS[0]["content"], "tools": [{"type": "function", "name": "Bash"}]},
 }
+
+
+COUNTS = ("/messages/count_tokens", "/responses/input_tokens")
 
 
 @pytest.mark.parametrize("path", ASKED)
@@ -115,10 +119,10 @@ def test_what_is_asked_is_answered_as_described(
     gateway: Running, path: str, more: dict[str, Any], headers: dict[str, str] | None, status: int
 ) -> None:
     got, kind, body = fetch(gateway, "POST", f"/v1{path}", {"model": "demo/kimi_k2", **ASKED[path], **more}, headers)
-    counts = path == "/messages/count_tokens" and status in (400, 404)  # which looks for nothing
-    assert got == (200 if counts else status), body
+    looks = path not in COUNTS or status not in (400, 404)  # what only counts looks for nothing
+    assert got == (status if looks else 200), body
     check(path, "post", got, kind, body)
-    assert ("event-stream" in kind) == ("stream" in more and "count" not in path)
+    assert ("event-stream" in kind) == ("stream" in more and path not in COUNTS)
 
 
 @pytest.mark.parametrize("path", [path for path in TOLD["paths"] if path not in ASKED])

@@ -96,6 +96,22 @@ def _asked(summary: str, id: str, request: str, reply: str, error: str) -> Json:
     }
 
 
+def _counted(id: str, answer: str, error: str) -> Json:
+    """How many tokens a request has that is not answered."""
+    estimated = {"x-interlingua-estimate": "`true`, if nobody has counted"}
+    return {
+        "post": {
+            "summary": "How many tokens a request has: the upstream's count, or an estimate",
+            "operationId": id,
+            "requestBody": {"required": True, "content": _json("CountedRequest")},
+            "responses": {
+                "200": _response("The count.", _json(answer), estimated),
+                **_refusals(error, 400, *CLOSED, 413, 415),
+            },
+        }
+    }
+
+
 def _page(summary: str, id: str, content: Json, *refused: int, **more: Any) -> Json:
     """What the gateway answers itself."""
     answered = {"200": _response(summary, content), **_refusals("EitherError", *refused)}
@@ -114,18 +130,9 @@ _API: Json = {
         "OpenAI Chat Completions", "chat_completions", "ChatRequest", "Completion", "OpenAIError"
     ),
     "/messages": _asked("Anthropic Messages", "messages", "MessagesRequest", "MessagesReply", "AnthropicError"),
-    "/messages/count_tokens": {
-        "post": {
-            "summary": "About how many tokens a request has: an estimate",
-            "operationId": "count_tokens",
-            "requestBody": {"required": True, "content": _json("CountedRequest")},
-            "responses": {
-                "200": _response("The estimate.", _json("Tokens"), {"x-interlingua-estimate": "`true`"}),
-                **_refusals("AnthropicError", 400, *CLOSED, 413, 415),
-            },
-        }
-    },
+    "/messages/count_tokens": _counted("count_tokens", "Tokens", "AnthropicError"),
     "/responses": _asked("OpenAI Responses", "responses", "ResponsesRequest", "Response", "OpenAIError"),
+    "/responses/input_tokens": _counted("input_tokens", "Tokens", "OpenAIError"),
     "/models": _page("All models that are known", "models", _json("Models"), *CLOSED),
     "/models/{id}": _page(
         "One model. Its id may have slashes", "model", _json("KnownModel"), *CLOSED, 404, parameters=[_ID]

@@ -197,7 +197,7 @@ MODELS = _object(
     },
     *("object", "data", "has_more", "first_id", "last_id"),
 )
-TOKENS = _object({"input_tokens": {"type": "integer", "minimum": 0}}, "input_tokens")
+TOKENS = _object({"input_tokens": COUNT, "object": {"const": "response.input_tokens"}}, "input_tokens")
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
