@@ -7,6 +7,7 @@ import json
 import pytest
 
 import interlingua as il
+from bench.peers.report import Loads, Row, report
 from bench.traffic import EVENT, PATHS, agent_request, native, short, small_request, structured
 
 
@@ -41,3 +42,18 @@ def test_requests_are_what_agents_send(wire: str) -> None:
     assert (len(body["tools"]), body["model"]) == (20, "m")
     assert 38_000 < len(json.dumps(body)) < 50_000
     assert il.translate_request(small_request(wire, "m"), wire, "openai-chat")["stream"] is True
+
+
+def test_the_page_of_the_peers_tells_what_is_missed() -> None:
+    names = ["nginx", "ours, Messages → Kimi's text", "ours, Messages → chat", "ours, chat → chat"]
+    theirs = ["LiteLLM, Messages → chat", "LiteLLM, chat → chat", "claude-code-router, Messages → chat"]
+
+    def row(name: str, cost: float) -> Row:
+        each = [cost, 2 * cost, 3 * cost]
+        return Row(name, each, each, cost < 100, cost if name in (names[1], theirs[0]) else None, each, each, each)
+
+    page = report([row(name, 1) for name in names] + [row(name, 20) for name in theirs], Loads("paced", "fast", 9, 3))
+    assert "None is missed." in page
+    page = report([row(name, 2) for name in names] + [row(name, 20) for name in theirs], Loads("paced", "fast", 9, 3))
+    assert "| CPU per event, chat → chat, against LiteLLM | ≥ 12 × less | 10 × | **missed** |" in page
+    assert "Missed: 6 of 11" in page

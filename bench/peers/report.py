@@ -87,18 +87,27 @@ class Row:
     """Events per second, saturated."""
 
 
+BUSY = 1000
+"""Microseconds that nginx adds where the machine has other work: then latencies say nothing of anybody."""
+
+
 @dataclass(frozen=True)
 class Target:
     what: str
     wanted: str
-    measured: float
-    unit: str
-    met: bool
+    measured: str
+    met: bool | None
+    """None if this run cannot tell."""
+
+    @property
+    def told(self) -> str:
+        verdict = {True: "met", False: "**missed**", None: "cannot be told"}[self.met]
+        return f"| {self.what} | {self.wanted} | {self.measured} | {verdict} |"
 
 
 def report(rows: list[Row], loads: Loads) -> str:
     found = list(_targets({row.name: row for row in rows}))
-    missed = [one.what for one in found if not one.met]
+    missed = [one for one in found if one.met is False]
     return PAGE.format(
         when=time.strftime("%Y-%m-%d", time.gmtime()),
         machine=_machine(),
@@ -108,17 +117,8 @@ def report(rows: list[Row], loads: Loads) -> str:
         rounds=loads.rounds,
         table=_table(rows),
         idle=loads.idle,
-        targets="\n".join(
-            [
-                "| | target | measured | |",
-                "|---|---|---|---|",
-                *(
-                    f"| {t.what} | {t.wanted} | {t.measured:.3g}{t.unit} | {'met' if t.met else '**missed**'} |"
-                    for t in found
-                ),
-            ]
-        ),
-        summary=f"Missed: {len(missed)} of {len(found)}." if missed else f"All {len(found)} are met.",
+        targets="\n".join(["| | target | measured | |", "|---|---|---|---|", *(one.told for one in found)]),
+        summary=f"Missed: {len(missed)} of {len(found)}." if missed else "None is missed.",
     )
 
 
@@ -157,20 +157,22 @@ def _targets(rows: dict[str, Row]) -> Iterator[Target]:
 
     def most(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
         ratio = _ratio(mine, theirs)
-        return Target(what, f"≤ {limit:g} ×", ratio, " ×", ratio <= limit)
+        return Target(what, f"≤ {limit:g} ×", f"{ratio:.3g} ×", ratio <= limit)
 
     def less(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
         ratio = _ratio(theirs, mine)
-        return Target(what, f"≥ {limit:g} × less", ratio, " ×", ratio >= limit)
+        return Target(what, f"≥ {limit:g} × less", f"{ratio:.3g} ×", ratio >= limit)
 
     yield most("CPU per event, Kimi's text → Messages, against nginx", kimi.event, nginx.event, 1.8)
     yield most("CPU per event, chat → Messages, against nginx", ours.event, nginx.event, 1.8)
     yield less("CPU per event, chat → chat, against LiteLLM", chat.event, lite_chat.event, 12)
     yield less("CPU per event, chat → Messages, against LiteLLM", ours.event, lite.event, 12)
     yield less("CPU per event, chat → Messages, against claude-code-router", ours.event, router.event, 2.5)
-    yield most("added p50 per event, Kimi's text → Messages, against nginx", kimi.p50, nginx.p50, 2)
+    p50 = most("added p50 per event, Kimi's text → Messages, against nginx", kimi.p50, nginx.p50, 2)
+    busy = statistics.median(nginx.p50) > BUSY or not kimi.kept
+    yield Target(p50.what, p50.wanted, "the machine was busy", None) if busy else p50
     idle = kimi.idle or 0.0
-    yield Target("memory per idle stream", "≤ 32 KiB", idle, " KiB", idle <= 32)
+    yield Target("memory per idle stream", "≤ 32 KiB", f"{idle:.3g} KiB", idle <= 32)
     yield less("CPU per request of 40 KB, chat → chat, against LiteLLM", chat.small, lite_chat.small, 12)
     yield less("CPU per request of 40 KB, Messages → chat, against LiteLLM", ours.small, lite.small, 12)
     yield less("CPU per request of 400 KB, chat → chat, against LiteLLM", chat.large, lite_chat.large, 12)
