@@ -102,12 +102,14 @@ class Again:
         speaks its wire."""
         choice = read.choices[0]
         given = _only(choice.events)
+        if like is not None and (not isinstance(given, _SPOKEN) or said != [given]):
+            return
         if given is None or given.text.isspace() or not self._knows(raw, choice.index, given):
             return  # of blanks it is not yet known whether they are all that is said
         if like is None:
             self._last = self._seen
             self.keep(choice, said, lanes, emitter)
-        elif like.exact and read.exact and len(said) == 1 and given == said[0] and isinstance(given, _SPOKEN):
+        elif like.exact and read.exact:
             passed = emitter.pass_on(like.chunk, WRITTEN.join(self._around)) or b""
             before, found, behind = passed.partition(WRITTEN)
             self._say = None if (before, behind) == self._around else (before, behind)
