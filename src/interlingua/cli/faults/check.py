@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from interlingua.cli import io
@@ -12,10 +13,10 @@ from interlingua.cli.columns import Tone, paint_for
 from interlingua.cli.faults.serve import PORT
 from interlingua.errors import BadInput, UsageError
 from interlingua.faults.api import APIS, NAMES
-from interlingua.faults.check import Judged, check, reachable
-from interlingua.faults.play import Target
-from interlingua.faults.scenario import Outcome
-from interlingua.faults.table import rows_of
+
+if TYPE_CHECKING:
+    from interlingua.faults.check import Judged
+    from interlingua.faults.play import Target
 
 HELP = "plays a client of any gateway in front of the fault server, and judges it"
 DESCRIPTION = """\
@@ -35,10 +36,10 @@ examples:
 exit status: 1 if anything is wrong
 """
 _TONES = {
-    Outcome.RIGHT: Tone.SENT,
-    Outcome.WRONG: Tone.FAILED,
-    Outcome.REFUSED: Tone.FINDING,
-    Outcome.UNJUDGED: Tone.FAINT,
+    "right": Tone.SENT,
+    "wrong": Tone.FAILED,
+    "refused": Tone.FINDING,
+    "not judged": Tone.FAINT,
 }
 _SHORT = {api: name for name, api in NAMES.items()}
 
@@ -66,6 +67,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from interlingua.faults.check import check, reachable  # other commands need no faults
+    from interlingua.faults.table import rows_of
+
     target = _target(args)
     scenarios = rows_of(_rows(args.only))
     reachable(target)
@@ -74,12 +78,14 @@ def run(args: argparse.Namespace) -> None:
         counts[judged.verdict.outcome.value] += 1
         _tell_json(judged) if args.json else _tell(judged)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    if counts[Outcome.WRONG.value]:
+    if counts["wrong"]:
         raise BadInput(f"the gateway is not right everywhere: {told}", "`interlingua faults list` says what is right")
     io.tell(told)
 
 
 def _target(args: argparse.Namespace) -> Target:
+    from interlingua.faults.play import Target
+
     for url in (args.url, args.faults):
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise UsageError(f"{url!r} is no URL of a server", "write it as http://127.0.0.1:8484")
@@ -101,11 +107,11 @@ def _rows(only: str | None) -> list[int] | None:
 
 
 def _tell(judged: Judged) -> None:
-    outcome = judged.verdict.outcome
+    outcome = judged.verdict.outcome.value
     paint = paint_for(io.stdout_is_terminal())
     name = f"{judged.scenario.name} ({_SHORT[judged.api]})"
     line = f"{name:52} {io.printable(judged.verdict.why)}"
-    io.write(f"{paint(f'{outcome.value:10}', _TONES[outcome])} {line}\n".encode())
+    io.write(f"{paint(f'{outcome:10}', _TONES[outcome])} {line}\n".encode())
 
 
 def _tell_json(judged: Judged) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from interlingua.cli import io
-from interlingua.faults.scenario import Scenario
-from interlingua.faults.table import ROWS
+
+if TYPE_CHECKING:
+    from interlingua.faults.scenario import Row, Scenario
 
 HELP = "every fault: what happens, and what is right"
 DESCRIPTION = """\
@@ -26,11 +28,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from interlingua.faults.table import ROWS  # other commands need no faults
+
     if args.json:
         io.write_json([_as_json(scenario, row.fault) for row in ROWS for scenario in row.scenarios])
         return
     width = io.terminal_width()
-    io.write("".join(f"{line}\n" for line in _lines(width)).encode())
+    io.write("".join(f"{line}\n" for line in _lines(ROWS, width)).encode())
 
 
 def _as_json(scenario: Scenario, fault: str) -> dict[str, object]:
@@ -38,8 +42,8 @@ def _as_json(scenario: Scenario, fault: str) -> dict[str, object]:
     return {**told, "happens": scenario.happens, "right": scenario.right, "apis": scenario.apis}
 
 
-def _lines(width: int) -> Iterator[str]:
-    for row in ROWS:
+def _lines(rows: list[Row], width: int) -> Iterator[str]:
+    for row in rows:
         yield f"{row.number:2}  {row.fault}"
         for scenario in row.scenarios:
             yield f"    {scenario.name}"

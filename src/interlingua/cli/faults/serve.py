@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from interlingua.cli import io
 from interlingua.errors import BadInput, UsageError
-from interlingua.faults.script import Asked
-from interlingua.faults.server import UpstreamServer
-from interlingua.faults.table import SCENARIOS, scripts_for
+
+if TYPE_CHECKING:
+    from interlingua.faults.script import Asked
 
 HELP = "an upstream that plays each fault, picked by the model's name"
 DESCRIPTION = """\
@@ -51,6 +52,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from interlingua.faults.server import UpstreamServer  # other commands need no faults
+    from interlingua.faults.table import SCENARIOS, scripts_for
+
     if not 0 <= args.port <= 65535:
         raise UsageError(f"there is no port {args.port}", "give --port a number from 0 to 65535")
     try:
