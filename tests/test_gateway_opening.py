@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from interlingua.gateway.exchange import Exchange
-from interlingua.gateway.opening import Asker, Question
+from interlingua.gateway.opening import Asker
+from interlingua.gateway.questions import Question
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.restraint import Restraints
 from interlingua.gateway.routes import Routes

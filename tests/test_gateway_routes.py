@@ -14,7 +14,7 @@ import interlingua as il
 from interlingua.dialects import dialect_for, dialect_named
 from interlingua.errors import BadSetting, UnknownModel
 from interlingua.gateway.model_ids import met
-from interlingua.gateway.opening import known_as
+from interlingua.gateway.questions import known_as
 from interlingua.gateway.routes import Route, Routes
 from interlingua.gateway.settings import Settings, Timeouts
 from interlingua.upstreams import for_model

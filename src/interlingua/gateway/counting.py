@@ -10,7 +10,7 @@ from typing import Any
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.asking import ask, counting_url, headers_for, read_whole
 from interlingua.gateway.gateway import Gateway
-from interlingua.gateway.opening import known_as
+from interlingua.gateway.questions import known_as
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
 from interlingua.json_text import encode_json, read_values

@@ -18,56 +18,23 @@ from interlingua.events import Finding
 from interlingua.gateway.asking import ask, broken_off, endpoint, headers_for, is_stream, read_whole
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.patience import Patience, WaitedTooLong
+from interlingua.gateway.questions import Prepared, Question, prepare, translator_for
 from interlingua.gateway.refusals import UpstreamFailed, failed
 from interlingua.gateway.restraint import Restraints, pause
 from interlingua.gateway.routes import Route
 from interlingua.gateway.settings import Settings
-from interlingua.gateway.token_counts import TokenCounts, roughly
-from interlingua.gateway.tokens import estimate
+from interlingua.gateway.token_counts import TokenCounts
 from interlingua.gateway.witnesses import Witness
-from interlingua.json_text import encode_json, read_values
-from interlingua.options import Options
+from interlingua.json_text import read_values
 from interlingua.pipeline import Translator
-from interlingua.profile import CHAT, MESSAGES, STRANGER
-from interlingua.request_translation import prepare_request
-from interlingua.tools import Tool
 
-__all__ = ["Answer", "Asker", "Question", "known_as"]
+__all__ = ["Answer", "Asker"]
 
 PEEKED = 256 * 1024
 """How much of a stream is held back while it has said nothing yet."""
 BLANK = b" \t\r\n\xef\xbb\xbf"
 LOST, EMPTY = "call-withheld", "empty-turn"
 """Found where something is missing that another attempt may bring."""
-
-
-class Question(msgspec.Struct, frozen=True):
-    """What a client asks, whoever will answer."""
-
-    wire: str
-    body: dict[str, Any]
-    model: str
-    stream: bool
-    headers: Mapping[str, str]
-    query: str
-    created: int
-    size: int
-    """Of its body, in bytes."""
-    seal_key: bytes
-    own_key: str
-    """The key that the client has shown, if it is not one of this gateway's."""
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """The question as one upstream is asked it."""
-
-    route: Route
-    body: bytes
-    findings: list[Finding]
-    tools: list[Tool]
-    taken_ids: tuple[str, ...]
-    input_tokens: int
-    """About so many; 0 if the client is not to be told."""
 
 
 class Answer(msgspec.Struct):
@@ -118,7 +85,7 @@ class Asker:
         last: UpstreamFailed | None = None
         for place, route in enumerate(routes):
             try:
-                prepared = self._prepare(route)
+                prepared = prepare(self._question, route, self._settings, self._tokens, self._exchange)
             except InterlinguaError:
                 if last is None:
                     raise
@@ -133,32 +100,6 @@ class Asker:
                     self._report("asked-again", f"{error}: {routes[place + 1].name} is asked in its place")
         assert last is not None, "there is always a route"
         raise last
-
-    def _prepare(self, route: Route) -> Prepared:
-        question = self._question
-        said = prepare_request(
-            question.body,
-            question.wire,
-            route.upstream.api,
-            route.model,
-            route.profile,
-            Options(seal_key=question.seal_key, upstream=known_as(route)),
-            strict=self._settings.history == "strict",
-        )
-        body = encode_json({**said.body, **route.extra})
-        return Prepared(route, body, said.findings, said.tools, said.taken_ids, self._input_tokens(route))
-
-    def _input_tokens(self, route: Route) -> int:
-        """Messages tell it with their first word, so that it cannot wait for the upstream's; all others at their end,
-        and then the body is gone. Chat completions tell it in a stream only to those who ask."""
-        question, tokens, names = self._question, self._tokens, (route.name, route.model)
-        if question.wire == CHAT and question.stream and not _asks_usage(question.body):
-            return 0
-        expected = tokens.expect(question.body, *names)
-        if expected is None and question.stream and MESSAGES == question.wire != route.upstream.api:
-            expected = estimate(question.body, route.model)
-        self._exchange.expected = expected or 0
-        return roughly(question.size) if expected is None else tokens.corrected(expected, *names)
 
     async def _ask_often(self, prepared: Prepared, *, last: bool) -> Answer:
         route, retries = prepared.route, prepared.route.upstream.retries
@@ -222,23 +163,7 @@ class Asker:
             self._witness.asked(str(url), headers, body)
         response = await ask(self._session, route, url, body, headers)
         self._exchange.upstream_status = response.status
-        return Answer(route, response, self._translator(prepared), b"")
-
-    def _translator(self, prepared: Prepared) -> Translator:
-        question, settings, route = self._question, self._settings, prepared.route
-        options = Options(
-            prefill=route.prefill,
-            delivery=route.delivery,
-            reasoning=route.reasoning,
-            limits=settings.limits,
-            taken_ids=prepared.taken_ids,
-            served_as=question.model if question.model != route.model else "",
-            created=question.created,
-            input_tokens=prepared.input_tokens,
-            seal_key=question.seal_key,
-            upstream=known_as(route),
-        )
-        return Translator(route.upstream.api, question.wire, route.dialect, route.model, prepared.tools, options)
+        return Answer(route, response, translator_for(question, prepared, self._settings), b"")
 
     # ── the beginning of an answer ────────────────────────────────────────────────────────────────────────────────
 
@@ -317,17 +242,6 @@ class Asker:
 
     def _report(self, kind: str, message: str) -> None:
         self._exchange.findings.append(Finding(kind, message))
-
-
-def known_as(route: Route) -> str:
-    """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
-    that is called `openai` is not OpenAI."""
-    return f"@{route.name}" if route.profile.name == STRANGER else route.profile.name
-
-
-def _asks_usage(body: dict[str, Any]) -> bool:
-    options = body.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.client_stream import COMMENT, PING, ClientStream, KeepAlive
 from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.gateway import Gateway
-from interlingua.gateway.opening import Answer, Asker, Question
+from interlingua.gateway.opening import Answer, Asker
 from interlingua.gateway.patience import Patience, WaitedTooLong
+from interlingua.gateway.questions import Question
 from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.gateway.routes import Route
 from interlingua.gateway.secrets import Redactor
