@@ -72,3 +72,14 @@ def test_the_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^\$ make (\w+)", README, re.M):
         assert f"\n{target}:" in makefile
+
+
+def test_its_figures_are_those_of_the_pages() -> None:
+    docs = ROOT / "docs"
+    (green,) = re.findall(r"(\d+ of \d+) runs are\s+green", (docs / "clients.md").read_text(encoding="utf-8"))
+    assert f"{green} runs green" in README
+    faults = (docs / "conformance.md").read_text(encoding="utf-8")
+    found = re.findall(r"^- ([\w-]+) [\d.]+, [\d-]+: (\d+) right, (\d+) wrong,", faults, re.M)
+    assert len(found) == 3
+    for name, right, wrong in found:
+        assert f"{name} {wrong} of {int(right) + int(wrong)}" in README
