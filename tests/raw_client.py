@@ -8,7 +8,7 @@ from typing import Any
 
 from interlingua.faults import client
 from interlingua.faults.api import CHAT, MESSAGES, RESPONSES, TOOL, body_for, offered
-from interlingua.faults.client import Got, finish, parsed, request
+from interlingua.faults.client import Got, finish, parsed, request, whole_answer
 from tests.gateway_process import Running
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "request",
     "send",
     "text_of",
+    "whole_answer",
     "whole_calls_of",
 ]
 

@@ -138,6 +138,28 @@ def test_a_run_is_counted_from_one(faults: UpstreamServer) -> None:
         assert faults.count(model) == 2
 
 
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        HEAD + b"5\r\nHello\r\n",
+        HEAD + b"5\r\nHello\r\n0",
+        HEAD + b"5\r\nHe",
+        HEAD + b"5",
+        HEAD,
+        b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nHello",
+        b"HTTP/1.1 200 OK\r\n",
+        b"",
+    ],
+)
+def test_an_answer_that_breaks_off_is_none(broken: bytes) -> None:
+    with pytest.raises(AssertionError, match="breaks off"):
+        client.whole_answer(broken)
+    assert client.whole_answer(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
+
+
 # ── our gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 CONFIG = """

@@ -27,9 +27,9 @@ from tests.raw_client import (
     body_for,
     calls_of,
     offered,
-    parsed,
     request,
     text_of,
+    whole_answer,
 )
 from tests.upstream_server import Asked, Step, UpstreamServer
 
@@ -284,7 +284,7 @@ async def many_at_once(
         data = await reader.read(-1)
         writer.close()
         await writer.wait_closed()
-        return wire, parsed(data)
+        return wire, whole_answer(data)
 
     asking = asyncio.gather(*map(one, range(MANY)))
     for _ in range(300):

@@ -36,6 +36,7 @@ from tests.raw_client import (
     parsed,
     request,
     text_of,
+    whole_answer,
 )
 from tests.upstream_server import UpstreamServer
 
@@ -66,7 +67,7 @@ def rest(stream: tuple[socket.socket, bytes]) -> Got:
     with sock:
         while piece := sock.recv(1 << 16):
             data += piece
-    return parsed(data)
+    return whole_answer(data)
 
 
 def has_a_proper_end(got: Got, wire: str) -> bool:

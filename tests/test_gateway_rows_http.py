@@ -13,7 +13,7 @@ import pytest
 
 from tests import upstream_server as up
 from tests.gateway_process import Running, running
-from tests.raw_client import CHAT, MESSAGES, WIRES, Got, body_for, connect, finish, get, parsed, request, text_of
+from tests.raw_client import CHAT, MESSAGES, WIRES, Got, body_for, connect, finish, get, request, text_of, whole_answer
 from tests.upstream_server import UpstreamServer
 
 CONFIG = """
@@ -56,7 +56,7 @@ def read_one(sock: socket.socket, end: bytes) -> Got:
         piece = sock.recv(1)
         assert piece, data
         data += piece
-    return parsed(data)
+    return whole_answer(data)
 
 
 # ── 21: half-closed, HTTP/1.0, pipelined, 100-continue, chunked ───────────────────────────────────────────────────
@@ -168,7 +168,7 @@ def drip(sock: socket.socket, data: bytes, seconds: float) -> tuple[Got, float]:
         sock.settimeout(10)
         while piece := sock.recv(1 << 16):
             came += piece
-        return parsed(came), time.monotonic() - began
+        return whole_answer(came), time.monotonic() - began
     raise AssertionError("it was never answered")
 
 

@@ -32,8 +32,8 @@ from tests.raw_client import (
     begin,
     body_for,
     offered,
-    parsed,
     text_of,
+    whole_answer,
 )
 from tests.test_ids_over_turns import turn
 from tests.upstream_server import UpstreamServer
@@ -166,7 +166,7 @@ class Stream:
     def got(self) -> Got:
         """Raises if the body breaks off before its last chunk."""
         self._thread.join(30)
-        return parsed(bytes(self._data))
+        return whole_answer(bytes(self._data))
 
     @property
     def is_whole(self) -> bool:

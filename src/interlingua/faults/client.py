@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from interlingua.faults.api import body_for
 
-__all__ = ["Got", "connect", "finish", "parsed", "read", "request"]
+__all__ = ["Got", "connect", "finish", "parsed", "read", "request", "whole_answer"]
 
 
 @dataclass
@@ -102,7 +102,12 @@ def finish(sock: socket.socket) -> Got:
     with sock:
         while piece := sock.recv(1 << 20):
             data += piece
-    got = parsed(bytes(data))
+    return whole_answer(bytes(data))
+
+
+def whole_answer(data: bytes) -> Got:
+    """The answer in these bytes, which must have come to its end."""
+    got = parsed(data)
     assert not got.cut, f"a body that breaks off after {len(data)} bytes: {data[-200:]!r}"
     return got
 
