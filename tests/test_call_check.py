@@ -104,6 +104,8 @@ def test_what_is_right_is_an_object() -> None:
         ('"{\\"path\\": \\"a\\"}"', '{"path": "a"}'),
         ('{"path": "a\nb\tc"}', '{"path": "a\\nb\\tc"}'),
         ('```\n{"path": "a",}\n```', '{"path": "a"}'),
+        ('```json\r\n{"path": "```"}\r\n  ```\n', '{"path": "```"}'),
+        ('{"path": "a\\\\\nb"}', '{"path": "a\\\\\\nb"}'),
     ],
 )
 def test_safe_repairs(arguments: str, mended: str) -> None:
@@ -127,6 +129,13 @@ def test_safe_repairs(arguments: str, mended: str) -> None:
         "",
         "[1,]",
         "```json\n{",
+        "```json {} ```",
+        '{"path": "make \\\n all"}',
+        '{"path": "make \\\t all\n"}',
+        '{"path": true}{"path": 1}',
+        '{"path": 0}{"path": false}',
+        '{"path": 1}{"path": 1.0}',
+        '{"path": 1e400}{"path": 1e400}',
     ],
 )
 def test_what_might_change_a_meaning_is_not_repaired(arguments: str) -> None:
@@ -177,7 +186,17 @@ def test_nothing_raises_but_call_errors(text: str) -> None:
 
 
 def test_long_text_takes_linear_time() -> None:
-    for text in ('{"a": "' + "x" * 2_000_000, '"' + "\\" * 200_001, '{"a": [' * 300_000, "{}" * 100_000, "," * 500_000):
+    for text in (
+        '{"a": "' + "x" * 2_000_000,
+        '"' + "\\" * 200_001,
+        '"' + '\\"' * 200_000,
+        "```a\n" + " " * 500_000 + "x",
+        "```a\n" + "\n" * 500_000 + "x",
+        '{"a": [' * 300_000,
+        "{}" * 100_000,
+        "," * 500_000,
+        (", " * 300 + ",") * 1000,
+    ):
         began = time.perf_counter()
         so_far(text)
         repaired(text)

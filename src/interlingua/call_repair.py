@@ -14,8 +14,12 @@ from interlingua.json_text import read_json, read_object
 
 __all__ = ["repaired"]
 
-_fence = re.compile(r"\s*```[A-Za-z0-9]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.S)
-_token = re.compile(r'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*")|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",]+|.', re.S)
+FENCE = "```"
+_token = re.compile(  # a string that nobody closed is matched as well: nothing is tried twice, however long it is
+    r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",]+|.', re.S
+)
+_label = re.compile(r"[A-Za-z0-9]*[ \t\r]*")
+_raw = re.compile(r"\\.|[\n\r\t]", re.S)
 _space = re.compile(r"\s*")
 _in_string = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -34,8 +38,9 @@ def repaired(text: str) -> tuple[str, list[str]] | None:
 
 
 def _without_fence(text: str) -> str | None:
-    found = _fence.fullmatch(text)
-    return found[1] if found else None
+    head, _, rest = text.strip().partition("\n")
+    fenced = head.startswith(FENCE) and _label.fullmatch(head, len(FENCE)) and rest.endswith(FENCE)
+    return rest.removesuffix(FENCE) if fenced else None
 
 
 def _out_of_string(text: str) -> str | None:
@@ -49,10 +54,11 @@ def _without_commas(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Raw line breaks and tabs in strings, as JSON writes them."""
+    """Raw line breaks and tabs in strings, as JSON writes them. Behind a backslash they stay, which is no JSON: whether
+    the backslash is meant nobody knows."""
 
     def escape(token: re.Match[str]) -> str:
-        return re.sub(r"[\n\r\t]", lambda found: _in_string[found[0]], token[0]) if token["string"] else token[0]
+        return _raw.sub(lambda raw: _in_string.get(raw[0], raw[0]), token[0]) if token["closed"] else token[0]
 
     return _token.sub(escape, text)
 
@@ -60,18 +66,19 @@ def _escaped(text: str) -> str:
 def _once(text: str) -> str | None:
     """The same object, again and again: one of them."""
     decoder = json.JSONDecoder()
-    objects: list[object] = []
+    written: list[str] = []  # as text, for to Python 1 and true are the same
     first, pos = text, _after_space(text, 0)
     while pos < len(text):
         try:
             value, end = decoder.raw_decode(text, pos)
+            written.append(json.dumps(value, sort_keys=True))
         except (ValueError, RecursionError):
             return None
-        first = text[pos:end] if not objects else first
-        objects.append(value)
+        if written[-1] != written[0]:
+            return None
+        first = text[pos:end] if len(written) == 1 else first
         pos = _after_space(text, end)
-    same = len(objects) > 1 and all(one == objects[0] for one in objects[1:])
-    return first if same else None
+    return first if len(written) > 1 else None
 
 
 def _after_space(text: str, pos: int) -> int:
