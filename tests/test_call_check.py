@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlingua.call_check import Repair
 from interlingua.call_repair import repaired
-from interlingua.errors import BadInput, CallError
+from interlingua.errors import BadInput, CallError, UsageError
 from interlingua.events import Finding
 from interlingua.partial_json import so_far
 from interlingua.reply import Call
@@ -51,6 +52,8 @@ def call(arguments: str) -> Call:
     [
         ("", "empty", "the arguments are empty: send a JSON object with `path`"),
         (" \n", "empty", "the arguments are empty: send a JSON object with `path`"),
+        ("null", "empty", "the arguments are empty: send a JSON object with `path`"),
+        ('{"path": 1e400}', "not-json", "the arguments cannot be read: the number 1e400 is too large"),
         ('{"path": "a', "cut", f"the arguments were cut short at character 11, inside a string: {AGAIN}"),
         ('{"path": "a"', "cut", f"the arguments were cut short at character 12: {AGAIN}"),
         ('{"path": "a",', "cut", f"the arguments were cut short at character 13: {AGAIN}"),
@@ -77,6 +80,35 @@ def test_what_is_wrong_is_told_in_words(arguments: str, kind: str, problem: str)
         call(arguments).parse(READ)
     assert (raised.value.name, raised.value.kind, raised.value.problems) == ("read", kind, [problem])
     assert str(raised.value) == f"The call of 'read' was not run.\n- {problem}"
+
+
+@pytest.mark.parametrize("repair", ["never", "safe"])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('{"path": "a"}', f"the reply ended inside this call: {AGAIN}"),
+        ("{}", f"the reply ended inside this call: {AGAIN}"),
+        ("", f"the reply ended inside this call: {AGAIN}"),
+        ('{"path": "a",}', f"the reply ended inside this call: {AGAIN}"),
+        ('{"path": "a', f"the arguments were cut short at character 11, inside a string: {AGAIN}"),
+    ],
+)
+def test_a_call_that_was_never_closed_is_cut(arguments: str, problem: str, repair: Repair) -> None:
+    with pytest.raises(CallError) as raised:
+        Call("call_1", "read", arguments, complete=False).parse(READ, repair=repair)
+    assert (raised.value.kind, raised.value.problems) == ("cut", [problem])
+
+
+def test_wrong_use_is_told_at_once() -> None:
+    with pytest.raises(UsageError, match="takes a tool, not str"):
+        call("{}").parse("read")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="one of 'never', 'safe', not True"):
+        call("{}").parse(repair=True)  # type: ignore[arg-type]
+
+
+def test_tools_as_mcp_lists_them() -> None:
+    with pytest.raises(CallError, match="`path` is missing"):
+        call("{}").parse({"name": "read", "inputSchema": {"type": "object", "required": ["path"]}})
 
 
 def test_several_problems_are_told_at_once() -> None:
@@ -160,6 +192,36 @@ def test_a_hostile_schema_does_no_harm() -> None:
     loop = {"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {"$ref": "#/$defs/a"}}}}}
     deep = '{"b":' * 900 + "1" + "}" * 900
     assert parse(loop, deep)
+
+
+LOOKS = {"type": "string", "pattern": "(?<=x)y"}  # no linear engine looks behind
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits", "misfit"),
+    [
+        ({"properties": {"pattern": {"type": "string"}, "b": LOOKS}}, {"pattern": "z", "b": "z"}, {"pattern": 5}),
+        ({"properties": {"a": {"type": "string", "pattern": "^z$"}, "b": LOOKS}}, {"a": "z", "b": "z"}, {"a": "y"}),
+        ({"properties": {"a": {"enum": [{"pattern": "(?=x)"}]}, "b": LOOKS}}, {"a": {"pattern": "(?=x)"}}, {"a": {}}),
+        ({"properties": {"a": {"items": {"anyOf": [LOOKS]}}}}, {"a": ["z"]}, {"a": [5]}),
+        ({"properties": {"a": {"not": LOOKS}, "b": {"type": "string"}}}, {"a": "z"}, {"b": 5}),
+        ({"properties": {"a": {"type": "string", "oneOf": [LOOKS, {"pattern": "z"}]}}}, {"a": "z"}, {"a": 5}),
+        ({"properties": {"a": {"if": LOOKS, "then": False, "minLength": 1}}}, {"a": "z"}, {"a": ""}),
+        (
+            {"patternProperties": {"^z": {"type": "string"}, "(?<=x)y": {}}, "additionalProperties": False},
+            {"xy": 1, "z": "a"},
+            {"z": 1},
+        ),
+        ({"$defs": {"a": LOOKS}, "properties": {"a": {"$ref": "#/$defs/a"}}}, {"a": "z"}, {"a": 5}),
+    ],
+)
+def test_only_expressions_that_cannot_be_used_are_left_out(
+    schema: dict[str, Any], fits: dict[str, Any], misfit: dict[str, Any]
+) -> None:
+    tool = {"name": "read", "parameters": schema}
+    assert call(json.dumps(fits)).parse(tool) == fits
+    with pytest.raises(CallError):
+        call(json.dumps(misfit)).parse(tool)
 
 
 @given(

@@ -42,12 +42,13 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         repair: Repair = "never",
         findings: list[ev.Finding] | None = None,
     ) -> dict[str, Any]:
-        """The arguments as an object that fits the tool. Raises CallError, whose text tells a model what to mend.
+        """The arguments as an object that fits the tool. Raises CallError, whose text tells a model what to mend: of
+        a call that is not complete as well, for nobody knows what would have followed.
 
         `repair="safe"` mends what cannot change the meaning (a code fence, a comma too many, the same object twice) and
         adds to `findings` what it did.
         """
-        value, mended = read_arguments(self.name, self.arguments, tool, repair)
+        value, mended = read_arguments(self.name, self.arguments, tool, repair, self.complete)
         if findings is not None:
             findings += mended
         return value

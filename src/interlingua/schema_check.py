@@ -15,7 +15,15 @@ __all__ = ["misfits"]
 
 MOST = 5
 """So many are told. A model mends one after the other all the same."""
-_PATTERNS = ("pattern", "patternProperties")
+_ONE = (
+    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+)
+_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
+_NAMED = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+"""The keywords under which there is a schema, a list of them, or some by name. All else is data."""
+_TURNED = {"not": ("not",), "oneOf": ("oneOf",), "if": ("if", "then", "else")}
+"""Where less to fit can mean that less fits: what goes if something is left out inside."""
 _ARTICLES = {
     "array": "an array",
     "boolean": "true or false",
@@ -34,31 +42,61 @@ def misfits(arguments: Any, schema: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _validator(schema: Mapping[str, Any], name: str) -> Any:
-    import jsonschema_rs  # here, for most programs never check a call
-
-    def build(body: Any) -> Any:
-        linear = jsonschema_rs.RegexOptions()
-        return jsonschema_rs.validator_for(body, pattern_options=linear, retriever=_fetch_nothing)
-
     try:
-        return build(dict(schema))
+        return _built(dict(schema))
     except ValueError:
         pass
     try:  # an expression that cannot be looked for in linear time is not looked for
-        return build(_without_patterns(dict(schema)))
+        return _built(_without_hard_patterns(dict(schema)))
     except (ValueError, RecursionError) as error:
         why = str(error).partition("\n")[0]
         raise BadInput(f"the schema of the tool {name!r} cannot be used: {why}", "mend the tool's schema") from None
+
+
+def _built(schema: Any) -> Any:
+    import jsonschema_rs  # here, for most programs never check a call
+
+    linear = jsonschema_rs.RegexOptions()
+    return jsonschema_rs.validator_for(schema, pattern_options=linear, retriever=_fetch_nothing)
 
 
 def _fetch_nothing(address: str) -> Any:
     raise ValueError(f"{address} is elsewhere, and nothing is fetched")
 
 
-def _without_patterns(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_patterns(inner) for key, inner in value.items() if key not in _PATTERNS}
-    return [_without_patterns(inner) for inner in value] if isinstance(value, list) else value
+# ── expressions that cannot be used ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _without_hard_patterns(schema: Any) -> Any:
+    """The schema without the expressions that the linear engine refuses, and without what means something else then."""
+    if not isinstance(schema, dict):
+        return schema
+    left = {key: _inside(key, value) for key, value in schema.items() if key != "pattern" or _is_usable(value)}
+    named = schema.get("patternProperties")
+    if isinstance(named, dict) and not all(map(_is_usable, named)):
+        left["patternProperties"] = {key: value for key, value in left["patternProperties"].items() if _is_usable(key)}
+        left.pop("additionalProperties", None)
+        left.pop("unevaluatedProperties", None)
+    for key, gone in _TURNED.items():
+        if key in schema and left[key] != schema[key]:
+            left = {kept: value for kept, value in left.items() if kept not in gone}
+    return left
+
+
+def _inside(key: str, value: Any) -> Any:
+    if isinstance(value, list) and key in _LISTS:
+        return [_without_hard_patterns(one) for one in value]
+    if isinstance(value, dict) and key in _NAMED:
+        return {name: _without_hard_patterns(one) for name, one in value.items()}
+    return _without_hard_patterns(value) if key in _ONE else value
+
+
+def _is_usable(pattern: Any) -> bool:
+    try:
+        _built({"pattern": pattern})
+    except ValueError:
+        return not isinstance(pattern, str)  # what is no expression at all is told as the schema's fault
+    return True
 
 
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,6 +28,7 @@ TAKES_TEXT: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 """The schema of a custom tool, for models that know only functions."""
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
 EXAMPLE = 'write {"type": "function", "function": {"name": …, "parameters": {…}}} or {"name": …, "input_schema": {…}}'
 
 
@@ -57,7 +58,8 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
-        """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`."""
+        """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`; or as MCP
+        lists it, with `inputSchema`."""
         tool = as_mapping(tool)
         kind: Literal["function", "custom"] = (
             "custom" if tool.get("type") == "custom" and "input_schema" not in tool else "function"
@@ -69,9 +71,9 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
                 f"a tool without a name: {str(tool)[:80]}",
                 EXAMPLE,
             )
-        schema = body.get("parameters") or body.get("input_schema")
+        schema = next(filter(None, map(body.get, _SCHEMAS)), None)
         strict, description = body.get("strict"), body.get("description")
-        known = ("function", "custom", "type", "name", "parameters", "input_schema", "description", "strict", "format")
+        known = {"function", "custom", "type", "name", "description", "strict", "format", *_SCHEMAS}
         return cls(
             name,
             TAKES_TEXT if kind == "custom" else as_mapping(schema),
