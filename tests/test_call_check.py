@@ -126,6 +126,19 @@ def test_what_is_right_is_an_object() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('{"path": ["\\ud83d"]}', '`path` should be a string but is ["\ufffd"]'),
+        ('{"path": ' + "[" * 300 + "]" * 300 + "}", "the arguments do not fit, and are nested too deep to say where"),
+    ],
+)
+def test_what_the_checker_cannot_take_is_told_too(arguments: str, problem: str) -> None:
+    with pytest.raises(CallError) as raised:
+        call(arguments).parse(READ)
+    assert raised.value.problems == [problem]
+
+
+@pytest.mark.parametrize(
     ("arguments", "mended"),
     [
         ('```json\n{"path": "a"}\n```', '{"path": "a"}'),

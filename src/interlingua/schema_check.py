@@ -6,6 +6,7 @@ The checking itself is jsonschema-rs. Its expressions take linear time, whatever
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ _NAMED = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternPr
 """The keywords under which there is a schema, a list of them, or some by name. All else is data."""
 _TURNED = {"not": ("not",), "oneOf": ("oneOf",), "if": ("if", "then", "else")}
 """Where less to fit can mean that less fits: what goes if something is left out inside."""
+_half_pair = re.compile("[\ud800-\udfff]")
 _ARTICLES = {
     "array": "an array",
     "boolean": "true or false",
@@ -37,7 +39,14 @@ _ARTICLES = {
 
 def misfits(arguments: Any, schema: Mapping[str, Any], name: str) -> list[str]:
     """What does not fit, the first few of it; nothing if all is well. `name` is the tool's."""
-    found = _validator(schema, name).iter_errors(arguments)
+    validator = _validator(schema, name)
+    try:
+        found = validator.iter_errors(arguments)
+    except UnicodeError:  # it takes no half of a surrogate pair
+        text = _half_pair.sub("\ufffd", json.dumps(arguments, ensure_ascii=False))
+        return misfits(json.loads(text), schema, name)
+    except ValueError:
+        return ["the arguments do not fit, and are nested too deep to say where"]
     return [_in_words(error, schema) for error, _ in zip(found, range(MOST), strict=False)]
 
 
