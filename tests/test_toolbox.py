@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import enum
+import functools
+import json
 import logging
+import pathlib
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
+import pydantic
 import pytest
 
 import interlingua as il
 from interlingua.client import ToolBox, ToolResult
-from interlingua.errors import UsageError
+from interlingua.client.docstrings import read_docstring
+from interlingua.errors import BadInput, UsageError
 from interlingua.reply import Call, Reply, Text
 
 
@@ -139,6 +147,39 @@ def test_no_more_than_allowed_run_at_once() -> None:
     assert most == 2
 
 
+WHERE = contextvars.ContextVar("WHERE", default="elsewhere")
+
+
+def test_threads_that_hang_hold_up_nobody() -> None:
+    end = threading.Event()
+
+    def hangs() -> None:
+        end.wait(60)
+
+    def quick() -> str:
+        return WHERE.get()
+
+    began = time.monotonic()
+    box = ToolBox(hangs, quick, timeout=0.2, parallel=40)
+    WHERE.set("here")
+    results = box.run_sync([*[call("hangs")] * 40, call("quick")])
+    assert [result.outcome for result in results] == ["timeout"] * 40 + ["ok"]
+    assert results[-1].content == "here"
+    assert box.run_sync([call("quick")])[0].ok
+    assert time.monotonic() - began < 20
+    assert any(thread.daemon and thread.name == "tool hangs" for thread in threading.enumerate())
+    end.set()
+
+
+def test_the_timeout_begins_when_a_tool_runs() -> None:
+    def work() -> None:
+        time.sleep(0.2)
+
+    results = ToolBox(work, timeout=1, parallel=2).run_sync([call("work")] * 16)  # 1.6 s, two by two
+    assert {result.outcome for result in results} == {"ok"}
+    assert max(result.seconds for result in results) < 1
+
+
 @pytest.mark.parametrize(
     ("one", "outcome", "words"),
     [
@@ -148,12 +189,28 @@ def test_no_more_than_allowed_run_at_once() -> None:
         (call("read", '{"path": "a'), "bad-call", "cut short at character 11, inside a string"),
         (call("read", '{"limit": "5"}'), "bad-call", '`limit` should be an integer but is "5"'),
         (call("read", '{"path": "a", "line": 1}'), "bad-call", "`line`, which is not known"),
+        (Call("c", "read", '{"path": "a"}', complete=False), "bad-call", "the reply ended inside this call"),
+        (call("\ud800"), "unknown-tool", "there is no tool"),
+        (call("read", '{"path": ["\\ud800"]}'), "bad-call", "`path` should be a string"),
     ],
 )
 def test_a_wrong_call_is_told_to_the_model(one: Call, outcome: str, words: str) -> None:
     (result,) = ran(ToolBox(read, fetch), one)
     assert (result.ok, result.outcome) == (False, outcome)
     assert words in result.content
+    assert result.content.encode()
+
+
+def test_a_box_without_tools_says_so() -> None:
+    assert "there is no tool 'a'; no tools are offered" in ran(ToolBox(), call("a"))[0].content
+
+
+def test_whole_numbers_are_integers_however_they_are_written() -> None:
+    def add(numbers: list[int], ratio: float = 0.5) -> str:
+        return repr((numbers, ratio))
+
+    assert ran(ToolBox(add), call("add", '{"numbers": [5.0, 1e2], "ratio": 2.0}'))[0].content == "([5, 100], 2.0)"
+    assert ran(ToolBox(add), call("add", '{"numbers": [5.5]}'))[0].outcome == "bad-call"
 
 
 def test_what_a_tool_raises_is_named_and_its_trace_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -177,6 +234,38 @@ def test_what_a_tool_raises_is_named_and_its_trace_is_logged(caplog: pytest.LogC
     assert "Traceback" not in results[0].content
     assert "in this line" in caplog.text
     assert "in this line" not in results[0].content
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    "error", [Silent(), BaseException("x"), GeneratorExit(), KeyboardInterrupt(), SystemExit(), StopAsyncIteration()]
+)
+def test_nothing_that_a_tool_raises_comes_out(error: BaseException) -> None:
+    def raises() -> None:
+        raise error
+
+    async def later() -> None:
+        raise error if not isinstance(error, KeyboardInterrupt) else ValueError  # that one is the user's
+
+    for result in ran(ToolBox(raises, later), call("raises"), call("later")):
+        assert result.outcome == "failed"
+        assert result.error is not None
+        assert type(result.error).__name__ in result.content
+
+
+def test_wrong_use_is_told_at_once() -> None:
+    for wrong in ([{"id": "1", "name": "read", "arguments": "{}"}], call("read"), None):
+        with pytest.raises(UsageError, match="takes a list of calls"):
+            ToolBox(read).run_sync(wrong)  # type: ignore[arg-type]
+    for settings in ({"parallel": 0}, {"timeout": 0}, {"longest": 0}, {"repair": True}):
+        with pytest.raises(UsageError, match=next(iter(settings))):
+            ToolBox(read, **settings)
+    with pytest.raises(UsageError, match="no function"):
+        ToolBox("read")  # type: ignore[arg-type]
 
 
 def test_a_slow_tool_is_given_up() -> None:
@@ -239,6 +328,10 @@ def test_long_results_are_cut_in_the_middle() -> None:
         (b"\0", "AA=="),
         ([Mode.READ], '["r"]'),
         (object, "<class 'object'>"),
+        (Range(1), '{"first":1,"last":0}'),
+        ("a\ud800b", "a\ufffdb"),
+        ({"a": Range(1), "b": "\ud800"}, '{"a": {"first": 1, "last": 0}, "b": "\\ud800"}'),
+        (Silent(), "<Silent>"),
     ],
 )
 def test_what_tools_return_is_text(value: Any, content: str) -> None:
@@ -246,6 +339,34 @@ def test_what_tools_return_is_text(value: Any, content: str) -> None:
         return value
 
     assert ran(ToolBox(give), call("give"))[0].content in (content, f'"{content}"')
+
+
+class Model(pydantic.BaseModel):
+    a: int = 1
+
+
+def test_what_is_yielded_is_a_list() -> None:
+    def lines() -> Iterator[str]:
+        yield from "ab"
+
+    async def later() -> AsyncIterator[Model]:
+        yield Model()
+        yield Model(a=2)
+
+    def endless() -> Iterator[int]:
+        while True:
+            yield 1
+
+    async def endless_later() -> AsyncIterator[int]:
+        while True:
+            yield 1
+
+    functions = (lines, later, endless, endless_later)
+    results = ran(ToolBox(*functions), *(call(function.__name__) for function in functions))
+    assert [result.content for result in results[:2]] == ['["a","b"]', '[{"a":1},{"a":2}]']
+    assert results[0].value == ["a", "b"]
+    for result in results[2:]:
+        assert (result.outcome, "more than 10,000 items" in result.content) == ("failed", True)
 
 
 def test_repairs_are_seen() -> None:
@@ -260,9 +381,18 @@ def test_functions_that_cannot_be_tools() -> None:
 
     def odd(a: Odd) -> None: ...
 
-    for function in (many, odd):
+    def path(p: pathlib.Path) -> None: ...
+
+    def models(m: list[Model]) -> None: ...
+
+    for function in (many, odd, path, models):
         with pytest.raises(UsageError, match="cannot be a tool"):
             ToolBox(function)
+    with pytest.raises(UsageError, match=r"its param 'p' is Path: JSON has no such type") as raised:
+        ToolBox(path)
+    assert "box.add(function, tool=Tool(name, schema))" in raised.value.hint
+    with pytest.raises(UsageError, match="'<lambda>' is no name"):
+        ToolBox(lambda: None)
     with pytest.raises(UsageError, match="already"):
         ToolBox(read, read)
 
@@ -271,6 +401,128 @@ def test_functions_that_cannot_be_tools() -> None:
 
     with pytest.raises(UsageError, match="a loop is running"):
         asyncio.run(inside())
+
+
+def schema(function: Callable[..., Any], name: str = "") -> Any:
+    box = ToolBox()
+    box.add(function, name)
+    return box.tools[0].schema["properties"]
+
+
+def test_params_tell_their_defaults_and_what_annotations_say() -> None:
+    def defaults(a: list[int] = [1, 2], b: float = float("inf"), c: Any = object, d: object = None) -> Any:  # noqa: B006
+        return a, b, c, d
+
+    assert schema(defaults) == {
+        "a": {"type": "array", "items": {"type": "integer"}, "default": [1, 2]},
+        "b": {"type": "number"},
+        "c": {},
+        "d": {"default": None},
+    }
+    assert ran(ToolBox(defaults), call("defaults"))[0].value == ([1, 2], float("inf"), object, None)
+
+    def said(
+        a: Annotated[str, "the path"],
+        b: Annotated[int, pydantic.Field(ge=1, description="how many")] = 1,
+        c: Annotated[str, msgspec.Meta(description="what")] = "",
+    ) -> None:
+        """Says.
+
+        Args:
+            a: not this
+        """
+
+    assert schema(said) == {
+        "a": {"type": "string", "description": "the path"},
+        "b": {"type": "integer", "description": "how many", "minimum": 1, "default": 1},
+        "c": {"type": "string", "description": "what", "default": ""},
+    }
+
+
+class Greeter:
+    """Greets."""
+
+    async def __call__(self, name: str) -> str:
+        return f"hello {name}"
+
+    def again(self, name: str, times: int) -> str:
+        """Greets again."""
+        return f"hello {name}" * times
+
+
+def test_all_that_can_be_called_is_a_tool() -> None:
+    box = ToolBox(Greeter(), Greeter().again)
+    box.add(functools.partial(Greeter().again, times=2), name="twice")
+    assert [(tool.name, tool.description) for tool in box.tools] == [
+        ("Greeter", "Greets."),
+        ("again", "Greets again."),
+        ("twice", "Greets again."),
+    ]
+    results = ran(box, call("Greeter", '{"name": "x"}'), call("twice", '{"name": "x"}'))
+    assert [result.content for result in results] == ["hello x", "hello xhello x"]
+
+    def within(range: Range) -> None: ...
+
+    assert set(schema(functools.partial(within), name="Range")) == {"range"}  # named as a type of its own
+
+
+def test_a_tool_that_is_given() -> None:
+    box = ToolBox()
+    wanted = {"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]}
+
+    @box.add(tool={"name": "size", "description": "Tells.", "inputSchema": wanted})
+    def size_of(p: pathlib.Path) -> str:
+        return repr(p)
+
+    assert box.tools == [il.Tool("size", wanted, "Tells.")]
+    good, bad = ran(box, call("size", '{"p": "a"}'), call("size", "{}"))
+    assert (good.content, bad.outcome) == ("'a'", "bad-call")
+    with pytest.raises(BadInput, match="schema of the tool 'x'"):
+        box.add(size_of, tool=il.Tool("x", {"type": "nope"}))
+    with pytest.raises(UsageError, match="a tool should be a Tool"):
+        box.add(size_of, tool="x")  # type: ignore[call-overload]
+
+
+def test_a_decorator_leaves_the_function_what_it_is() -> None:
+    box = ToolBox()
+
+    @box.add
+    def one(a: int) -> int:
+        return a
+
+    @box.add(name="second", description="Two.")
+    def two(a: int) -> int:
+        return a + 1
+
+    kept: int = one(1) + two(1)
+    assert kept == 3
+    assert [(tool.name, tool.description) for tool in box.tools] == [("one", ""), ("second", "Two.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "params"),
+    [
+        ("Reads.\n\nArgs:\n    a (dict[str, tuple(int)]): where\n\nWarning:\n    Slow.", "Reads.\n\nWarning:\n    Slow.", {"a": "where"}),  # noqa: E501
+        ("Reads.\n\nArgs:\n    a: where. Note: x : y\n\nExample:\n    >>> 1\n\nMore.", "Reads.\n\nMore.", {"a": "where. Note: x : y"}),  # noqa: E501
+        ("Reads.\n\nArgs:\n    a:\n        where\n        it is\n    **b: what", "Reads.", {"a": "where it is", "b": "what"}),  # noqa: E501
+        ("Reads.\n\n:param str a: where,\n    it is\n:type a: str\n:param b: what\n:returns: x\n    y", "Reads.", {"a": "where, it is", "b": "what"}),  # noqa: E501
+        ("Reads.\n\n@param a: where", "Reads.", {"a": "where"}),
+        ("Notes\nare read here.", "Notes\nare read here.", {}),
+        ("Runs.\n\nArguments\nare text.", "Runs.\n\nArguments\nare text.", {}),
+        ("Runs.\n\nParameters\n----------\na : int\n    How many.\n\nReturns\n-------\nint", "Runs.", {"a": "How many."}),  # noqa: E501
+        ("", "", {}),
+    ],
+)  # fmt: skip
+def test_docstrings(text: str, about: str, params: dict[str, str]) -> None:
+    assert read_docstring(text) == (about, params)
+
+
+def test_deep_arguments_are_a_result_too() -> None:
+    for depth in (400, 900, 5000):
+        deep = f'{{"path": {"[" * depth}1.0{"]" * depth}}}'
+        (result,) = ran(ToolBox(read), call("read", deep))
+        assert result.outcome == "bad-call"
+    assert json.dumps(result.content)
 
 
 def test_results_are_messages_of_each_wire() -> None:

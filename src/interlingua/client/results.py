@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import re
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -10,10 +12,11 @@ import msgspec
 from interlingua.events import Finding
 from interlingua.reply import Call
 
-__all__ = ["Outcome", "ToolResult", "as_text"]
+__all__ = ["Outcome", "ToolResult", "as_text", "in_words"]
 
 Outcome: TypeAlias = Literal["ok", "bad-call", "unknown-tool", "failed", "timeout", "cancelled"]
 """Whether it ran well; else whether the call was wrong, no such tool is there, the tool raised, or took too long."""
+_half_pair = re.compile("[\ud800-\udfff]")
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +27,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     seconds: float = 0.0
     value: Any = None
-    """What the tool returned, if it did."""
+    """What the tool returned, if it did; of a generator, the list of what it yielded."""
     error: BaseException | None = None
     """What it raised, or what is wrong with the call."""
     findings: list[Finding] = []
@@ -36,12 +39,21 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_text(value: Any, limit: int) -> str:
-    """What a tool returned, as a model reads it: text as it is, all else as JSON, the middle left out if too long."""
+    """What a tool returned, as a model reads it: text as it is, all else as JSON, the middle left out if too long.
+    Half a surrogate pair is no character, and no request can have it: it is replaced."""
     text = value if isinstance(value, str) else _as_json(value)
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[len(text) - half :]}"
+    return text if text.isascii() else _half_pair.sub("\ufffd", text)
+
+
+def in_words(value: object) -> str:
+    """What an object says of itself; its type if it cannot."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  it is the tool's own code
+        return f"<{type(value).__name__}>"
 
 
 def _as_json(value: Any) -> str:
@@ -50,6 +62,24 @@ def _as_json(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode("ascii")
     try:
-        return msgspec.json.encode(value, enc_hook=str).decode()
+        return msgspec.json.encode(value, enc_hook=_plain).decode()
+    except UnicodeError:
+        return _with_half_pairs(value)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return str(value)
+        return in_words(value)
+
+
+def _with_half_pairs(value: Any) -> str:
+    """JSON writes half a surrogate pair as an escape."""
+    try:
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+    except (TypeError, ValueError, RecursionError):
+        return in_words(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know: a pydantic model is an object, all else is what it says of itself."""
+    try:
+        return value.model_dump(mode="json")
+    except Exception:  # noqa: BLE001  it is the tool's own code
+        return in_words(value)
