@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import datetime
 import enum
 import functools
 import json
@@ -345,6 +346,30 @@ class Model(pydantic.BaseModel):
     a: int = 1
 
 
+@dataclass
+class Picky:
+    a: Any
+
+    def __post_init__(self) -> None:
+        raise KeyError("nothing pleases")
+
+
+def test_types_of_a_tool_may_raise_what_they_like() -> None:
+    def picky(one: Picky) -> None: ...
+
+    def gone() -> Picky:
+        return Picky.__new__(Picky)  # without its attributes
+
+    wrong, odd = ran(ToolBox(picky, gone), call("picky", '{"one": {"a": 1}}'), call("gone"))
+    assert (wrong.outcome, "nothing pleases" in wrong.content) == ("bad-call", True)
+    assert odd.ok
+
+    def day(day: datetime.date, any: Any) -> None: ...
+
+    deep = f'{{"day": "no day", "any": {"[" * 900}1.0{"]" * 900}}}'
+    assert ran(ToolBox(day), call("day", deep))[0].outcome == "bad-call"
+
+
 def test_what_is_yielded_is_a_list() -> None:
     def lines() -> Iterator[str]:
         yield from "ab"
@@ -393,6 +418,8 @@ def test_functions_that_cannot_be_tools() -> None:
     assert "box.add(function, tool=Tool(name, schema))" in raised.value.hint
     with pytest.raises(UsageError, match="'<lambda>' is no name"):
         ToolBox(lambda: None)
+    with pytest.raises(UsageError, match="is no name"):
+        ToolBox().add(read, name="r" * 65)
     with pytest.raises(UsageError, match="already"):
         ToolBox(read, read)
 

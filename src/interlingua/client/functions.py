@@ -14,7 +14,7 @@ import msgspec
 from interlingua.client.docstrings import read_docstring
 from interlingua.errors import UsageError, expect
 from interlingua.schema_check import misfits
-from interlingua.tools import Tool
+from interlingua.tools import LONGEST, Tool
 
 __all__ = ["Function"]
 
@@ -50,7 +50,7 @@ class Function:
             )
             misfits({}, self.tool.schema, self.tool.name)  # it raises if the schema is none
         self.name = self.tool.name
-        if not _name.fullmatch(self.name):
+        if not _name.fullmatch(self.name) or len(self.name) > LONGEST:
             raise UsageError(f"{self.name!r} is no name of a tool", "give it another: box.add(function, name=…)")
 
     @property
@@ -70,7 +70,8 @@ class Function:
         return Tool(name, schema, description or about)
 
     def typed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function's types have them: enums, dates. Raises msgspec.ValidationError."""
+        """The arguments as the function's types have them: enums, dates. Raises msgspec.ValidationError, or whatever
+        the types raise."""
         if self._kind is None:
             return {**arguments}
         try:

@@ -65,7 +65,7 @@ def _as_json(value: Any) -> str:
         return msgspec.json.encode(value, enc_hook=_plain).decode()
     except UnicodeError:
         return _with_half_pairs(value)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+    except Exception:  # noqa: BLE001  it is the tool's own code
         return in_words(value)
 
 
@@ -73,7 +73,7 @@ def _with_half_pairs(value: Any) -> str:
     """JSON writes half a surrogate pair as an escape."""
     try:
         return json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001  it is the tool's own code
         return in_words(value)
 
 

@@ -20,8 +20,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, overload
 
-import msgspec
-
 from interlingua.call_check import Repair, check_repair
 from interlingua.client.functions import Function
 from interlingua.client.history import as_messages, as_tools
@@ -266,5 +264,5 @@ def _bounded(items: list[Any]) -> list[Any]:
 def _typed(function: Function, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
         return function.typed(arguments)
-    except msgspec.ValidationError as error:
-        raise CallError(function.name, "misfit", [f"the arguments do not fit: {error}"]) from None
+    except Exception as error:  # its types are its own, and raise what they like
+        raise CallError(function.name, "misfit", [f"the arguments do not fit: {in_words(error)}"]) from error
