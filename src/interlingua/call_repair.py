@@ -16,7 +16,7 @@ __all__ = ["repaired"]
 
 FENCE = "```"
 _token = re.compile(  # a string that nobody closed is matched as well: nothing is tried twice, however long it is
-    r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",]+|.', re.S
+    r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|[\[{][ \t\n\r]*,|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",\[{]+|.', re.S
 )
 _label = re.compile(r"[A-Za-z0-9]*[ \t\r]*")
 _raw = re.compile(r"\\.|[\n\r\t]", re.S)
@@ -49,7 +49,8 @@ def _out_of_string(text: str) -> str | None:
 
 
 def _without_commas(text: str) -> str:
-    """Commas before a closing bracket. What stands in strings is left alone."""
+    """Commas before a closing bracket. Those behind an opening one stay, for a value is missing there, and so does what
+    stands in strings."""
     return _token.sub(lambda token: "" if token["extra"] else token[0], text)
 
 
