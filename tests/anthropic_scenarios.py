@@ -167,6 +167,19 @@ RIGHT = [
         ["cut-short"],
     ),
     Scenario(
+        "a call cut before its arguments",
+        sse(begin(), *call(0), *call(1, "", id="toolu_2", name="g"), *end("max_tokens")),
+        [("toolu_1", "f", ""), ("toolu_2", "g", "")],
+        "max_tokens",
+        ["cut-short"],
+    ),
+    Scenario(
+        "a call without arguments before text that is cut",
+        sse(begin(), *call(0), *text(1, "Hel"), *end("max_tokens")),
+        [("toolu_1", "f", ""), "Hel"],
+        "max_tokens",
+    ),
+    Scenario(
         "tools of the server, and citations",
         sse(begin(), *text(0, "Let me look."), *SEARCH, *CITED, *end()),
         ["Let me look.", "server_tool_use", "web_search_tool_result", "So it is."],

@@ -449,6 +449,18 @@ STRUCTURED = [
         ["cut-short"],
     ),
     Scenario(
+        "length before structured arguments",
+        called([start("f")], [start("g", "", 1, "call_2")], finish="length"),
+        calls(("call_1", "f", "{}"), ("call_2", "g", ""), finish="length"),
+        ["cut-short"],
+    ),
+    Scenario(
+        "length inside a word",
+        called([start("f", "nu")], finish="length"),
+        calls(("call_1", "f", "nu"), finish="length"),
+        ["cut-short"],
+    ),
+    Scenario(
         "end inside structured arguments",
         called([start("f", '{"a": 1}')], [start("g", '{"b"', 1, "call_2")], finish=None, done=False),
         {0: Said(calls=[F, ("call_2", "g", '{"b"')])},

@@ -62,6 +62,41 @@ def test_get_itinerary_in_fragments() -> None:
     assert (acc.calls[0].id, acc.reply().stop_reason) == ("call_abc123", "tool_calls")
 
 
+def chat_cut(args: Any, reason: str) -> list[dict[str, Any]]:
+    return deltas([chat.start("f", args)], finish=reason)
+
+
+def messages_cut(args: str, reason: str) -> list[dict[str, Any]]:
+    reason = {"length": "max_tokens", "content_filter": "refusal"}[reason]
+    pieces = [args] if args else []
+    return [messages.begin(), *messages.call(0, *pieces), *messages.end(reason)]
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("args", ["", " ", "nul", "null"])
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic-messages"])
+def test_a_call_cut_before_its_arguments_is_not_complete(wire: str, args: str, reason: str) -> None:
+    chunks = chat_cut(args, reason) if wire == "openai-chat" else messages_cut(args, reason)
+    acc = accumulated(*chunks, wire=wire)
+    assert called(acc) == [("f", args.strip(), False)]
+    assert acc.reply().stop_reason == reason
+    assert "cut-short" in [finding.kind for finding in acc.reply().findings]
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens"])
+def test_a_whole_reply_cut_before_the_arguments_has_no_complete_call(reason: str) -> None:
+    entries = [chat.start("f", "", id="call_1"), chat.start("g", "", id="call_2")]
+    said = {"role": "assistant", "content": None, "tool_calls": entries}
+    choices = [{"index": 0, "finish_reason": reason, "message": said}]
+    assert called(accumulated({"id": "x", "object": "chat.completion", "choices": choices})) == [
+        ("f", "{}", True),
+        ("g", "", False),
+    ]
+    content: list[Any] = [{"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": {}} for name in ("f", "g")]
+    message = {**messages.begin()["message"], "content": content, "stop_reason": "max_tokens"}
+    assert called(accumulated(message, wire="anthropic-messages")) == [("f", "{}", True), ("g", "", False)]
+
+
 def test_interleaved_parallel_calls() -> None:
     chunks = deltas(
         [chat.start("ls", "", 0, "call_a")],

@@ -80,7 +80,14 @@ class Args:
         if self.cursor.first in STREAMED:
             return not self.cursor.ended
         text = "".join(self._held).strip()
+        if text and text != "null" and "null".startswith(text):
+            return True
         return text.startswith('"') and read_json(text, str) is None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none. If more was to come, they do not show it."""
+        return not self.cursor.first and not self._over_limit and "".join(self._held).strip() in ("", "null")
 
     def cut(self) -> str:
         """The reply ended inside the call: what is still held, as it is."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
+    "CUTS",
     "ArgsDelta",
     "Begin",
     "CallEnd",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 StopReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+CUTS: tuple[StopReason, ...] = ("length", "content_filter")
+"""The reasons for which a reply may stop anywhere, a call's arguments too."""
 
 
 class Begin(msgspec.Struct, frozen=True):

@@ -310,7 +310,7 @@ class Guard:
         self._handlers = _STOPPED
 
     def _right_reason(self, reason: ev.StopReason | None, cut: str | None) -> ev.StopReason:
-        if reason in ("length", "content_filter"):
+        if reason in ev.CUTS:
             return reason
         if cut is not None or self._cut_calls:
             return "length"

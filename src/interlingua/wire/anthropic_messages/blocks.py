@@ -55,10 +55,12 @@ class Blocks:
         self.count = 0
         """How many blocks have begun."""
         self._calls = 0
+        self._in_doubt: _Call | None = None  # its block is over, but that of one that was cut would be so too
 
     # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, index: int | None, given: Any, choice: Choice) -> None:
+        self._settle(choice)
         number, self.count = self.count, self.count + 1
         if index is None:
             choice.report("no-index", "a block without its index: placed by its order")
@@ -206,13 +208,20 @@ class Blocks:
             choice.exact = False
         block = None if index is None else self._open.pop(index, None)
         choice.exact &= block is not None and block.number == index and not self._open
-        if block is not None:
+        if block is None:
+            return
+        if block.call is not None and block.call.input.empty and self._is_last(block):
+            self._in_doubt = block.call
+        else:
             self._close(block, choice)
 
-    def finish(self, choice: Choice) -> None:
-        """The upstream has stopped: blocks that are still open are over. Calls that it has cut are the guard's."""
+    def finish(self, choice: Choice, cut: bool = False) -> None:
+        """The upstream has stopped: blocks that are still open are over. Calls that it has cut are the guard's. `cut`:
+        by a limit or a filter, and the last call with it if it has no arguments."""
+        self._settle(choice, cut)
         for index, block in list(self._open.items()):
-            if block.call is None or not block.call.input.unfinished:
+            last = cut and self._is_last(block)
+            if block.call is None or not (block.call.input.unfinished or (last and block.call.input.empty)):
                 self._close_late(index, choice)
             elif rest := block.call.input.cut():
                 choice.events.append(ev.ArgsDelta(block.call.key, rest))
@@ -222,8 +231,20 @@ class Blocks:
     def cut(self) -> list[ev.Event]:
         """No more will come: what is held of the calls that are open."""
         calls = [block.call for block in self._open.values() if block.call and not block.call.input.ended]
-        self._open = {}
+        calls += [self._in_doubt] if self._in_doubt else []
+        self._open, self._in_doubt = {}, None
         return [ev.ArgsDelta(call.key, rest) for call in calls if (rest := call.input.cut())]
+
+    def _is_last(self, block: _Block) -> bool:
+        return block.number == self.count - 1
+
+    def _settle(self, choice: Choice, cut: bool = False) -> None:
+        """What follows a call in doubt shows that it had ended, or that it was cut."""
+        call, self._in_doubt = self._in_doubt, None
+        if call is not None and cut:
+            self._cut_call(call, choice)
+        elif call is not None:
+            self._end_call(call, choice)
 
     def _close_late(self, index: int, choice: Choice) -> None:
         choice.report("block-not-closed", f"the block on index {index} was never closed: taken as closed")
@@ -238,17 +259,20 @@ class Blocks:
 
     def _end_call(self, call: _Call, choice: Choice) -> None:
         if call.input.unfinished:
-            if rest := call.input.cut():
-                choice.events.append(ev.ArgsDelta(call.key, rest))
-                choice.exact = False
-            choice.events.append(ev.Finding("cut-short", f"the block of {call.name!r} ends inside its arguments"))
-            choice.events.append(ev.CallEnd(call.key, complete=False))
+            self._cut_call(call, choice)
             return
         if rest := call.input.end():
             choice.events.append(ev.ArgsDelta(call.key, rest))
             choice.exact &= rest == "{}"  # no delta at all is as good
         choice.events += [ev.Finding(kind, message) for kind, message in call.input.notes]
         choice.events.append(ev.CallEnd(call.key))
+
+    def _cut_call(self, call: _Call, choice: Choice) -> None:
+        if rest := call.input.cut():
+            choice.events.append(ev.ArgsDelta(call.key, rest))
+            choice.exact = False
+        choice.events.append(ev.Finding("cut-short", f"the block of {call.name!r} ends inside its arguments"))
+        choice.events.append(ev.CallEnd(call.key, complete=False))
 
     def _say(self, kind: type[ev.TextDelta | ev.ReasoningDelta], text: Any, choice: Choice) -> None:
         if text is not None and not isinstance(text, str):

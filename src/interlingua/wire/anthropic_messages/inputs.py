@@ -42,6 +42,11 @@ class Input:
         """Whether they have begun and not ended, so that a block that is over here has been cut."""
         return self._args.unfinished if self._both is None else self._both.unfinished
 
+    @property
+    def empty(self) -> bool:
+        """Whether there are none. If more was to come, they do not show it."""
+        return self._both is None and self._args.empty
+
     def feed(self, text: str) -> tuple[str, str]:
         """The next delta. Returns what may go on, and what came after the end of the arguments."""
         if self._both is None:

@@ -138,15 +138,15 @@ class Reader:
         if self._state is _State.STOPPED and reason == self._stop_reason:
             return  # told again, with the last usage
         self._state, self._stop_reason = _State.STOPPED, reason
-        self._blocks.finish(choice)
+        told = STOP_REASONS.get(reason) if isinstance(reason, str) else None
+        right = told or _ALIASES.get(str(reason).lower(), "stop")
+        self._blocks.finish(choice, cut=right in ev.CUTS)
         if explanation := as_str(as_dict(delta.get("stop_details")).get("explanation")):
             choice.events.append(ev.RefusalDelta(explanation))
-        told = STOP_REASONS.get(reason) if isinstance(reason, str) else None
         if told is None:
-            told = _ALIASES.get(str(reason).lower(), "stop")
-            choice.report("unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {told!r}")
+            choice.report("unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {right!r}")
         sequence = as_str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
-        choice.events.append(ev.Stop(told, sequence, reason if reason in _SAYS_MORE else None))
+        choice.events.append(ev.Stop(right, sequence, reason if reason in _SAYS_MORE else None))
 
     def _message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
         return Chunk([], [], exact=True, last=True)

@@ -71,16 +71,17 @@ class Calls:
         return self._drain(), untouched and index == call.key
 
     def finish(self, cut: bool = False) -> list[ev.Event]:
-        """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit, which only the text
-        of a custom tool does not show."""
+        """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit or a filter, and the
+        last call with it if it has no arguments."""
         for call in self._calls:
-            if call.custom and call.name is not None and not (cut and call is self._calls[-1]):
+            last = cut and call is self._calls[-1]
+            if call.custom and call.name is not None and not last:
                 self._args(call, CLOSER)
             if call.name is None:
                 text = "".join(call.early)
                 self._report("call-without-name", f"a call without a name (id {call.id!r}): given out as text")
                 self._out += [ev.TextDelta(text)] if text else []
-            elif not call.ended and not call.args.unfinished:
+            elif not call.ended and not call.args.unfinished and not (last and call.args.empty):
                 self._end(call)  # one that has begun and not ended is cut, whatever the upstream says
         return self.cut()
 

@@ -264,12 +264,12 @@ def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
     if not finish:
         choice.exact &= finish is None
         return
-    held = calls.finish(cut=finish == "length")
+    told = STOP_REASONS.get(finish) if isinstance(finish, str) else None
+    reason = told or _ALIASES.get(str(finish).lower(), "stop")
+    held = calls.finish(cut=reason in ev.CUTS)
     choice.events += held
     choice.exact &= only_closes(held)
-    reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
-    if reason is None:
-        reason = _ALIASES.get(str(finish).lower(), "stop")
+    if told is None:
         choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
     sequence = as_str(given.get("stop_reason"))  # vLLM puts it here
     met = sequence if reason == "stop" and sequence and sequence.lower() not in _NO_SEQUENCE else None
