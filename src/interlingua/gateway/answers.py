@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.gateway.refusals import CONTEXT, UpstreamFailed
+from interlingua.gateway.refusals import UpstreamFailed
 from interlingua.json_text import encode_json
 from interlingua.profile import MESSAGES
+from interlingua.statuses import CONTEXT, error_type
 
 __all__ = [
     "SERVER",
@@ -18,33 +19,10 @@ __all__ = [
     "TooLarge",
     "Unauthorized",
     "error_body",
-    "error_type",
-    "error_types",
 ]
 
 SERVER = "interlingua"
 """What this server is called in its responses."""
-ANTHROPIC_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-OPENAI_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "insufficient_quota",
-    403: "permission_error",
-    404: "invalid_request_error",
-    413: "invalid_request_error",
-    429: "rate_limit_error",
-    504: "timeout_error",
-}
 OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 
 
@@ -85,18 +63,6 @@ class TooBusy(InterlinguaError):
     status = 529
     type = "overloaded_error"
     retry_after = 1.0
-
-
-def error_type(wire: str, status: int) -> str:
-    """The word that clients of this wire know for a status."""
-    if wire == MESSAGES:
-        return ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    return OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-
-
-def error_types(wire: str) -> list[str]:
-    """All such words."""
-    return sorted({error_type(wire, status) for status in (*ANTHROPIC_TYPES, *OPENAI_TYPES, 500)})
 
 
 def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.gateway.answers import error_types
 from interlingua.profile import CHAT, MESSAGES
+from interlingua.statuses import error_types
 from interlingua.wire.openai_chat.request_reader import NUMBERS
 
 __all__ = ["SCHEMAS"]

@@ -11,14 +11,13 @@ from typing import Any
 from interlingua.errors import UpstreamError
 from interlingua.events import Failure
 from interlingua.json_text import read_json, read_values, write_json
+from interlingua.statuses import CONTEXT, status_of
 
 __all__ = ["CONTEXT", "LONGEST", "UpstreamFailed", "failed", "refused", "wait_for"]
 
 LONGEST = 64 * 1024
 """How much of an error's body is read."""
 SHOWN = 2000
-CONTEXT = "context_length_exceeded"
-"""The code of a conversation that is too long for the model: agents act on it."""
 AGAIN = frozenset({429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which the same request may succeed. Of 4xx it is the client who knows better."""
 _TOO_LONG = re.compile(
@@ -32,23 +31,6 @@ _TAG = re.compile(r"<[^<>]{0,2000}>")
 _UNREAD = re.compile(r"<(script|style)\b", re.IGNORECASE)
 """Begins what no browser shows."""
 _ENDS = {kind: re.compile(f"</{kind}>", re.IGNORECASE) for kind in ("script", "style")}
-_WORDS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "insufficient_quota": 429,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-    "server_is_overloaded": 503,
-    "slow_down": 503,
-    CONTEXT: 400,
-}
-"""The words of all wires for what went wrong, as statuses."""
 
 
 class UpstreamFailed(UpstreamError):
@@ -95,9 +77,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, now: float) ->
 
 def failed(failure: Failure) -> UpstreamFailed:
     """The upstream's stream, or its reply, began with an error."""
-    code = failure.code if isinstance(failure.code, int) else None
-    named = _WORDS.get(failure.type) or _WORDS.get(str(failure.code))
-    status = code if code is not None and 400 <= code <= 599 else named or 502
+    status = status_of(failure.type, failure.code) or 502
     word = failure.code if isinstance(failure.code, str) else ""
     if _TOO_LONG.search(failure.message):
         status, word = 400, CONTEXT

@@ -12,7 +12,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.gateway.answers import Stopping, TooBusy, error_body, error_type
+from interlingua.gateway.answers import Stopping, TooBusy, error_body
 from interlingua.gateway.asking import let_end
 from interlingua.gateway.bodies import decoded, read_body
 from interlingua.gateway.client_stream import COMMENT, PING, ClientStream, KeepAlive
@@ -29,6 +29,7 @@ from interlingua.gateway.witnesses import Witness
 from interlingua.json_text import encode_json
 from interlingua.pipeline import Translator
 from interlingua.profile import MESSAGES
+from interlingua.statuses import error_type
 
 __all__ = ["Relay"]
 

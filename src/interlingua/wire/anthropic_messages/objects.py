@@ -7,6 +7,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.options import Options
+from interlingua.statuses import ANTHROPIC_TYPES, CONTEXT
 from interlingua.wire.anthropic_messages.reader import STOP_REASONS, has_counts
 from interlingua.wire.wire import Json
 
@@ -20,23 +21,11 @@ _WORDS: dict[ev.StopReason, str] = {
 }
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-TOO_LONG, TOLD_TOO_LONG = "context_length_exceeded", "prompt is too long"
-"""The code on other wires, and the words by which Claude Code knows it."""
+TOLD_TOO_LONG = "prompt is too long"
+"""The words by which Claude Code knows it."""
 _CODES = {  # what other upstreams call these
     "invalid_prompt": 400,
-    TOO_LONG: 400,
+    CONTEXT: 400,
     "invalid_api_key": 401,
     "insufficient_quota": 402,
     "model_not_found": 404,
@@ -97,13 +86,13 @@ def error_object(failure: ev.Failure) -> Json:
     if failure.native is not None and failure.native.get("type") == "error":
         return failure.native
     message = failure.message
-    if failure.code == TOO_LONG and TOLD_TOO_LONG not in message.lower():
+    if failure.code == CONTEXT and TOLD_TOO_LONG not in message.lower():
         message = f"{TOLD_TOO_LONG}: {message}"
     return {"type": "error", "error": {"type": _error_type(failure), "message": message}}
 
 
 def _error_type(failure: ev.Failure) -> str:
-    if failure.type in ERROR_TYPES.values() and failure.type != "api_error":
+    if failure.type in ANTHROPIC_TYPES.values() and failure.type != "api_error":
         return failure.type
     return next((kind for said in (failure.code, failure.type) if (kind := _type_of(said))), "api_error")
 
@@ -113,5 +102,5 @@ def _type_of(said: Any) -> str | None:
     status = int(said) if isinstance(said, str) and said.isdecimal() else said
     status = _CODES.get(status, status)
     if isinstance(status, int):
-        return ERROR_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
+        return ANTHROPIC_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
     return None
