@@ -5,81 +5,54 @@ It moves no bytes: a transport sends what `Crossing.request` says, and gives the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import logging
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
 
-from interlingua.dialect import Dialect
-from interlingua.errors import InterlinguaError
-from interlingua.events import Finding
+from interlingua.client.upstream import VERSION, Exchange, Upstream, key_in
+from interlingua.errors import InterlinguaError, shortened
+from interlingua.events import Failure
 from interlingua.json_text import encode_json, read_values
-from interlingua.options import Delivery, Options, ReasoningPolicy
+from interlingua.options import Options
 from interlingua.pipeline import Translator
-from interlingua.profile import CHAT, MESSAGES, RESPONSES, STRANGER, Profile
+from interlingua.profile import MESSAGES, STRANGER
 from interlingua.request_translation import prepare_request
-from interlingua.upstreams import profile_for, profile_named
+from interlingua.statuses import error_type, status_of
+from interlingua.tools import Offer
+from interlingua.wires import wire_named
 
-__all__ = ["Crossing", "Exchange", "Upstream", "wire_at"]
+__all__ = ["Answer", "Crossing", "error_answer"]
 
-PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
-VERSION = "2023-06-01"
+LOG = logging.getLogger("interlingua.client")
+BAD_GATEWAY = 502
+SHOWN = 2000
+"""How much of a body that nobody understands is told."""
 JSON, EVENTS = "application/json", "text/event-stream"
 _OF_BODY = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type", "connection"})
 _NOT_SENT = _OF_BODY | {"host", "accept-encoding", "accept", "authorization", "x-api-key"}
 _OF_SDK = ("x-stainless-", "anthropic-")
+_EVENT_LINES = (b"data:", b"event:")
+"""What a stream begins with, whatever the upstream calls it."""
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook is told of one request, once its reply is over."""
+class Answer(msgspec.Struct, frozen=True):
+    """What a client is told that is told all at once."""
 
-    url: str
-    model: str
-    dialect: str
-    findings: list[Finding]
-    failure: str = ""
-    """Why the reply failed; nothing if it did not."""
-
-
-class Upstream(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asked, and how its replies are treated."""
-
-    url: str
-    api: str = CHAT
-    profile: str = "auto"
-    dialect: str | Dialect = "auto"
-    delivery: Delivery = "stream"
-    reasoning: ReasoningPolicy = "keep"
-    seal_key: bytes = b""
-    extra: dict[str, Any] = {}
-    """Further fields of every request body."""
-    on_exchange: Callable[[Exchange], None] | None = None
-
-    @property
-    def endpoint(self) -> str:
-        """Where it is asked. Its address may lack the version, as Anthropic's does, or have the path already."""
-        base = self.url.rstrip("/").removesuffix(PATHS[self.api])
-        path = urlsplit(base).path.strip("/")
-        versioned = any(part[:1] == "v" and part[1:2].isdigit() for part in path.split("/"))
-        return base + ("" if versioned or (path and self.api != MESSAGES) else "/v1") + PATHS[self.api]
-
-    def described(self) -> Profile:
-        return profile_for(self.url) if self.profile == "auto" else profile_named(self.profile)
-
-
-def wire_at(path: str) -> str | None:
-    """What a client speaks that asks this path; None if it asks for something else than a reply."""
-    return next((wire for wire, end in PATHS.items() if path.rstrip("/").endswith(end)), None)
+    status: int
+    type: str
+    body: bytes
 
 
 class Crossing:
-    """One request and its reply. `created` is the time, in seconds since 1970."""
+    """One request and its reply. `query` is the SDK's, `created` the time, in seconds since 1970."""
 
-    def __init__(self, upstream: Upstream, wire: str, body: bytes, created: int) -> None:
+    def __init__(self, upstream: Upstream, wire: str, body: bytes, query: str, created: int) -> None:
         self._upstream = upstream
         self._wire = wire
         self._hook = upstream.on_exchange
+        self._failure = ""
         asked = read_values(body.decode("utf-8", "replace"))
         if asked is None:
             raise InterlinguaError("the request's body is no JSON object", "ask through the SDK")
@@ -91,7 +64,7 @@ class Crossing:
         model = str(asked.get("model") or "")
         self._findings = prepared.findings
         self.body = encode_json({**prepared.body, **upstream.extra})
-        self.url = upstream.endpoint
+        self.url = upstream.endpoint + upstream.asked_with(query)
         self._model = model
         self._translator = Translator(
             upstream.api,
@@ -118,7 +91,7 @@ class Crossing:
             for name, value in given.items()
             if name.lower() not in _NOT_SENT and not name.lower().startswith(dropped)
         }
-        key = given.get("x-api-key") or given.get("authorization", "").removeprefix("Bearer ")
+        key = key_in(given)
         headers |= {"content-type": JSON, "accept": EVENTS if self._streams else JSON, "accept-encoding": "identity"}
         if key and same and "authorization" not in given:
             headers["x-api-key"] = key
@@ -134,21 +107,51 @@ class Crossing:
         """Whether the answer is read as it comes."""
         return self._streams and status < 300 and type.lower().startswith(EVENTS)
 
-    def response_headers(self, given: Iterable[tuple[str, str]], type: str) -> list[tuple[str, str]]:
+    def response_headers(self, given: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """What the upstream says, but for what it says of a body that is another one now."""
-        return [*((name, value) for name, value in given if name.lower() not in _OF_BODY), ("content-type", type)]
+        return [(name, value) for name, value in given if name.lower() not in _OF_BODY]
 
-    def whole(self, status: int, type: str, body: bytes) -> tuple[bytes, str]:
-        """The answer that came at once, for the client, and what it is."""
+    def whole(self, status: int, type: str, body: bytes) -> Answer:
+        """The answer that came at once, for the client. What is no reply is an error, whatever its status says."""
+        if status >= 300:
+            return self._refused(status, type, body)
         translator = self._translator
-        if status < 300 and type.lower().startswith(EVENTS):
-            return self._told(encode_json(translator.fold(body))), JSON
+        streamed = type.lower().startswith(EVENTS) or body.lstrip().startswith(_EVENT_LINES)
+        if streamed and self._streams:
+            return Answer(status, EVENTS, self._told(translator.feed(body) + translator.close()))
+        value = None if streamed else read_values(body.decode("utf-8-sig", "replace"))
+        if streamed:
+            sent = encode_json(translator.fold(body))
+        elif value is None:
+            return self._failed(Failure(f"what the upstream sent is no reply: {_text(body)!r}"))
+        else:
+            sent = translator.stream(value) if self._streams else encode_json(translator.reply(value))
+        if (failure := translator.tally.failure) and not (self._streams and translator.tally.spoken):
+            return self._failed(failure)
+        return Answer(status, EVENTS if self._streams else JSON, self._told(sent))
+
+    def _failed(self, failure: Failure) -> Answer:
+        """It said that all is well, and it is not."""
+        status = status_of(failure.type, failure.code) or BAD_GATEWAY
+        native = failure.native if self._wire == self._upstream.api else None
+        return self._error(status, msgspec.structs.replace(failure, native=native))
+
+    def _refused(self, status: int, type: str, body: bytes) -> Answer:
+        """It said no. A client that speaks as it does hears that in its own words, any other by its status."""
         value = read_values(body.decode("utf-8-sig", "replace"))
-        if value is None:
-            return body, type
-        if status < 300 and self._streams:
-            return self._told(translator.stream(value)), EVENTS
-        return self._told(encode_json(translator.reply(value))), JSON
+        self._failure = _text(body) or f"status {status}"
+        if value is None or self._wire == self._upstream.api:
+            return Answer(status, type, self._told(body))
+        self._translator.reply(value)
+        said = self._translator.tally.failure
+        failure = said if said and value.get("error") else Failure(self._failure)
+        return self._error(status, msgspec.structs.replace(failure, native=None))
+
+    def _error(self, status: int, failure: Failure) -> Answer:
+        self._failure = failure.message
+        answer = error_answer(self._wire, status, failure)
+        self._told(b"")
+        return answer
 
     def feed(self, data: bytes) -> bytes:
         sent = self._translator.feed(data)
@@ -165,10 +168,29 @@ class Crossing:
     def _told(self, sent: bytes) -> bytes:
         """Tells the hook, if nobody has yet, and gives back what goes to the client."""
         hook, self._hook = self._hook, None
-        if hook is not None:
-            translator = self._translator
-            dialect = translator.dialect.name if translator.dialect else ""
-            failure = translator.tally.failure.message if translator.tally.failure else ""
-            findings = [*self._findings, *translator.findings]
-            hook(Exchange(url=self.url, model=self._model, dialect=dialect, findings=findings, failure=failure))
+        if hook is None:
+            return sent
+        translator = self._translator
+        exchange = Exchange(
+            url=self.url,
+            model=self._model,
+            dialect=translator.dialect.name if translator.dialect else "",
+            findings=[*self._findings, *translator.findings],
+            failure=self._failure or (translator.tally.failure.message if translator.tally.failure else ""),
+        )
+        try:
+            hook(exchange)
+        except Exception:  # it is the program's own, and the reply is as good as before
+            LOG.exception("on_exchange raised")
         return sent
+
+
+def error_answer(wire: str, status: int, failure: Failure) -> Answer:
+    """An error as clients of this wire know it by its status."""
+    told = msgspec.structs.replace(failure, type=error_type(wire, status))
+    body, _ = wire_named(wire).write_body([], [told], Options(), Offer(None), None)
+    return Answer(status, JSON, encode_json(body))
+
+
+def _text(body: bytes) -> str:
+    return shortened(body[: 4 * SHOWN].decode("utf-8", "replace").strip(), SHOWN)

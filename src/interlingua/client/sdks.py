@@ -12,8 +12,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from interlingua.client.crossing import Exchange, Upstream
-from interlingua.client.transport import async_transport, transport
+from interlingua.client.transport import async_transport, self_closing, transport
+from interlingua.client.upstream import Exchange, Upstream
 from interlingua.dialect import Dialect
 from interlingua.errors import UsageError
 from interlingua.options import Delivery, ReasoningPolicy
@@ -21,6 +21,7 @@ from interlingua.profile import CHAT
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
+    from httpx2 import URL
     from openai import AsyncOpenAI, OpenAI
 
 __all__ = ["anthropic", "async_anthropic", "async_http_client", "async_openai", "http_client", "openai"]
@@ -29,65 +30,83 @@ SYNC, ASYNC = "DefaultHttpxClient", "DefaultAsyncHttpxClient"
 """What both SDKs call the HTTP clients that they make."""
 
 
-def openai(base_url: str, **how: Any) -> OpenAI:
+def openai(base_url: str | URL, **how: Any) -> OpenAI:
     """`openai.OpenAI` for this upstream: Chat Completions and Responses, whatever the upstream speaks.
 
     Beside what OpenAI takes: `upstream_api` (openai-chat, anthropic-messages or openai-responses), `profile`,
     `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, and `on_exchange`, which is told of every reply.
     `inner` is the HTTP client that sends; without one, the SDK's own kind is made, which heeds HTTPS_PROXY.
+    A query in `base_url` is sent with every request.
     """
     client: OpenAI = _made("openai", "OpenAI", SYNC, base_url, how)
     return client
 
 
-def async_openai(base_url: str, **how: Any) -> AsyncOpenAI:
+def async_openai(base_url: str | URL, **how: Any) -> AsyncOpenAI:
     """`openai.AsyncOpenAI`, as `openai` is."""
     client: AsyncOpenAI = _made("openai", "AsyncOpenAI", ASYNC, base_url, how)
     return client
 
 
-def anthropic(base_url: str, **how: Any) -> Anthropic:
+def anthropic(base_url: str | URL, **how: Any) -> Anthropic:
     """`anthropic.Anthropic` for this upstream, whatever it speaks. It takes what `openai` here takes."""
     client: Anthropic = _made("anthropic", "Anthropic", SYNC, base_url, how)
     return client
 
 
-def async_anthropic(base_url: str, **how: Any) -> AsyncAnthropic:
+def async_anthropic(base_url: str | URL, **how: Any) -> AsyncAnthropic:
     """`anthropic.AsyncAnthropic`, as `anthropic` is."""
     client: AsyncAnthropic = _made("anthropic", "AsyncAnthropic", ASYNC, base_url, how)
     return client
 
 
-def http_client(base_url: str, package: str = "openai", **how: Any) -> Any:
+def http_client(base_url: str | URL, package: str = "openai", **how: Any) -> Any:
     """Only the HTTP client of such an SDK, for libraries that make the SDK's client themselves, such as LangChain. Give
     them the same `base_url`."""
-    between, _ = _between(package, SYNC, base_url, how)
-    return between
+    return _alone(package, SYNC, base_url, how)
 
 
-def async_http_client(base_url: str, package: str = "openai", **how: Any) -> Any:
+def async_http_client(base_url: str | URL, package: str = "openai", **how: Any) -> Any:
     """The same, for a client with a loop."""
-    between, _ = _between(package, ASYNC, base_url, how)
+    return _alone(package, ASYNC, base_url, how)
+
+
+def _made(package: str, name: str, kind: str, base_url: str | URL, how: dict[str, Any]) -> Any:
+    """The SDK's client of this name, with an HTTP client whose transport is ours."""
+    between, address, rest = _between(package, kind, base_url, how)
+    return getattr(_imported(package), name)(base_url=address, http_client=between, **rest)
+
+
+def _alone(package: str, kind: str, base_url: str | URL, how: dict[str, Any]) -> Any:
+    """Only the HTTP client."""
+    between, _, rest = _between(package, kind, base_url, how)
+    if rest:
+        raise UsageError(f"{', '.join(rest)}: an HTTP client takes no such thing", "give it to the SDK's client")
     return between
 
 
-def _made(package: str, name: str, kind: str, base_url: str, how: dict[str, Any]) -> Any:
-    """The SDK's client of this name, with an HTTP client whose transport is ours."""
-    between, rest = _between(package, kind, base_url, how)
-    return getattr(_imported(package), name)(base_url=base_url, http_client=between, **rest)
-
-
-def _between(package: str, kind: str, base_url: str, how: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The HTTP client, and what was given for the SDK."""
+def _between(package: str, kind: str, base_url: str | URL, how: dict[str, Any]) -> tuple[Any, str, dict[str, Any]]:
+    """The HTTP client, the address for the SDK, and what else was given for that."""
+    if "http_client" in how:
+        raise UsageError("http_client is the one that translates here", "give the one that sends as inner=")
     made_by = getattr(_imported(package), kind)
-    inner = how.pop("inner", None) or made_by()
-    upstream, rest = _upstream(base_url, **how)
-    carrier = (transport if kind == SYNC else async_transport)(_httpx_of(made_by))
-    return made_by(transport=carrier(upstream, inner)), rest
+    httpx = _httpx_of(made_by)
+    inner = how.pop("inner", None)
+    if inner is not None:
+        sends = httpx.Client if kind == SYNC else httpx.AsyncClient
+        if not isinstance(inner, sends):
+            wanted = f"{httpx.__name__}.{sends.__name__}"
+            given = f"{type(inner).__module__.partition('.')[0]}.{type(inner).__name__}"
+            raise UsageError(f"inner is a {wanted} here, not a {given}", f"the SDK {package!r} sends with {wanted}")
+    address, _, query = str(base_url).partition("?")
+    upstream, rest = _upstream(address, query, **how)
+    carrier = (transport if kind == SYNC else async_transport)(httpx)
+    return made_by(transport=carrier(upstream, inner or self_closing(made_by)())), address, rest
 
 
 def _upstream(
-    base_url: str,
+    url: str,
+    query: str,
     *,
     upstream_api: str = CHAT,
     profile: str = "auto",
@@ -101,7 +120,8 @@ def _upstream(
 ) -> tuple[Upstream, dict[str, Any]]:
     """What is ours of what was given, and what is the SDK's."""
     upstream = Upstream(
-        url=base_url,
+        url=url,
+        query=query,
         api=upstream_api,
         profile=profile,
         dialect=dialect,
