@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -334,3 +336,130 @@ def test_every_truncation_tells_which_calls_were_cut(
         f"t{n}": text == arguments[n] for n, text in came.items()
     }
     assert {call.name: call.arguments for call in acc.calls} == {f"t{n}": text for n, text in came.items()}
+
+
+# ── bodies that are no events, or events that are no bodies ───────────────────────────────────────────────────────────
+
+WHOLE = {
+    "id": "1", "object": "chat.completion", "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi {you}"}, "finish_reason": "stop"}],
+}  # fmt: skip
+STREAMED = [
+    chat.chunk(chat.choice({"content": "Hi {"}), model="m"),
+    chat.chunk(chat.choice({"content": "you}"}, "stop")),
+]
+LINES = [*(line for chunk in STREAMED for line in (f"data: {json.dumps(chunk)}", "")), "data: [DONE]", ""]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("before", ["", "\n \n", "\ufeff"])
+def test_a_whole_body_of_json(indent: int | None, before: str) -> None:
+    body = before + json.dumps(WHOLE, indent=indent)
+    for piece in (body, body.encode(), bytearray(body.encode())):
+        acc = accumulated(piece, close=False)
+        assert (acc.text, acc.finished, acc.findings) == ("Hi {you}", True, [])
+    assert accumulated(*one_by_one(body.encode())).text == "Hi {you}"
+
+
+def test_a_body_of_many_pieces_is_read_in_time() -> None:
+    many = json.dumps({**WHOLE, "extra": [{}] * 50_000}).encode()
+    acc = accumulated(*(many[at : at + 4] for at in range(0, len(many), 4)))
+    assert acc.text == "Hi {you}"
+
+
+def test_a_body_that_is_an_error() -> None:
+    acc = accumulated(b'{"error": {"message": "no credits", ', b'"code": 402}}')
+    assert (acc.finished, acc.why) == (False, "no credits")
+
+
+def test_a_body_that_is_cut() -> None:
+    acc = accumulated(json.dumps(WHOLE).encode()[:-9])
+    assert (acc.finished, acc.calls) == (False, [])
+    assert [finding.kind for finding in acc.findings] == ["bad-json"]
+
+
+def test_a_body_that_is_too_long() -> None:
+    acc = accumulated(b'{"a": "', b"x" * 2000, limits=il.Limits(event=1000))
+    assert "a body of more than 1,000 bytes" in acc.why
+
+
+def test_chunks_as_text() -> None:
+    acc = accumulated(*map(json.dumps, STREAMED))
+    assert (acc.text, acc.finished) == ("Hi {you}", True)
+
+
+@pytest.mark.parametrize("blank", [True, False], ids=["with blank lines", "without"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_line_by_line(blank: bool, end: str, as_bytes: bool) -> None:
+    lines = [line + end for line in (": hello", *LINES) if line or blank]
+    acc = accumulated(*(line.encode() if as_bytes else line for line in lines))
+    assert (acc.text, acc.finished, acc.findings) == ("Hi {you}", True, [])
+
+
+def test_a_line_is_heard_at_once() -> None:
+    acc = il.Accumulator()
+    acc.add(LINES[0])
+    assert acc.text == "Hi {"
+
+
+def test_messages_line_by_line() -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    lines = [line for one in events for line in (f"event: {one['type']}", f"data: {json.dumps(one)}", "")]
+    acc = accumulated(*lines, wire="anthropic-messages")
+    assert (acc.text, acc.finished) == ("Hi", True)
+    acc = accumulated(*lines[:3], "event: error", "data: overloaded", "", wire="anthropic-messages")
+    assert acc.why == "overloaded"
+
+
+@given(st.lists(st.integers(0, 400), max_size=8), st.booleans())
+def test_bytes_are_cut_anywhere_even_where_they_look_like_lines(cuts: list[int], empty: bool) -> None:
+    text = 'data: {} event: x\ndata: {"a": 1} : {b}'
+    body = b"".join(sse.encode(json.dumps(chunk)) for chunk in (
+        chat.chunk(chat.choice({"content": text}), model="m"), chat.chunk(chat.choice({"content": text}, "stop")),
+    )) + b"data: [DONE]\n\n"  # fmt: skip
+    places = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
+    pieces = [body[start:end] for start, end in pairwise(places)]
+    acc = accumulated(*(piece for one in pieces for piece in ((one, b"") if empty else (one,))))
+    assert (acc.text, acc.finished, acc.findings) == (text + text, True, [])
+
+
+OF_MESSAGES = [{"type": "message_start", "message": {}}, {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize(
+    ("wire", "chunks"),
+    [("openai-chat", OF_MESSAGES), ("openai-responses", OF_MESSAGES), ("anthropic-messages", STREAMED)],
+)
+def test_another_wire_is_told(wire: str, chunks: list[Any]) -> None:
+    acc = accumulated(*chunks, wire=wire)
+    assert not acc.finished
+    assert f"nothing that came is of {wire}" in acc.why
+    assert "bad-chunk" in [finding.kind for finding in acc.findings]
+
+
+def test_a_live_view_grows_with_the_reply() -> None:
+    """Twice the tokens, and far from four times the work."""
+
+    def seconds(count: int) -> float:
+        acc = il.Accumulator()
+        chunk = chat.chunk(chat.choice({"content": "word "}), model="m")
+        call = chat.chunk(chat.choice({"tool_calls": [chat.more("word ")]}), model="m")
+        begun = time.process_time()
+        for _ in range(count):
+            acc.add(chunk)
+            assert (acc.text[-1], acc.finished, acc.why) == (" ", False, "the reply has not ended")
+        acc.add(chat.chunk(chat.choice({"tool_calls": [chat.start("w", '{"a": "', id="c")]}), model="m"))
+        for _ in range(count):
+            acc.add(call)
+            assert (len(acc.calls), acc.finished) == (1, False)
+        return time.process_time() - begun
+
+    short, long = min(seconds(1000) for _ in range(3)), min(seconds(4000) for _ in range(3))
+    assert long < 8 * short

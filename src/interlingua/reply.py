@@ -54,7 +54,8 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         return value
 
     def partial(self) -> dict[str, Any]:
-        """The arguments as far as they are certain: for a call that is still coming."""
+        """The arguments as far as they are certain: for a call that is still coming. It reads them from the beginning,
+        so for a long call ask it now and then, and not with every token."""
         value = so_far(self.arguments)
         return value if isinstance(value, dict) else {}
 
@@ -104,9 +105,9 @@ class Folder:
         self._start: ev.CallStart | None = None
         self._args: list[str] = []
         self._refusal: list[str] = []
-        self._stop: ev.StopReason | None = None
+        self.stop_reason: ev.StopReason | None = None
         self._usage: ev.Usage | None = None
-        self._failure: ev.Failure | None = None
+        self.failure: ev.Failure | None = None
         self._findings: list[ev.Finding] = []
 
     def add(self, event: ev.Event) -> None:
@@ -128,9 +129,9 @@ class Folder:
             case ev.Usage():
                 self._usage = event
             case ev.Stop():
-                self._stop = event.reason
+                self.stop_reason = event.reason
             case ev.Failure():
-                self._failure = event
+                self.failure = event
             case ev.Finding():
                 self._findings.append(event)
             case ev.Begin():
@@ -143,12 +144,19 @@ class Folder:
         called = self._called(complete=False)
         return Reply(
             parts=[*self._parts, *([said] if said else []), *([called] if called else [])],
-            stop_reason=self._stop,
-            refusal="".join(self._refusal),
+            stop_reason=self.stop_reason,
+            refusal=_joined(self._refusal),
             usage=self._usage,
-            failure=self._failure,
+            failure=self.failure,
             findings=[*self._findings],
         )
+
+    @property
+    def text(self) -> str:
+        """The text of the reply so far, without the rest of it."""
+        said = _joined(self._texts) if self._kind is Text else ""
+        before = [part.text for part in self._parts if isinstance(part, Text)]
+        return "".join([*before, said]) if before else said
 
     def _say(self, kind: type[Text | Reasoning], text: str) -> None:
         if kind is not self._kind:
@@ -158,7 +166,7 @@ class Folder:
 
     def _seal(self, seal: ev.Seal) -> None:
         """The thinking before it is one part with it, and ends there."""
-        text = "".join(self._texts) if self._kind is Reasoning else ""
+        text = _joined(self._texts) if self._kind is Reasoning else ""
         if not text:
             self._end_text()
         self._parts.append(Reasoning(text, seal))
@@ -166,7 +174,7 @@ class Folder:
 
     def _said(self) -> Text | Reasoning | None:
         """The text that is being said."""
-        text = "".join(self._texts)
+        text = _joined(self._texts)
         return self._kind(text) if self._kind is not None and text else None
 
     def _end_text(self) -> None:
@@ -177,9 +185,16 @@ class Folder:
     def _called(self, complete: bool) -> Call | None:
         """The call that is open."""
         start = self._start
-        return Call(start.id or "", start.name, "".join(self._args), complete) if start else None
+        return Call(start.id or "", start.name, _joined(self._args), complete) if start else None
 
     def _end_call(self, complete: bool) -> None:
         if (called := self._called(complete)) is not None:
             self._parts.append(called)
         self._start, self._args = None, []
+
+
+def _joined(pieces: list[str]) -> str:
+    """All of them as one, which is the only piece from now on: asked with every token, it joins two each time."""
+    if len(pieces) > 1:
+        pieces[:] = ["".join(pieces)]
+    return pieces[0] if pieces else ""

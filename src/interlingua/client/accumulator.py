@@ -17,10 +17,12 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.client.chunk_objects import as_json
+from interlingua.client.framing import Framing
 from interlingua.dialect import Dialect
 from interlingua.dialects import STANDARD, dialect_for, dialect_named
 from interlingua.ending import DONE
-from interlingua.errors import UpstreamError, UsageError
+from interlingua.errors import UpstreamError, UsageError, shortened
+from interlingua.json_text import write_json
 from interlingua.lane import Lane
 from interlingua.limits import Limits
 from interlingua.options import Options
@@ -54,7 +56,9 @@ class _Told:
 
 
 class Accumulator:
-    """Takes the chunks of one reply: dicts, objects of an SDK, or server-sent events as bytes, cut anywhere.
+    """Takes the chunks of one reply: dicts, objects of an SDK, or the body of the response as bytes or text.
+
+    A body is server-sent events, cut anywhere or line by line as `iter_lines()` of HTTP clients has them, or JSON.
 
     `dialect` is as for a Translator: calls that a model wrote as text are calls here, too. `tools` are those offered.
     A reply that was asked for several times (`n`) has choices: all that is told is of the first, but for `reply(n)`.
@@ -74,9 +78,12 @@ class Accumulator:
         self._offer = Offer(tools)
         self._dialect = dialect_named(dialect) if dialect != "auto" else dialect_for(model) if model else None
         self._reader = self._wire.reader(self._options.limits)
+        self._framing = Framing(self._options.limits.event)
         self._decoder = sse.Decoder(self._options.limits.event)
         self._chunks = chunks.ChunkDecoder()
         self._told: dict[int, _Told] = {}
+        self._heard: set[int] = set()  # the choices that the upstream has told of
+        self._strange = ""  # a chunk that tells of none, before any did
         self._closed = False
 
     # ── what comes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -88,7 +95,7 @@ class Accumulator:
         if isinstance(chunk, str):
             chunk = chunk.encode()
         if isinstance(chunk, bytes | bytearray | memoryview):
-            self._add_bytes(bytes(chunk))
+            self._add_piece(bytes(chunk))
         elif (body := as_json(chunk)) is not None:
             self._add_chunk(self._chunks.join(body) if self._chunks.halves or chunks.has_halves(body) else body)
 
@@ -97,13 +104,18 @@ class Accumulator:
         if self._closed:
             return
         self._closed = True
-        for message in self._decoder.close():
+        try:
+            messages = [*self._decoder.feed(self._framing.close()), *self._decoder.close()]
+        except UpstreamError as error:
+            self._fail(ev.Failure(str(error)))
+            messages = []
+        for message in messages:
             self._add_message(message)
         self._end(said_done=False)
 
-    def _add_bytes(self, data: bytes) -> None:
+    def _add_piece(self, piece: bytes) -> None:
         try:
-            messages = self._decoder.feed(data)
+            messages = self._decoder.feed(self._framing.take(piece))
         except UpstreamError as error:
             self._fail(ev.Failure(str(error)))
             return
@@ -126,6 +138,9 @@ class Accumulator:
     def _add_chunk(self, body: Json) -> None:
         whole = self._wire.is_body(body) and not _is_chunk(body)
         read = self._wire.read_body(body, self._reader) if whole else self._reader.read(body)
+        self._heard.update(choice.index for choice in read.choices)
+        if not self._heard and not self._strange:
+            self._strange = write_json(body)
         self._learn_dialect(read.model)
         for choice in read.choices:
             told = self._choice(choice)
@@ -169,11 +184,21 @@ class Accumulator:
 
     def _end(self, said_done: bool) -> None:
         """The stream is over: what is held comes out."""
-        if not self._told:
-            self._fail(ev.Failure("the upstream ended without a reply"))
+        if not self._heard and not any(told.folder.failure for told in self._told.values()):
+            self._fail_unheard()
         for index, held in self._reader.close(said_done):
             if told := self._told.get(index):
                 told.take(told.lane.take(held) + told.lane.close_stream(said_done))
+
+    def _fail_unheard(self) -> None:
+        """Nothing that came was of a reply."""
+        first = self._choice(Choice(0, [], exact=True))
+        if self._strange:
+            what = f"nothing that came is of {self._wire.NAME}: dropped {shortened(self._strange, 60)}"
+            first.take([ev.Finding("bad-chunk", what)])
+            self._fail(ev.Failure(f"{what}; is the wire right?"))
+        else:
+            self._fail(ev.Failure("the upstream ended without a reply"))
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,7 +209,8 @@ class Accumulator:
 
     @property
     def text(self) -> str:
-        return self.reply().text
+        told = self._told.get(0)
+        return told.folder.text if told else ""
 
     @property
     def reasoning(self) -> str:
@@ -201,21 +227,22 @@ class Accumulator:
     @property
     def finished(self) -> bool:
         """Whether the upstream has said that the reply is over, and why it stopped. Run no call before that."""
-        reply = self.reply()
-        return reply.stop_reason is not None and reply.failure is None
+        told = self._told.get(0)
+        return told is not None and told.folder.stop_reason is not None and told.folder.failure is None
 
     @property
     def why(self) -> str:
         """Why it is not finished, in words; nothing if it is."""
-        if self.finished:
+        told = self._told.get(0)
+        if told is None:
+            return "the reply has not ended" if self._told else "nothing has come yet"
+        if told.folder.failure is not None:
+            return told.folder.failure.message
+        if told.folder.stop_reason is not None:
             return ""
-        reply = self.reply()
-        if reply.failure is not None:
-            return reply.failure.message
-        opened = next((call.name for call in reply.calls if not call.complete), None)
-        if opened is not None:
-            return f"the call of {opened!r} is still open"
-        return "the reply has not ended" if self._told else "nothing has come yet"
+        if told.lane.open_call is not None:
+            return f"the call of {told.lane.open_call!r} is still open"
+        return "the reply has not ended"
 
 
 def _is_chunk(body: Json) -> bool:
