@@ -3,6 +3,7 @@
     python -m e2e                                      all clients, APIs and dialects
     python -m e2e --only claude,codex --models kimi_k2
     python -m e2e --list
+    python -m e2e --write                              and docs/clients.md says what came of it
 
 Clients are installed into .e2e, from the registries that npm and pip are set to; after that nothing is asked but
 loopback. Needs npm for most clients.
@@ -25,14 +26,20 @@ from e2e.clients import CLIENTS
 from e2e.install import CannotInstall, installed
 from e2e.run import Errand, Outcome, run
 from e2e.table import page, table
+from interlingua.dialects import dialects
 
-FOLDER = Path(__file__).parent.parent / ".e2e"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".e2e"
+PAGE = ROOT / "docs" / "clients.md"
 MODELS = ("kimi_k2", "qwen3_coder", "deepseek_v4", "hermes", "harmony", "glm47")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
-    errands = _errands(args)
+    parser = _parser()
+    args = parser.parse_args(argv)
+    errands = [errand for errand in _errands(args.models) if _is_chosen(errand, args)]
+    if not errands:
+        parser.error(f"{', '.join(args.only)} cannot be run with {', '.join(args.apis)}: see --list")
     if args.list:
         for errand in errands:
             print(f"{errand.client.name} {errand.client.version} {errand.api} {errand.model}")
@@ -47,21 +54,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     seconds = time.monotonic() - started
     print(table(outcomes))
     if args.write:
-        args.write.write_text(page(outcomes, datetime.now(UTC).date(), seconds), encoding="utf-8")
+        args.write.write_text(
+            page(outcomes, len(_errands(MODELS)), datetime.now(UTC).date(), seconds), encoding="utf-8"
+        )
     red = [outcome for outcome in outcomes if outcome.why]
     _tell(f"{len(outcomes) - len(red)} of {len(outcomes)} are green, in {seconds:.0f} s")
     return 1 if red else 0
 
 
-def _errands(args: argparse.Namespace) -> list[Errand]:
+def _errands(models: Sequence[str]) -> list[Errand]:
+    """All that there are with these models."""
     return [
-        Errand(client, api, f"demo/{model}")
-        for client in CLIENTS.values()
-        if not args.only or client.name in args.only
-        for api in client.apis
-        if not args.apis or api in args.apis
-        for model in args.models
+        Errand(client, api, f"demo/{model}") for client in CLIENTS.values() for api in client.apis for model in models
     ]
+
+
+def _is_chosen(errand: Errand, args: argparse.Namespace) -> bool:
+    return (not args.only or errand.client.name in args.only) and (not args.apis or errand.api in args.apis)
 
 
 def _run_all(errands: list[Errand], unable: Mapping[str, str], jobs: int, keep: bool) -> list[Outcome]:
@@ -96,7 +105,7 @@ def _tell(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     def names(known: Sequence[str]) -> Callable[[str], list[str]]:
         def read(text: str) -> list[str]:
-            chosen = [name.strip() for name in text.split(",") if name.strip()]
+            chosen = [name.strip() for name in text.split(",")]
             for name in chosen:
                 if name not in known:
                     raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
@@ -110,12 +119,18 @@ def _parser() -> argparse.ArgumentParser:
     apis = list(dict.fromkeys(api for client in CLIENTS.values() for api in client.apis))
     add = parser.add_argument
     add("--only", type=names(list(CLIENTS)), default=[], metavar="NAMES", help="these clients: claude,codex")
-    add("--models", type=lambda text: text.split(","), default=MODELS, metavar="NAMES", help="these dialects")
+    add(
+        "--models",
+        type=names([dialect.name for dialect in dialects()]),
+        default=MODELS,
+        metavar="NAMES",
+        help="these dialects",
+    )
     add("--apis", type=names(apis), default=[], metavar="NAMES", help="these APIs: openai-chat,anthropic-messages")
     add("--jobs", type=int, default=2, metavar="N", help="how many run at once; default: 2")
     add("--list", action="store_true", help="say what would be run")
     add("--keep", action="store_true", help="keep the folders of runs that went well, too, in .e2e/runs")
-    add("--write", type=Path, metavar="FILE", help="write the table as a page of the documentation")
+    add("--write", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; default: docs/clients.md")
     return parser
 
 

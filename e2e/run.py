@@ -2,7 +2,7 @@
 
 The model is asked for two calls in one reply, each of which writes a half, and behind their results for a third that
 puts the halves together. So the proof is there only if both calls were run, their results went back, and the next turn
-was understood as well; the gateway's captures tell that they came in one reply.
+was understood as well; the gateway's captures tell that they came in one reply. And the client must end well by itself.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def run(errand: Errand, gateway: Gateway, installed: Path, folder: Path) -> Outc
     seconds = time.monotonic() - started
     exchanges = _exchanges(gateway, first, began)
     made = work / PROOF
-    why = missing(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
-    return Outcome(errand, seconds, why and "; ".join(part for part in (why, ended, _said(folder)) if part))
+    lacks = missing(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
+    failed = [part for part in (lacks, ended) if part]
+    return Outcome(errand, seconds, "; ".join([*failed, *_said(folder)]) if failed else "")
 
 
 def missing(proof: str | None, expected: str, exchanges: list[Exchange]) -> str:
@@ -146,6 +147,7 @@ def _exchanges(gateway: Gateway, about: str, since: float) -> list[Exchange]:
         time.sleep(0.1)
 
 
-def _said(folder: Path) -> str:
+def _said(folder: Path) -> list[str]:
+    """Its last words, if there are any."""
     lines = (folder / "output").read_text(errors="replace").strip().splitlines()
-    return f"it said {lines[-1].strip()[:SHOWN]!r}" if lines else ""
+    return [f"it said {line.strip()[:SHOWN]!r}" for line in lines[-1:]]

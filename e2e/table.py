@@ -25,20 +25,22 @@ def table(outcomes: Iterable[Outcome]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
 
 
-def page(outcomes: Iterable[Outcome], day: date, seconds: float) -> str:
-    """The table as a page of the documentation, with a sentence for each red cell."""
+def page(outcomes: Iterable[Outcome], whole: int, day: date, seconds: float) -> str:
+    """The table as a page of the documentation, with a sentence for each red cell. There are so many runs in whole."""
     every = list(outcomes)
     minutes = seconds / 60
     green = sum(not one.why for one in every)
+    which = "all" if len(every) == whole else f"only {len(every)} of {whole} were made, and they"
     text = f"""\
 # Clients, run from end to end
 
 Written by `python -m e2e --write` on {day.isoformat()}. {green} of {len(every)} runs are
-green; all took {minutes:.0f} minutes.
+green; {which} took {minutes:.0f} minutes.
 
 Each cell is a run of the real program against the gateway with its demo model, in a fresh home. It counts only if the
 program's own tool has made a proof: two calls in one reply write its halves, and a call in the next turn puts them
-together. [Agents](reference/agents.md) says how each agent is set up, and each SDK has [a page](clients).
+together; and only if the program ends well. [Agents](reference/agents.md) says how each agent is set up, and each SDK
+has [a page](clients).
 
 {table(every)}
 """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from e2e.__main__ import MODELS, main
 from e2e.client import Client, Launch, Task
 from e2e.clients import CLIENTS
-from e2e.gateway import Exchange
-from e2e.run import Errand, Outcome, missing, prompt
+from e2e.gateway import Exchange, Gateway
+from e2e.run import Errand, Outcome, missing, prompt, run
 from e2e.table import page, table
 from interlingua.dialects import dialect_named
 from interlingua.gateway.demo.prompt import steps
@@ -38,6 +40,34 @@ def exchange(calls: int, outcome: str = "ok", error: str = "") -> Exchange:
 )
 def test_a_run_counts_only_with_its_proof(proof: str | None, calls: list[int], why: str) -> None:
     assert missing(proof, "xy", [exchange(one) for one in calls]) == why
+
+
+class Heard(Gateway, frozen=True):
+    """One that was asked for all that is wanted."""
+
+    def exchanges(self, *_: object) -> list[Exchange]:
+        return [exchange(2), exchange(1), exchange(0)]
+
+
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        ("true", ""),
+        ("echo some; echo done", ""),
+        ("exit 3", "it ended with 3"),
+        ("echo oh; exit 3", "it ended with 3; it said 'oh'"),
+        ("sleep 60", "it had not ended after 2 s"),
+        ("rm proof.txt; exit 3", "no proof.txt was made; it ended with 3"),
+    ],
+)
+def test_a_client_has_to_end_well(tmp_path: Path, then: str, why: str) -> None:
+    def start(task: Task) -> Launch:
+        halves = "".join(re.findall(r"printf %s (\w+)", task.prompt))
+        return Launch(argv=["sh", "-c", f"printf %s {halves} > proof.txt; {then}"])
+
+    client = Client(name="toy", title="Toy", version="1.2", apis=("openai-chat",), start=start, seconds=2)
+    gateway = Heard("http://127.0.0.1:1", "key", tmp_path)
+    assert run(Errand(client, "openai-chat", "demo/kimi_k2"), gateway, tmp_path, tmp_path / "run").why == why
 
 
 def test_a_request_that_failed_is_told_first() -> None:
@@ -88,13 +118,40 @@ def test_a_table_and_its_page() -> None:
         "| --- | --- | --- | --- | --- |",
         "| Toy | 1.2 | `openai-chat` | ✅ | ❌ |",
     ]
-    text = page(outcomes, date(2026, 1, 2), 125)
-    assert "2026-01-02. 1 of 2 runs" in text
+    text = page(outcomes, 2, date(2026, 1, 2), 125)
+    assert "2026-01-02. 1 of 2 runs are\ngreen; all took 2 minutes." in text
     assert "- Toy 1.2, `openai-chat`, `demo/hermes`: it said 'a\\|b'" in text
+    assert "green; only 2 of 9 were made, and they took 2 minutes." in page(outcomes, 9, date(2026, 1, 2), 125)
 
 
 def test_runs_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list", "--only", "claude", "--models", "kimi_k2"]) == 0
     assert capsys.readouterr().out == f"claude {CLIENTS['claude'].version} anthropic-messages demo/kimi_k2\n"
-    with pytest.raises(SystemExit):
-        main(["--list", "--only", "nobody"])
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (["--only", "nobody"], "'nobody' is none of claude, "),
+        (["--only", ","], "'' is none of claude, "),
+        (["--models", "nonsense"], "'nonsense' is none of "),
+        (["--apis", "soap"], "'soap' is none of "),
+        (["--only", "claude", "--apis", "openai-chat"], "claude cannot be run with openai-chat: see --list"),
+    ],
+)
+def test_nothing_to_run_is_an_error(capsys: pytest.CaptureFixture[str], args: list[str], problem: str) -> None:
+    for more in ([], ["--list"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*args, *more])
+        assert stopped.value.code == 2
+        assert problem in capsys.readouterr().err
+
+
+def test_the_page_is_written_where_it_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("e2e.__main__.PAGE", tmp_path / "clients.md")
+    monkeypatch.setattr("e2e.__main__.installed", lambda *_: {})
+    monkeypatch.setattr("e2e.__main__._run_all", lambda errands, *_: [Outcome(one, 1.0) for one in errands])
+    assert main(["--only", "claude", "--write"]) == 0
+    assert "6 of 6 runs are\ngreen; only 6 of " in (tmp_path / "clients.md").read_text()
+    assert main(["--write", str(tmp_path / "other.md")]) == 0
+    assert "green; all took" in (tmp_path / "other.md").read_text()
