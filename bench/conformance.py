@@ -27,7 +27,7 @@ from bench.peers import Peer, ccr, litellm
 from bench.peers.install import PEERS
 from bench.peers.running import free_port, running
 from interlingua import __version__
-from interlingua.faults.api import APIS, MESSAGES
+from interlingua.faults.api import APIS, MESSAGES_PATH
 from interlingua.faults.check import Judged, answers, check
 from interlingua.faults.play import Target
 from interlingua.faults.server import UpstreamServer
@@ -71,7 +71,7 @@ GATEWAYS: dict[str, tuple[Starting, str, str, tuple[str, ...]]] = {
     # how it is started, the name of its only model, what it wants before a model's id, and its APIs
     "ours": (ours, "*", "", APIS),
     "litellm": (partial(litellm, key=KEY, timeout=TIMEOUT), "*", "", APIS),
-    "ccr": (partial(ccr, key=KEY), "faults", "faults,", (MESSAGES,)),
+    "ccr": (partial(ccr, key=KEY), "faults", "faults,", (MESSAGES_PATH,)),
 }
 
 
@@ -102,7 +102,7 @@ class Standing:
 
 
 def judged(gateway: Standing) -> Iterator[Judged]:
-    yield from check(gateway.target(MESSAGES), [one for one in SCENARIOS if not one.alone], gateway.apis)
+    yield from check(gateway.target(MESSAGES_PATH), [one for one in SCENARIOS if not one.alone], gateway.apis)
     for scenario in (one for one in SCENARIOS if one.alone):
         for api in gateway.apis:
             yield from check(gateway.target(api), [scenario], [api])

@@ -18,7 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlingua.faults import heard
-from interlingua.faults.api import APIS, CHAT, MESSAGES, RESPONSES
+from interlingua.faults.api import APIS
+from interlingua.faults.api import CHAT_PATH as CHAT
+from interlingua.faults.api import MESSAGES_PATH as MESSAGES
+from interlingua.faults.api import RESPONSES_PATH as RESPONSES
 from interlingua.faults.chat_events import call
 from interlingua.faults.heard import hear
 from interlingua.faults.script import chunked, streamed, torn

@@ -7,7 +7,10 @@ import socket
 from typing import Any
 
 from interlingua.faults import client
-from interlingua.faults.api import CHAT, MESSAGES, RESPONSES, TOOL, body_for, offered
+from interlingua.faults.api import CHAT_PATH as CHAT
+from interlingua.faults.api import MESSAGES_PATH as MESSAGES
+from interlingua.faults.api import RESPONSES_PATH as RESPONSES
+from interlingua.faults.api import TOOL, body_for, offered
 from interlingua.faults.client import Got, finish, parsed, request, whole_answer
 from tests.gateway_process import Running
 

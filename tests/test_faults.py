@@ -23,7 +23,7 @@ import pytest
 from bench.conformance_page import page
 from interlingua.cli import main
 from interlingua.faults import client
-from interlingua.faults.api import APIS, CHAT, MESSAGES, RESPONSES, offered
+from interlingua.faults.api import APIS, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, offered
 from interlingua.faults.check import Judged, check
 from interlingua.faults.heard import Heard, hear
 from interlingua.faults.play import Target
@@ -124,17 +124,17 @@ def test_every_scenario_plays(faults: UpstreamServer, scenario: Scenario, api: s
 
 
 def test_what_is_no_fault_of_an_api_is_refused(faults: UpstreamServer) -> None:
-    data, _ = asked(faults, MESSAGES, "fault-06-done-inside-call")
+    data, _ = asked(faults, MESSAGES_PATH, "fault-06-done-inside-call")
     assert b"400 Bad Request" in data
     assert b"is a fault of chat/completions only" in data
-    assert b"404 Not Found" in asked(faults, CHAT, "gpt-9")[0]
+    assert b"404 Not Found" in asked(faults, CHAT_PATH, "gpt-9")[0]
 
 
 def test_a_run_is_counted_from_one(faults: UpstreamServer) -> None:
     for run in ("a", "b"):
         model = f"fault-01-reset-once--{run}"
-        assert asked(faults, CHAT, model)[0] == b""
-        assert heard(faults, CHAT, model).text == "Hello"
+        assert asked(faults, CHAT_PATH, model)[0] == b""
+        assert heard(faults, CHAT_PATH, model).text == "Hello"
         assert faults.count(model) == 2
 
 
@@ -189,7 +189,7 @@ def not_right(all_judged: dict[tuple[str, str], Judged]) -> list[str]:
 
 @pytest.mark.parametrize("api", APIS)
 def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
-    rows = SCENARIOS if api == MESSAGES else [one for one in SCENARIOS if one.row not in SLOW]
+    rows = SCENARIOS if api == MESSAGES_PATH else [one for one in SCENARIOS if one.row not in SLOW]
     with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as gateway:
         found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
     assert len(found) == len(rows)
@@ -198,9 +198,9 @@ def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
     assert unjudged == {"fault-33-network", "fault-34-stopped", "fault-37-keys-in-logs", "fault-42-full-disk"}
 
 
-@pytest.mark.parametrize(("wire", "api"), [("anthropic-messages", CHAT), ("openai-responses", MESSAGES)])
+@pytest.mark.parametrize(("wire", "api"), [("anthropic-messages", CHAT_PATH), ("openai-responses", MESSAGES_PATH)])
 def test_our_gateway_in_front_of_other_apis(faults: UpstreamServer, wire: str, api: str) -> None:
-    upstream = {"anthropic-messages": MESSAGES, "openai-responses": RESPONSES}[wire]
+    upstream = {"anthropic-messages": MESSAGES_PATH, "openai-responses": RESPONSES_PATH}[wire]
     rows = [one for one in SCENARIOS if one.row not in SLOW and upstream in one.apis]
     with running(config=CONFIG.format(url=faults.url, api=wire)) as gateway:
         found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
@@ -315,7 +315,7 @@ def passed_on(faults: UpstreamServer) -> dict[str, Judged]:
     scenarios = [BY_NAME[name] for name in (*MUST_BE_WRONG, *MUST_BE_RIGHT)]
     with passing_on(faults) as gateway:
         target = Target(gateway, base_of(faults), key="sk-shown-0123456789", patience=2)
-        return {one.scenario.name: one for one in check(target, scenarios, [CHAT], jobs=8)}
+        return {one.scenario.name: one for one in check(target, scenarios, [CHAT_PATH], jobs=8)}
 
 
 @pytest.mark.parametrize("name", MUST_BE_WRONG)
@@ -386,10 +386,12 @@ def test_the_check_tells_what_it_finds(faults: UpstreamServer, capsysbinary: pyt
 def test_an_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
     with passing_on(faults) as gateway:
         target = Target(f"{gateway}/elsewhere", base_of(faults))
-        (one,) = judged(target, [BY_NAME["fault-12-crlf"]], CHAT).values()
+        (one,) = judged(target, [BY_NAME["fault-12-crlf"]], CHAT_PATH).values()
     assert one.verdict.outcome is Outcome.RIGHT  # it asks whatever it is asked
     with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as ours:
-        (one,) = judged(Target(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT).values()
+        (one,) = judged(
+            Target(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT_PATH
+        ).values()
     assert (one.verdict.outcome, "404" in one.verdict.why) == (Outcome.REFUSED, True)
 
 
@@ -402,7 +404,7 @@ def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
         url = re.search(r"faults at (http://\S+)/v1", until(lambda: err.read_text(), "Or an agent"))
         assert url
         with client.connect(url[1]) as sock:
-            sock.sendall(client.asking(MESSAGES, "fault-05-end-in-text"))
+            sock.sendall(client.asking(MESSAGES_PATH, "fault-05-end-in-text"))
             assert b"Let me" in client.read(sock, 10)[0]
         told = json.loads(until(lambda: out.read_text(), "\n"))
         assert (told["model"], told["path"], told["client_left"]) == ("fault-05-end-in-text", "/v1/messages", False)
@@ -425,7 +427,7 @@ def until(text: Callable[[], str], word: str) -> str:
 
 
 def test_the_page_says_what_each_gateway_does() -> None:
-    outcomes = {MESSAGES: ("right", "the reply came through"), CHAT: ("wrong", "text 'a|b' <i>\x1b")}
+    outcomes = {MESSAGES_PATH: ("right", "the reply came through"), CHAT_PATH: ("wrong", "text 'a|b' <i>\x1b")}
     results = [
         {"name": scenario.name, "api": api, "outcome": outcome, "why": why}
         for scenario in SCENARIOS

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["APIS", "CHAT", "MESSAGES", "NAMES", "RESPONSES", "TOOL", "api_of", "body_for", "offered", "past_call"]
+__all__ = [
+    "APIS",
+    "CHAT_PATH",
+    "MESSAGES_PATH",
+    "NAMES",
+    "RESPONSES_PATH",
+    "TOOL",
+    "api_of",
+    "body_for",
+    "offered",
+    "past_call",
+]
 
-CHAT, MESSAGES, RESPONSES = "chat/completions", "messages", "responses"
+CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH = "chat/completions", "messages", "responses"
 """As their paths end."""
-APIS = (CHAT, MESSAGES, RESPONSES)
-NAMES = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES}
+APIS = (CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH)
+NAMES = {"chat": CHAT_PATH, "messages": MESSAGES_PATH, "responses": RESPONSES_PATH}
 """As people call them."""
 TOOL = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
 
@@ -24,26 +35,26 @@ def api_of(path: str) -> str | None:
 def body_for(api: str, model: str, stream: bool = True, **more: Any) -> dict[str, Any]:
     """The least that this API asks with."""
     user = [{"role": "user", "content": "hi"}]
-    said: dict[str, Any] = {"input": "hi"} if api == RESPONSES else {"messages": user}
-    return {"model": model, "stream": stream, **said, **({"max_tokens": 100} if api == MESSAGES else {}), **more}
+    said: dict[str, Any] = {"input": "hi"} if api == RESPONSES_PATH else {"messages": user}
+    return {"model": model, "stream": stream, **said, **({"max_tokens": 100} if api == MESSAGES_PATH else {}), **more}
 
 
 def offered(api: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
     """The field `tools` of a request, with one tool."""
-    if api == MESSAGES:
+    if api == MESSAGES_PATH:
         return {"tools": [{"name": name, "input_schema": schema or TOOL}]}
     function = {"name": name, "parameters": schema or TOOL}
-    return {"tools": [{"type": "function", **(function if api == RESPONSES else {"function": function})}]}
+    return {"tools": [{"type": "function", **(function if api == RESPONSES_PATH else {"function": function})}]}
 
 
 def past_call(api: str, id: str, args: str) -> dict[str, Any]:
     """The conversation of a request in which a tool was called."""
-    if api == RESPONSES:
+    if api == RESPONSES_PATH:
         call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
         answer = {"type": "function_call_output", "call_id": id, "output": "sun"}
         return {"input": [{"role": "user", "content": "hi"}, call, answer]}
     turns: list[dict[str, Any]]
-    if api == MESSAGES:
+    if api == MESSAGES_PATH:
         use = {"type": "tool_use", "id": id, "name": "get_weather", "input": json.loads(args)}
         result = {"type": "tool_result", "tool_use_id": id, "content": "sun"}
         turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]

@@ -13,7 +13,7 @@ from interlingua.faults import client
 from interlingua.faults.api import api_of
 from interlingua.faults.play import Play, Refused, Target
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
-from interlingua.faults.table import IN_STREAMS, NONE
+from interlingua.faults.table import NONE
 
 __all__ = ["Judged", "answers", "check", "reachable"]
 
@@ -84,6 +84,6 @@ def _judged(target: Target, scenario: Scenario, api: str) -> Verdict:
     asked = {api_of(one["path"]) for one in seen} - {None}
     if asked and not asked & set(scenario.apis):
         return Verdict(Outcome.REFUSED, f"its upstream was asked for {asked.pop()}, which has no such fault")
-    if scenario.name in IN_STREAMS and seen and not any(one["body"].get("stream") for one in seen):
+    if scenario.streams_only and seen and not any(one["body"].get("stream") for one in seen):
         return Verdict(Outcome.REFUSED, "its upstream was asked for a whole reply: the fault is one of streams")
     return verdict

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlingua.faults.api import CHAT, MESSAGES, RESPONSES
+from interlingua.faults.api import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
 
 __all__ = ["Heard", "hear"]
 
@@ -215,7 +215,7 @@ def _body(heard: Heard, api: str) -> None:
         heard.odd.append(f"no JSON: {heard.error[:60]!r}")
         return
     if body.get("error"):
-        if (body.get("type") == "error") != (api == MESSAGES):
+        if (body.get("type") == "error") != (api == MESSAGES_PATH):
             heard.loose.append("an error that is not quite as its API's")
         _fails(heard, body["error"])
     elif heard.status >= 400:
@@ -259,12 +259,12 @@ def _response_body(heard: Heard, body: dict[str, Any]) -> None:
 
 
 _STREAMS: dict[str, Callable[[Heard, Any, _Calls], None]] = {
-    CHAT: _hear_chat,
-    MESSAGES: _hear_messages,
-    RESPONSES: _hear_responses,
+    CHAT_PATH: _hear_chat,
+    MESSAGES_PATH: _hear_messages,
+    RESPONSES_PATH: _hear_responses,
 }
 _BODIES: dict[str, Callable[[Heard, dict[str, Any]], None]] = {
-    CHAT: _chat_body,
-    MESSAGES: _message_body,
-    RESPONSES: _response_body,
+    CHAT_PATH: _chat_body,
+    MESSAGES_PATH: _message_body,
+    RESPONSES_PATH: _response_body,
 }

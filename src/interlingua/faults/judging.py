@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from interlingua.faults.api import CHAT, MESSAGES, RESPONSES
+from interlingua.faults.api import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
 from interlingua.faults.play import Play, Told
 from interlingua.faults.scenario import Check, Outcome, Verdict
 
@@ -58,8 +58,8 @@ def _short(text: str) -> str:
 
 # ── replies that are to come through ──────────────────────────────────────────────────────────────────────────────
 
-CALLED = {CHAT: "tool_calls", MESSAGES: "tool_use", RESPONSES: "completed"}
-STOPPED = {CHAT: "stop", MESSAGES: "end_turn", RESPONSES: "completed"}
+CALLED = {CHAT_PATH: "tool_calls", MESSAGES_PATH: "tool_use", RESPONSES_PATH: "completed"}
+STOPPED = {CHAT_PATH: "stop", MESSAGES_PATH: "end_turn", RESPONSES_PATH: "completed"}
 
 
 def well(heard: Told, play: Play, text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = ()) -> Verdict:

@@ -50,6 +50,8 @@ class Scenario:
     check: Check
     apis: tuple[str, ...] = APIS
     """Those of upstreams that can do this."""
+    streams_only: bool = False
+    """An upstream can only do this in a stream: some gateways ask for a whole reply, and make a stream of it."""
     alone: bool = False
     """It is about much or about time: nothing else is played meanwhile."""
 

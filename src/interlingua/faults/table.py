@@ -13,7 +13,7 @@ from interlingua.faults.scenario import Row, Scenario, name_in
 from interlingua.faults.script import Asked, Script, answer
 from interlingua.faults.voices import voice
 
-__all__ = ["IN_STREAMS", "NONE", "ROWS", "SCENARIOS", "rows_of", "scripts_for"]
+__all__ = ["NONE", "ROWS", "SCENARIOS", "rows_of", "scripts_for"]
 
 NONE = fault(0, "none", "Nothing is wrong.", "The reply comes through.", good, says())
 """What a gateway must be able to pass before any fault is judged."""
@@ -25,20 +25,6 @@ SCENARIOS: list[Scenario] = sorted(
     ],
     key=lambda scenario: scenario.row,
 )
-IN_STREAMS = {
-    scenario.name
-    for scenario in SCENARIOS
-    if scenario.row in {3, 5, 6, 7, 8, 9, 12, 13, 17, 18, 19, 22, *range(25, 33)}
-} | {
-    "fault-04-reset-in-text",
-    "fault-04-reset-inside-call",
-    "fault-14-whole-for-stream",
-    "fault-16-envelope",
-    "fault-20-leaves-before-first-word",
-    "fault-20-leaves-midstream",
-    "fault-35-upstream-headers",
-}
-"""What an upstream can only do in a stream: some gateways ask for a whole reply, and make a stream of it."""
 _TITLES = {
     1: "No answer: the connection is refused or reset",
     2: "An answer that does not go on: headers, then silence",

@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from interlingua.faults import chat_events as chat
-from interlingua.faults.api import CHAT, MESSAGES, RESPONSES
+from interlingua.faults.api import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
 from interlingua.faults.chat_events import event
 from interlingua.faults.script import Script, answer, streamed
 
@@ -71,7 +71,7 @@ class Voice:
 
 
 class ChatVoice(Voice):
-    api = CHAT
+    api = CHAT_PATH
 
     def __init__(self) -> None:
         self._calls = 0
@@ -117,7 +117,7 @@ def _named(told: dict[str, Any]) -> bytes:
 
 
 class MessagesVoice(Voice):
-    api = MESSAGES
+    api = MESSAGES_PATH
 
     def __init__(self) -> None:
         self._index = -1
@@ -177,7 +177,7 @@ class MessagesVoice(Voice):
 
 
 class ResponsesVoice(Voice):
-    api = RESPONSES
+    api = RESPONSES_PATH
 
     def __init__(self) -> None:
         self._output: list[dict[str, Any]] = []
@@ -262,7 +262,7 @@ class ResponsesVoice(Voice):
         return _named({"type": kind, "sequence_number": self._number - 1, **fields})
 
 
-_VOICES: dict[str, type[Voice]] = {CHAT: ChatVoice, MESSAGES: MessagesVoice, RESPONSES: ResponsesVoice}
+_VOICES: dict[str, type[Voice]] = {CHAT_PATH: ChatVoice, MESSAGES_PATH: MessagesVoice, RESPONSES_PATH: ResponsesVoice}
 
 
 def voice(api: str) -> Voice:

@@ -8,7 +8,7 @@ import time
 from interlingua.faults import client
 from interlingua.faults.judging import right, wrong
 from interlingua.faults.play import Play, Refused
-from interlingua.faults.rows.making import LONG, always, fault, good
+from interlingua.faults.rows.making import LONG, always, fault, good, stream_fault
 from interlingua.faults.scenario import Check, Scenario, Verdict
 from interlingua.faults.script import Script, each, head, send, wait
 from interlingua.faults.voices import Voice
@@ -128,7 +128,7 @@ def _half_a_reply(_: Voice) -> Script:
 
 LEFT = "The request to the upstream ends within 100 ms."
 SCENARIOS: list[Scenario] = [
-    fault(
+    stream_fault(
         19,
         "slow-client",
         "The upstream sends 128 MiB as fast as it can, and the client does not read.",
@@ -146,7 +146,7 @@ SCENARIOS: list[Scenario] = [
         _leaving(stream=True),
         alone=True,
     ),
-    fault(
+    stream_fault(
         20,
         "leaves-before-first-word",
         "The client leaves between the headers and the first word.",
@@ -155,7 +155,7 @@ SCENARIOS: list[Scenario] = [
         _leaving(stream=True),
         alone=True,
     ),
-    fault(
+    stream_fault(
         20,
         "leaves-midstream",
         "The client leaves in the middle of a stream.",

@@ -6,7 +6,7 @@ import gzip
 
 from interlingua.faults.judging import either, failing, on_hearing, refused, refuses, right, told, well, wrong
 from interlingua.faults.play import Play, Told
-from interlingua.faults.rows.making import LONG, always, fault, once
+from interlingua.faults.rows.making import LONG, always, fault, once, stream_fault
 from interlingua.faults.scenario import Outcome, Playing, Scenario, Verdict
 from interlingua.faults.script import Script, answer, each, head, reset, streamed, wait
 from interlingua.faults.voices import Voice
@@ -119,7 +119,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda _: [wait(LONG)]),
         on_hearing(_patient),
     ),
-    fault(
+    stream_fault(
         8,
         "error-first",
         "Status 200, and the first event is an error: 503, overloaded.",
@@ -127,7 +127,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(say.error("Provider is down", "overloaded_error", 503))),
         refuses(*SERVER, word="Provider is down"),
     ),
-    fault(
+    stream_fault(
         8,
         "error-first-once",
         "As before, but whoever asks again gets a reply.",

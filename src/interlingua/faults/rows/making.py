@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from interlingua.faults.api import CHAT_PATH
 from interlingua.faults.scenario import Check, Playing, Scenario
 from interlingua.faults.script import Script
 from interlingua.faults.voices import Voice
 
-__all__ = ["LONG", "PARIS", "SAID", "WEATHER", "always", "fault", "good", "once"]
+__all__ = ["IN_CHAT", "LONG", "PARIS", "SAID", "WEATHER", "always", "fault", "good", "once", "stream_fault"]
 
 LONG = 300
 """Longer than anybody waits here, in seconds."""
+IN_CHAT = {"apis": (CHAT_PATH,)}
+"""Upstreams of other APIs cannot do this."""
 SAID = "Let me see."
 PARIS = '{"city": "Paris"}'
 WEATHER = ("get_weather", {"city": "Paris"})
@@ -21,6 +24,11 @@ WEATHER = ("get_weather", {"city": "Paris"})
 
 def fault(row: int, name: str, happens: str, right: str, plays: Playing, check: Check, **more: Any) -> Scenario:
     return Scenario(row, f"fault-{row:02}-{name}", happens, right, plays, check, **more)
+
+
+def stream_fault(row: int, name: str, happens: str, right: str, plays: Playing, check: Check, **more: Any) -> Scenario:
+    """What an upstream can only do in a stream."""
+    return fault(row, name, happens, right, plays, check, streams_only=True, **more)
 
 
 def always(script: Callable[[Voice], Script]) -> Playing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.faults import chat_events as chat
-from interlingua.faults.api import CHAT
+from interlingua.faults.api import CHAT_PATH
 from interlingua.faults.judging import either, failing, fails, right, says, well, wrong
 from interlingua.faults.play import Play, Told
-from interlingua.faults.rows.making import LONG, PARIS, SAID, WEATHER, always, fault
+from interlingua.faults.rows.making import IN_CHAT, LONG, PARIS, SAID, WEATHER, always, fault, stream_fault
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
 from interlingua.faults.script import Script, send, streamed, torn, wait
 from interlingua.faults.voices import TOKENS_OUT, ChatVoice, Voice
@@ -16,7 +16,6 @@ from interlingua.faults.voices import TOKENS_OUT, ChatVoice, Voice
 __all__ = ["SCENARIOS"]
 
 NAME, HALF = "get_weather", '{"city": "Pa'
-IN_CHAT = {"apis": (CHAT,)}
 OPEN_CALL = "An error of the client's API. What was said stays; the call is not closed, and nobody runs it."
 OPEN_TEXT = "An error of the client's API behind the text; it does not end as if all were well."
 
@@ -58,13 +57,13 @@ USAGE = {"stream_options": {"include_usage": True}}
 
 
 def _usage_check(play: Play) -> Verdict:
-    more: dict[str, Any] = USAGE if play.api == CHAT else {}
+    more: dict[str, Any] = USAGE if play.api == CHAT_PATH else {}
     return _usage(play.ask(**more), play)
 
 
 OOPS = b'data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "functi\n\n'
 SCENARIOS: list[Scenario] = [
-    fault(
+    stream_fault(
         3,
         "stall-in-text",
         "After some text the upstream says nothing any more.",
@@ -72,7 +71,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: [*streamed(_text(say)), wait(LONG)]),
         fails(SAID),
     ),
-    fault(
+    stream_fault(
         3,
         "stall-in-call",
         "In the middle of a call's arguments the upstream says nothing any more.",
@@ -80,7 +79,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: [*streamed(_in_call(say)), wait(LONG)]),
         fails(SAID, [WEATHER]),
     ),
-    fault(
+    stream_fault(
         4,
         "reset-inside-call",
         "The connection is reset in the middle of a call's arguments.",
@@ -88,7 +87,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: torn(_in_call(say))),
         fails(SAID, [WEATHER]),
     ),
-    fault(
+    stream_fault(
         4,
         "reset-in-text",
         "The connection is reset in the middle of a text.",
@@ -104,7 +103,7 @@ SCENARIOS: list[Scenario] = [
         always(_whole_cut),
         fails(stream=False),
     ),
-    fault(
+    stream_fault(
         5,
         "end-inside-call",
         "The stream ends properly in the middle of a call's arguments.",
@@ -112,7 +111,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(_in_call(say))),
         fails(SAID, [WEATHER]),
     ),
-    fault(
+    stream_fault(
         5,
         "end-in-text",
         "The stream ends properly behind a text, without a finish and without [DONE].",
@@ -120,7 +119,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(_text(say))),
         fails(SAID),
     ),
-    fault(
+    stream_fault(
         5,
         "no-done",
         "There is a finish reason, but no [DONE].",
@@ -129,7 +128,7 @@ SCENARIOS: list[Scenario] = [
         says(SAID),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         6,
         "done-without-finish",
         "[DONE] behind a text, without a finish reason.",
@@ -138,7 +137,7 @@ SCENARIOS: list[Scenario] = [
         says(SAID),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         6,
         "done-behind-call",
         "[DONE] behind a whole call, without a finish reason.",
@@ -147,7 +146,7 @@ SCENARIOS: list[Scenario] = [
         says(SAID, [WEATHER]),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         6,
         "done-inside-call",
         "[DONE] in the middle of a call's arguments.",
@@ -156,7 +155,7 @@ SCENARIOS: list[Scenario] = [
         fails(SAID),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         7,
         "finish-twice",
         "Two finish reasons: first `stop`, then `length`.",
@@ -165,7 +164,7 @@ SCENARIOS: list[Scenario] = [
         says(SAID),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         7,
         "text-behind-finish",
         "Text behind the finish reason.",
@@ -174,7 +173,7 @@ SCENARIOS: list[Scenario] = [
         either(lambda heard, play: well(heard, play, SAID), lambda heard, play: well(heard, play, f"{SAID} late")),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         7,
         "usage-behind-finish",
         "The usage comes in a chunk behind the finish reason.",
@@ -183,7 +182,7 @@ SCENARIOS: list[Scenario] = [
         _usage_check,
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         9,
         "error-in-text",
         "An error in the middle of a text: overloaded.",
@@ -191,7 +190,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(_text(say) + say.error("Overloaded", "overloaded_error", 529))),
         fails(SAID),
     ),
-    fault(
+    stream_fault(
         9,
         "error-inside-call",
         "An error in the middle of a call's arguments.",
@@ -199,7 +198,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(_in_call(say) + say.error("Overloaded", "overloaded_error", 529))),
         fails(SAID, [WEATHER]),
     ),
-    fault(
+    stream_fault(
         13,
         "bad-event",
         "One event in the middle of a text is no JSON.",
@@ -207,7 +206,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: streamed(say.begin() + say.text("Hel") + b"data: {oops\n\n" + say.text("lo") + say.end())),
         either(_without_the_bad_one, failing),
     ),
-    fault(
+    stream_fault(
         13,
         "bad-event-inside-call",
         "One event in the middle of a call's arguments is no JSON: a piece of them is lost.",

@@ -7,17 +7,15 @@ import json
 import zlib
 
 from interlingua.faults import chat_events as chat
-from interlingua.faults.api import CHAT
 from interlingua.faults.judging import either, failing, fails, lives, on_hearing, says, well, wrong
 from interlingua.faults.play import Play, Told
-from interlingua.faults.rows.making import always, fault
+from interlingua.faults.rows.making import IN_CHAT, always, stream_fault
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
 from interlingua.faults.script import Script, answer, each, head, send, streamed
 from interlingua.faults.voices import Voice
 
 __all__ = ["SCENARIOS"]
 
-IN_CHAT = {"apis": (CHAT,)}
 MIB = 1024 * 1024
 SLOW = 60
 """How long a client waits for much, in seconds."""
@@ -83,7 +81,7 @@ def _odd(name: str, happens: str, change: tuple[bytes, bytes] | None = None, **h
         data = data.replace(*change) if change else data
         return streamed(data.rstrip(b"\n") if "bare" in how else data)
 
-    return fault(12, name, happens, "It is the same stream: the reply comes through.", always(script), says())
+    return stream_fault(12, name, happens, "It is the same stream: the reply comes through.", always(script), says())
 
 
 SCENARIOS: list[Scenario] = [
@@ -100,7 +98,7 @@ SCENARIOS: list[Scenario] = [
     _odd("blank-lines", "Many blank lines between events.", (b"\n\n", b"\n\n\n\n\n")),
     _odd("several-lines", "An event whose data is in several lines.", (b'{"', b'{\ndata: "')),
     _odd("no-last-blank", "The blank line behind the last event is missing.", bare=b""),
-    fault(
+    stream_fault(
         12,
         "byte-by-byte",
         "Each byte comes alone.",
@@ -108,7 +106,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: [head(), each([bytes([byte]) for byte in say.hello()])]),
         says(),
     ),
-    fault(
+    stream_fault(
         17,
         "split-characters",
         "Characters of several bytes, cut at every byte.",
@@ -126,7 +124,7 @@ SCENARIOS: list[Scenario] = [
         ),
         says(EMOJI),
     ),
-    fault(
+    stream_fault(
         17,
         "surrogate-halves",
         "An emoji whose two halves come in two deltas.",
@@ -137,7 +135,7 @@ SCENARIOS: list[Scenario] = [
         says("ab😀cd"),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         17,
         "lone-surrogate",
         "Half an emoji, whose other half never comes.",
@@ -146,7 +144,7 @@ SCENARIOS: list[Scenario] = [
         on_hearing(_valid),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         17,
         "invalid-bytes",
         "Bytes in a text that are not UTF-8.",
@@ -155,7 +153,7 @@ SCENARIOS: list[Scenario] = [
         on_hearing(_valid),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         18,
         "ten-megabytes",
         "One argument of ten megabytes.",
@@ -166,7 +164,7 @@ SCENARIOS: list[Scenario] = [
         ),
         alone=True,
     ),
-    fault(
+    stream_fault(
         18,
         "tiny-pieces",
         f"Arguments in {TINY:,} pieces of one character.",
@@ -175,7 +173,7 @@ SCENARIOS: list[Scenario] = [
         says("", [("get_weather", {"city": "".join(str(n % 10) for n in range(TINY))})], seconds=3 * SLOW),
         alone=True,
     ),
-    fault(
+    stream_fault(
         18,
         "endless-event",
         "One event of 40 MB that does not end.",
@@ -184,7 +182,7 @@ SCENARIOS: list[Scenario] = [
         _goes_on,
         alone=True,
     ),
-    fault(
+    stream_fault(
         22,
         "gzip",
         "The stream is packed with gzip though nobody asked.",
@@ -192,7 +190,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: _packed(say.hello(), "gzip")),
         says(),
     ),
-    fault(
+    stream_fault(
         22,
         "deflate",
         "The stream is packed with deflate though nobody asked.",
@@ -200,7 +198,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda say: _packed(say.hello(), "deflate")),
         says(),
     ),
-    fault(
+    stream_fault(
         22,
         "junk-as-gzip",
         "It says gzip, and is nothing that can be unpacked.",
@@ -208,7 +206,7 @@ SCENARIOS: list[Scenario] = [
         always(lambda _: [answer("200 OK", b"this is not packed " * 9, "text/event-stream", "content-encoding: gzip")]),
         fails(),
     ),
-    fault(
+    stream_fault(
         22,
         "bomb",
         "A few kilobytes of gzip that unpack to 200 MB of blanks.",

@@ -6,18 +6,17 @@ import json
 from typing import Any
 
 from interlingua.faults import chat_events as chat
-from interlingua.faults.api import CHAT, past_call
+from interlingua.faults.api import CHAT_PATH, past_call
 from interlingua.faults.chat_events import call_delta
 from interlingua.faults.judging import failing, on_hearing, right, says, well, wrong
 from interlingua.faults.play import Play, Told
-from interlingua.faults.rows.making import PARIS, SAID, WEATHER, always, fault
+from interlingua.faults.rows.making import IN_CHAT, PARIS, SAID, WEATHER, always, fault, stream_fault
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
 from interlingua.faults.script import Script, answer, each, head, streamed
 from interlingua.faults.voices import Voice
 
 __all__ = ["SCENARIOS"]
 
-IN_CHAT = {"apis": (CHAT,)}
 NAME = "get_weather"
 BOTH = [(NAME, {"city": "A"}), (NAME, {"city": "B"})]
 KIMI = (
@@ -109,7 +108,7 @@ def _bounded(heard: Told, play: Play) -> Verdict:
 
 
 def _counted(play: Play) -> Verdict:
-    more: dict[str, Any] = {"stream_options": {"include_usage": True}} if play.api == CHAT else {}
+    more: dict[str, Any] = {"stream_options": {"include_usage": True}} if play.api == CHAT_PATH else {}
     heard = play.ask(**more)
     if (verdict := well(heard, play)).outcome is Outcome.WRONG:
         return verdict
@@ -118,7 +117,7 @@ def _counted(play: Play) -> Verdict:
 
 SAME = "The calls that are meant, each whole and once."
 SCENARIOS: list[Scenario] = [
-    fault(
+    stream_fault(
         14,
         "whole-for-stream",
         "A stream was asked for, and a whole reply comes as JSON.",
@@ -134,7 +133,7 @@ SCENARIOS: list[Scenario] = [
         always(_stream),
         says(SAID, [WEATHER], stream=False),
     ),
-    fault(
+    stream_fault(
         16,
         "envelope",
         'Every chunk is wrapped: {"data": …, "success": true}.',
@@ -152,7 +151,7 @@ SCENARIOS: list[Scenario] = [
         says(stream=False),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         25,
         "same-ids",
         "Two calls with one id, one without, and one whose id the conversation has.",
@@ -167,7 +166,7 @@ SCENARIOS: list[Scenario] = [
         _own_ids,
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         25,
         "prefixed-name",
         "The tool is called `functions.get_weather`.",
@@ -176,7 +175,7 @@ SCENARIOS: list[Scenario] = [
         says("", [WEATHER]),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "interleaved",
         "Pieces of two calls take turns.",
@@ -194,7 +193,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "unindexed",
         "Pieces of calls without an index.",
@@ -209,7 +208,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "one-index",
         "Two calls, both with the index 0.",
@@ -223,7 +222,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "name-each-time",
         "Id and name stand in each piece of a call.",
@@ -240,7 +239,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "all-again",
         "Behind its pieces, all arguments of a call come again.",
@@ -257,7 +256,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         26,
         "cumulative",
         "Each piece holds all that came before it.",
@@ -274,7 +273,7 @@ SCENARIOS: list[Scenario] = [
         says("", BOTH),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         27,
         "told-twice-kimi-k2",
         "The same call, as text in the model's own markup and structured.",
@@ -287,7 +286,7 @@ SCENARIOS: list[Scenario] = [
         says("So:", [WEATHER]),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         28,
         "quoted-markup-qwen2-5",
         "The model's text quotes the markup of calls.",
@@ -296,7 +295,7 @@ SCENARIOS: list[Scenario] = [
         says(QUOTED),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         29,
         "call-without-tools-kimi-k2",
         "The model writes a call in its own markup, and no tool was offered.",
@@ -305,7 +304,7 @@ SCENARIOS: list[Scenario] = [
         on_hearing(_no_markup, offer=False),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         30,
         "thinking-only",
         "The model thinks, and says nothing.",
@@ -316,7 +315,7 @@ SCENARIOS: list[Scenario] = [
         on_hearing(_thought),
         **IN_CHAT,
     ),
-    fault(
+    stream_fault(
         31,
         "runaway-blanks",
         f"Between two parameters come {MUCH:,} blanks.",
@@ -326,7 +325,7 @@ SCENARIOS: list[Scenario] = [
         **IN_CHAT,
         alone=True,
     ),
-    fault(
+    stream_fault(
         32,
         "no-usage",
         "Usage was asked for, and the upstream never says any.",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from interlingua.faults import client
-from interlingua.faults.api import MESSAGES, past_call
+from interlingua.faults.api import MESSAGES_PATH, past_call
 from interlingua.faults.judging import lives, right, told, well, wrong
 from interlingua.faults.play import Play, Told
 from interlingua.faults.rows.making import fault, good
@@ -129,7 +129,7 @@ BIG = 2**53 + 1
 
 def _past(api: str) -> dict[str, Any]:
     """A conversation in which a tool was called with a number that no double has."""
-    if api == MESSAGES:  # written as a value; elsewhere it is text
+    if api == MESSAGES_PATH:  # written as a value; elsewhere it is text
         use = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"n": BIG}}
         result = {"type": "tool_result", "tool_use_id": "c1", "content": "sun"}
         turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from interlingua.faults import client
-from interlingua.faults.api import CHAT, MESSAGES, RESPONSES, offered
+from interlingua.faults.api import MESSAGES_PATH, RESPONSES_PATH, offered
 from interlingua.faults.judging import right, told, well, wrong
 from interlingua.faults.play import Play, Refused, Told
-from interlingua.faults.rows.making import always, fault, good
+from interlingua.faults.rows.making import always, fault, good, stream_fault
 from interlingua.faults.scenario import Scenario, Verdict, outside
 from interlingua.faults.script import Asked, Script, answer, head, send
 from interlingua.faults.voices import Voice
@@ -80,11 +80,11 @@ def _stays(play: Play) -> Verdict:
 def _picture(play: Play) -> dict[str, Any]:
     """A conversation with a picture that is elsewhere."""
     url = f"{play.elsewhere}/picture.png"
-    if play.api == RESPONSES:
+    if play.api == RESPONSES_PATH:
         parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": url}]
         return {"input": [{"role": "user", "content": parts}]}
     image: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    if play.api == MESSAGES:
+    if play.api == MESSAGES_PATH:
         image = {"type": "image", "source": {"type": "url", "url": url}}
     return {"messages": [{"role": "user", "content": [{"type": "text", "text": "look"}, image]}]}
 
@@ -194,7 +194,6 @@ def _storm(play: Play) -> Verdict:
     return right(said) if asked <= STORM * 3 // 2 else wrong(f"{said}: who is down is asked the more")
 
 
-IN_CHAT = {"apis": (CHAT,)}
 HIDDEN = "It shows in its logs, its files or its processes; for ours, the tests look there."
 SCENARIOS: list[Scenario] = [
     fault(
@@ -221,7 +220,7 @@ SCENARIOS: list[Scenario] = [
         good,
         _out,
     ),
-    fault(
+    stream_fault(
         35,
         "upstream-headers",
         "The upstream sends a cookie, its organization's id and other headers.",
