@@ -29,7 +29,9 @@ from interlingua.faults.heard import Heard, hear
 from interlingua.faults.play import Target
 from interlingua.faults.scenario import Outcome, Scenario, name_in
 from interlingua.faults.server import UpstreamServer
-from interlingua.faults.table import NONE, ROWS, SCENARIOS, scripts_for
+from interlingua.faults.table import NONE, ROWS, SCENARIOS, rows_of, scripts_for
+from interlingua.gateway.settings import Upstream
+from interlingua.gateway.settings_file import load
 from tests.gateway_process import running
 
 TESTS = Path(__file__).parent
@@ -383,6 +385,30 @@ def test_the_check_tells_what_it_finds(faults: UpstreamServer, capsysbinary: pyt
         assert b"error: the gateway is not right everywhere" in told.err
 
 
+def test_a_gateway_that_passes_nothing_on(
+    faults: UpstreamServer, upstream: UpstreamServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with passing_on(upstream) as gateway:  # it asks another
+        assert main(["faults", "check", gateway, "--faults", base_of(faults)]) == 1
+    out, err = capsys.readouterr()
+    error, hint = err.splitlines()
+    assert out == ""
+    why = "404, and the upstream was not asked: there is no such model"
+    assert error == f"error: the gateway does not pass on fault-00-none: {why}"
+    assert "`interlingua faults serve`" in hint
+    assert "--model-prefix" in hint
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_one_that_still_waits_is_not_judged(faults: UpstreamServer, api: str) -> None:
+    config = f"upstreams: {{faults: {{url: '{faults.url}'}}}}\nkeepalive: 0.5\n"
+    with running(config=config) as gateway:
+        found = judged(Target(gateway.base, base_of(faults), patience=3), rows_of([3]), api)
+    for one in found.values():
+        assert one.verdict.outcome is Outcome.UNJUDGED, one
+        assert "it still waits after 3 s" in one.verdict.why
+
+
 def test_an_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
     with passing_on(faults) as gateway:
         target = Target(f"{gateway}/elsewhere", base_of(faults))
@@ -401,8 +427,10 @@ def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "interlingua", "faults", "serve", "--port", "0"]
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
     try:
-        url = re.search(r"faults at (http://\S+)/v1", until(lambda: err.read_text(), "Or an agent"))
+        banner = until(lambda: err.read_text(), "Or an agent")
+        url = re.search(r"faults at (http://\S+)/v1", banner)
         assert url
+        assert banner_settings(banner, tmp_path).timeouts.idle < Target("", "").patience
         with client.connect(url[1]) as sock:
             sock.sendall(client.asking(MESSAGES_PATH, "fault-05-end-in-text"))
             assert b"Let me" in client.read(sock, 10)[0]
@@ -413,6 +441,16 @@ def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait(10)
+
+
+def banner_settings(banner: str, folder: Path) -> Upstream:
+    """What the banner says that a gateway of ours is to be given."""
+    said = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2 ", banner)
+    assert said, banner
+    file = folder / said[2]
+    file.write_text(said[1])
+    (upstream,) = load(file, {}).settings.upstreams.values()
+    return upstream
 
 
 def until(text: Callable[[], str], word: str) -> str:

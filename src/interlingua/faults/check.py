@@ -15,7 +15,7 @@ from interlingua.faults.play import Play, Refused, Target
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
 from interlingua.faults.table import NONE
 
-__all__ = ["Judged", "answers", "check", "reachable"]
+__all__ = ["Judged", "answers", "check", "passes_on", "reachable"]
 
 RECOVERY = 60.0
 """How long is waited, in seconds, until a gateway answers again after what it was asked last."""
@@ -39,6 +39,19 @@ def reachable(target: Target) -> None:
             client.connect(url, 5).close()
         except OSError as error:
             raise BadInput(f"cannot connect to {url}: {error.strerror or error}", hint) from error
+
+
+def passes_on(target: Target, apis: Iterable[str]) -> None:
+    """It passes on what is no fault, in at least one of these APIs: else no fault can be met."""
+    verdicts = [_judged(target, NONE, api) for api in apis]
+    if any(verdict.outcome is Outcome.RIGHT for verdict in verdicts):
+        return
+    told = "; ".join(dict.fromkeys(verdict.why for verdict in verdicts))
+    hint = (
+        f"its upstream must be {target.faults}/v1, where `interlingua faults serve` is;"
+        " --model-prefix says what it wants before a model's id"
+    )
+    raise BadInput(f"the gateway does not pass on {NONE.name}: {told}", hint)
 
 
 def check(target: Target, scenarios: Iterable[Scenario], apis: Iterable[str], jobs: int = 4) -> Iterator[Judged]:

@@ -21,6 +21,7 @@ __all__ = [
     "refuses",
     "right",
     "says",
+    "stalls",
     "told",
     "well",
     "wrong",
@@ -142,6 +143,18 @@ def _how(heard: Told) -> str:
 
 def fails(text: str = "", calls: Sequence[tuple[str, Any]] = (), **how: Any) -> Check:
     return on_hearing(lambda heard, play: failing(heard, play, text, calls), **how)
+
+
+def stalls(text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Check:
+    """As `fails`. Whoever shows that it waits may have more patience than this client."""
+
+    def judge(heard: Told, play: Play) -> Verdict:
+        if heard.waiting and heard.alive:
+            why = f"it still waits after {heard.took:.0f} s (keep-alive comments come): give more --patience"
+            return Verdict(Outcome.UNJUDGED, why)
+        return failing(heard, play, text, calls)
+
+    return on_hearing(judge)
 
 
 def refused(*statuses: int, word: str = "", asked: int | None = None) -> Judge:

@@ -48,6 +48,12 @@ class Told(Heard):
     """The client's patience is over, the answer is not."""
     took: float = 0
 
+    @property
+    def alive(self) -> bool:
+        """The last that came in the stream is a sign of life: a comment, or a ping of Messages."""
+        last = self.body.replace(b"\r", b"").rstrip(b"\n").rpartition(b"\n\n")[2]
+        return self.streamed and (last.startswith(b":") or b"event: ping" in last)
+
 
 @dataclass
 class Play:

@@ -15,9 +15,8 @@ the client of any gateway in front of it, and judges what comes."""
 EPILOG = """\
 examples:
   interlingua faults list
-  interlingua faults serve
-  interlingua serve --upstream http://127.0.0.1:8585/v1      in another terminal
-  interlingua faults check http://127.0.0.1:8484             and in a third
+  interlingua faults serve                          says how to point a gateway at it
+  interlingua faults check http://127.0.0.1:8484
 """
 
 

@@ -25,7 +25,8 @@ right, wrong, refused (the gateway takes no such request), or not judged (it
 cannot be told from outside). One line each, with the reason.
 
 The gateway's upstream must be a running `interlingua faults serve`, and it must
-pass on the ids of models. Give it short timeouts, or this more --patience."""
+pass on the ids of models. Give it short timeouts, or this more --patience: of
+one that still waits, it cannot be told what will come of that."""
 EPILOG = """\
 examples:
   interlingua faults check http://127.0.0.1:8484
@@ -33,7 +34,7 @@ examples:
   interlingua faults check http://127.0.0.1:4000 --key-env LITELLM_KEY --json
   interlingua faults check http://127.0.0.1:3456 --api messages --model-prefix faults,
 
-exit status: 1 if anything is wrong
+exit status: 1 if anything is wrong, or if even fault-00-none does not come through
 """
 _TONES = {
     "right": Tone.SENT,
@@ -67,14 +68,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.faults.check import check, reachable  # other commands need no faults
+    from interlingua.faults.check import check, passes_on, reachable  # other commands need no faults
     from interlingua.faults.table import rows_of
 
     target = _target(args)
     scenarios = rows_of(_rows(args.only))
+    apis = APIS if args.api == "all" else [NAMES[args.api]]
     reachable(target)
+    passes_on(target, apis)
     counts: Counter[str] = Counter()
-    for judged in check(target, scenarios, APIS if args.api == "all" else [NAMES[args.api]]):
+    for judged in check(target, scenarios, apis):
         counts[judged.verdict.outcome.value] += 1
         _tell_json(judged) if args.json else _tell(judged)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())

@@ -33,7 +33,9 @@ interlingua: {count} faults at {url} (`interlingua faults list` names them; Ctrl
 
 Point a gateway at it:
 
-  interlingua serve --upstream {url}
+  echo 'upstreams: {{faults: {{url: "{url}", timeouts: {{first_event: 5, idle: 5}}}}}}' > faults.yaml
+  interlingua serve --config faults.yaml        with shorter timeouts than the check is patient
+
   LiteLLM       model_list: [{{model_name: "*", litellm_params: {{model: "openai/*", api_base: {url}, api_key: none}}}}]
 
 then judge it:

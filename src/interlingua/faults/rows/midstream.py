@@ -6,7 +6,7 @@ from typing import Any
 
 from interlingua.faults import chat_events as chat
 from interlingua.faults.api import CHAT_PATH
-from interlingua.faults.judging import either, failing, fails, right, says, well, wrong
+from interlingua.faults.judging import either, failing, fails, right, says, stalls, well, wrong
 from interlingua.faults.play import Play, Told
 from interlingua.faults.rows.making import IN_CHAT, LONG, PARIS, SAID, WEATHER, always, fault, stream_fault
 from interlingua.faults.scenario import Outcome, Scenario, Verdict
@@ -69,7 +69,7 @@ SCENARIOS: list[Scenario] = [
         "After some text the upstream says nothing any more.",
         OPEN_TEXT,
         always(lambda say: [*streamed(_text(say)), wait(LONG)]),
-        fails(SAID),
+        stalls(SAID),
     ),
     stream_fault(
         3,
@@ -77,7 +77,7 @@ SCENARIOS: list[Scenario] = [
         "In the middle of a call's arguments the upstream says nothing any more.",
         OPEN_CALL,
         always(lambda say: [*streamed(_in_call(say)), wait(LONG)]),
-        fails(SAID, [WEATHER]),
+        stalls(SAID, [WEATHER]),
     ),
     stream_fault(
         4,
