@@ -5,7 +5,7 @@ python -m bench.conformance ours         one of them; the others are as they wer
 python -m bench.conformance --page       only the page, of what was judged here before
 
 Each stands in front of the same fault server, which it asks for chat completions. What was found is kept in
-.peers/conformance.
+.peers/conformance. Whoever has not been judged here is named on the page, and makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -66,20 +67,31 @@ def ours(models: Mapping[str, str]) -> Iterator[Peer]:
             yield Peer("Interlingua", __version__, process.pid, port, lambda model: model, Path(folder) / "log")
 
 
-Starting = Callable[[Mapping[str, str]], AbstractContextManager[Peer]]
-GATEWAYS: dict[str, tuple[Starting, str, str, tuple[str, ...]]] = {
-    # how it is started, the name of its only model, what it wants before a model's id, and its APIs
-    "ours": (ours, "*", "", APIS),
-    "litellm": (partial(litellm, key=KEY, timeout=TIMEOUT), "*", "", APIS),
-    "ccr": (partial(ccr, key=KEY), "faults", "faults,", (MESSAGES_PATH,)),
+@dataclass(frozen=True)
+class Gateway:
+    """How one is started and asked."""
+
+    title: str
+    start: Callable[[Mapping[str, str]], AbstractContextManager[Peer]]
+    model: str = "*"
+    """The name of its only model."""
+    prefix: str = ""
+    """What it wants before a model's id."""
+    apis: tuple[str, ...] = APIS
+
+
+GATEWAYS = {
+    "ours": Gateway("Interlingua", ours),
+    "litellm": Gateway("LiteLLM", partial(litellm, key=KEY, timeout=TIMEOUT)),
+    "ccr": Gateway("claude-code-router", partial(ccr, key=KEY), "faults", "faults,", (MESSAGES_PATH,)),
 }
 
 
 class Standing:
     """A gateway that stands in front of the fault server, and is started anew if a fault was the end of it."""
 
-    def __init__(self, name: str, server: UpstreamServer) -> None:
-        self._start, self._model, self._prefix, self.apis = GATEWAYS[name]
+    def __init__(self, gateway: Gateway, server: UpstreamServer) -> None:
+        self.gateway = gateway
         self._server = server
         self._running = ExitStack()
         self.peer = self._started()
@@ -95,51 +107,65 @@ class Standing:
         self._running.close()
 
     def _started(self) -> Peer:
-        return self._running.enter_context(self._start({self._model: self._server.url}))
+        return self._running.enter_context(self.gateway.start({self.gateway.model: self._server.url}))
 
     def _target(self) -> Target:
-        return Target(self.peer.base_url, self._server.url.removesuffix("/v1"), self._prefix, "", PATIENCE)
+        faults = self._server.url.removesuffix("/v1")
+        return Target(self.peer.base_url, faults, self.gateway.prefix, patience=PATIENCE)
 
 
-def judged(gateway: Standing) -> Iterator[Judged]:
-    yield from check(gateway.target(MESSAGES_PATH), [one for one in SCENARIOS if not one.alone], gateway.apis)
+def judged(standing: Standing) -> Iterator[Judged]:
+    apis = standing.gateway.apis
+    yield from check(standing.target(MESSAGES_PATH), [one for one in SCENARIOS if not one.alone], apis)
     for scenario in (one for one in SCENARIOS if one.alone):
-        for api in gateway.apis:
-            yield from check(gateway.target(api), [scenario], [api])
+        for api in apis:
+            yield from check(standing.target(api), [scenario], [api])
 
 
 def judge(name: str) -> dict[str, Any]:
     server = UpstreamServer(book=scripts_for)
-    gateway = Standing(name, server)
+    standing = Standing(GATEWAYS[name], server)
     results: list[dict[str, str]] = []
     try:
-        for one in judged(gateway):
+        for one in judged(standing):
             told = {"name": one.scenario.name, "api": one.api, "outcome": one.verdict.outcome.value}
             results.append({**told, "why": one.verdict.why})
             print(f"{name}: {told['outcome']:10} {told['name']} ({one.api}): {one.verdict.why[:100]}", flush=True)
     finally:
-        gateway.end()
+        standing.end()
         server.stop()
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    return {"gateway": gateway.peer.name, "version": gateway.peer.version, "day": day, "results": results}
+    return {"gateway": standing.gateway.title, "version": standing.peer.version, "day": day, "results": results}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def write_page() -> list[str]:
+    """Of what was judged here. Who was not."""
+    files = {name: FOUND / f"{name}.json" for name in GATEWAYS}
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files.values() if file.exists()]
+    missing = [GATEWAYS[name].title for name, file in files.items() if not file.exists()]
+    PAGE.write_text(page(found, missing, TIMEOUT, PATIENCE), encoding="utf-8")
+    return missing
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("gateways", nargs="*", metavar="GATEWAY", help=f"{', '.join(GATEWAYS)}; default: all")
     parser.add_argument("--page", action="store_true", help="judge nothing; write the page of what was found before")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if strange := set(args.gateways) - set(GATEWAYS):
         parser.error(f"there is no gateway {min(strange)!r}: {', '.join(GATEWAYS)}")
     FOUND.mkdir(parents=True, exist_ok=True)
     for name in () if args.page else args.gateways or GATEWAYS:
         (FOUND / f"{name}.json").write_text(json.dumps(judge(name)), encoding="utf-8")
-    found = [
-        json.loads(path.read_text(encoding="utf-8")) for name in GATEWAYS if (path := FOUND / f"{name}.json").exists()
-    ]
-    PAGE.write_text(page(found, TIMEOUT, PATIENCE), encoding="utf-8")
+        write_page()  # the next one may fail
+    missing = write_page()
     print(PAGE)
+    if missing:
+        print(f"error: not judged here: {', '.join(missing)}", file=sys.stderr)
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -35,9 +35,11 @@ was built against, so that it should do well here: what is wrong of it is what i
 """
 
 
-def page(found: list[dict[str, Any]], timeout: float, patience: float) -> str:
-    versions = "\n".join(f"- {one['gateway']} {one['version']}, {one['day']}: {_counts(one)}" for one in found)
-    return HEAD.format(timeout=timeout, patience=patience, versions=versions) + _table(found)
+def page(found: list[dict[str, Any]], missing: list[str], timeout: float, patience: float) -> str:
+    """Of the gateways that were judged; those that are missing are named."""
+    lines = [f"- {one['gateway']} {one['version']}, {one['day']}: {_counts(one)}" for one in found]
+    lines += [f"- {title}: **missing**, for it was not judged here" for title in missing]
+    return HEAD.format(timeout=timeout, patience=patience, versions="\n".join(lines)) + _table(found)
 
 
 def _counts(gateway: dict[str, Any]) -> str:

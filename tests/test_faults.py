@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from bench import conformance
 from bench.conformance_page import page
 from interlingua.cli import main
 from interlingua.faults import client
@@ -471,10 +472,34 @@ def test_the_page_says_what_each_gateway_does() -> None:
         for scenario in SCENARIOS
         for api, (outcome, why) in outcomes.items()
     ]
-    told = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": results}], 3, 25)
+    told = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": results}], ["Other"], 3, 25)
     cell = r"right (messages): the reply came through<br>**wrong** (chat): text 'a\|b' \<i\>  |"
     assert told.count(cell) == len(SCENARIOS)
     assert f"- Some 1.2, 2026-11-15: {len(SCENARIOS)} right, {len(SCENARIOS)} wrong, 0 refused, 0 not judged" in told
+    assert "- Other: **missing**, for it was not judged here" in told
+
+
+def test_whoever_was_not_judged_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(name: str) -> dict[str, Any]:
+        if name == "litellm":
+            raise RuntimeError("it does not start")
+        return {"gateway": conformance.GATEWAYS[name].title, "version": "1", "day": "2026-11-15", "results": []}
+
+    monkeypatch.setattr(conformance, "FOUND", tmp_path / "found")
+    monkeypatch.setattr(conformance, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(conformance, "judge", judge)
+    with pytest.raises(RuntimeError):
+        conformance.main([])
+    told = (tmp_path / "page.md").read_text()
+    assert "- Interlingua 1, " in told
+    assert "- LiteLLM: **missing**" in told
+    assert conformance.main(["ccr"]) == 1
+    assert "error: not judged here: LiteLLM\n" in capsys.readouterr().err
+    monkeypatch.setattr(conformance, "judge", lambda name: {**judge("ours"), "gateway": name})
+    assert conformance.main(["litellm"]) == 0
+    assert "**missing**" not in (tmp_path / "page.md").read_text()
 
 
 def test_the_page_is_of_these_scenarios() -> None:

@@ -183,7 +183,9 @@ def told(what: str) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        prog="python -m bench.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--quick", action="store_true", help="one short round")
     options.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
     chosen = options.parse_args()
