@@ -46,6 +46,22 @@ def test_what_is_set_is_not_unset(way: tuple[Agent, Setup]) -> None:
     assert not set(setup.unset) & set(setup.environment)
 
 
+@pytest.mark.parametrize(("agent", "api"), WAYS, ids=lambda way: getattr(way, "name", way))
+def test_how_much_the_model_takes_is_told(agent: Agent, api: str) -> None:
+    target = Target(base="http://127.0.0.1:1", api=api, model="m", key="k", folder="/f", context=65_432)
+    setup = agent.setup(target)
+    told = " ".join([*setup.argv, *setup.environment.values(), *setup.files.values()])
+    assert ("65432" in told) == agent.heeds_context
+
+
+def test_only_messages_has_no_version_in_its_base() -> None:
+    def url(api: str) -> str:
+        return Target(base="http://127.0.0.1:1", api=api, model="m", key="k", folder="/f").url
+
+    assert url("anthropic-messages") == "http://127.0.0.1:1"
+    assert {url(api) for api in ("openai-chat", "openai-responses", "kimi")} == {"http://127.0.0.1:1/v1"}
+
+
 def test_keys_for_others_are_not_shown_to_the_gateway() -> None:
     target = Target(base="http://127.0.0.1:1", api="anthropic-messages", model="m", key="k", folder="/f")
     assert "ANTHROPIC_API_KEY" in AGENTS["claude"].setup(target).unset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -162,6 +163,7 @@ def test_the_agent_asks_the_gateway_with_a_key_of_its_own(stage: Stage) -> None:
     assert said.splitlines() == [
         f"interlingua: Claude Code asks {base} (anthropic-messages), with a key for this run alone",
         "interlingua: that asks the demo model in it for kimi_k2, and reads its calls as kimi_k2",
+        "interlingua: Claude Code is told that this model has room for 128000 tokens (--context)",
     ]
     assert is_gone(base)
     assert stage.left_over == []
@@ -173,7 +175,10 @@ def test_settings_of_the_user_are_the_upstreams(stage: Stage) -> None:
         "port: 1\nkeys: [for-others]\nupstreams: {up: {url: 'http://127.0.0.1:9/v1'}}\n"
         "models: {kimi: {upstream: up, model: moonshotai/kimi-k2.5}}\n"
     )
-    run = stage.run("claude", "--log", "gateway.log", INTERLINGUA_LOG__FORMAT="json")
+    elsewhere = stage.folder / "elsewhere.log"
+    run = stage.run(
+        "claude", "--log", "gateway.log", INTERLINGUA_LOG__FORMAT="json", INTERLINGUA_LOG__FILE=str(elsewhere)
+    )
     code, said = run.end()
     told = run.told()
     assert code == 0
@@ -181,6 +186,55 @@ def test_settings_of_the_user_are_the_upstreams(stage: Stage) -> None:
     assert (told["with_key"], told["without"]) == (502, 401)  # nobody listens there
     assert not [name for name in told["env"] if name.startswith("INTERLINGUA_")]
     assert '"outcome": "upstream-failed"' in (stage.folder / "gateway.log").read_text()
+    assert not elsewhere.exists()
+
+
+def test_keys_of_upstreams_are_not_in_the_agents_environment(stage: Stage) -> None:
+    """Whatever the variable is called, and whatever else is made of it."""
+    (stage.folder / "interlingua.yaml").write_text(
+        "upstreams:\n"
+        "  one: {url: 'http://127.0.0.1:9/v1', key: '${ONE_KEY}', headers: {authorization: 'Bearer ${HEADER_KEY}'}}\n"
+        "  two: {url: 'http://127.0.0.1:9/v1', key: 'made-of-${PART}', extra: {where: '${PLACE}'}}\n"
+        "models: {kimi: {upstream: one, model: kimi-k2.5}}\n"
+    )
+    secrets = {"ONE_KEY": "first-secret", "COPY": "first-secret", "HEADER_KEY": "second-secret", "PART": "third-secret"}
+    run = stage.run("claude", **secrets, PLACE="fourth-secret", OTHER="stays-here", EMPTY="")
+    run.end()
+    environment = run.told()["env"]
+    assert not {*secrets, "PLACE"} & set(environment)
+    assert "-secret" not in json.dumps(environment)
+    assert (environment["OTHER"], environment["EMPTY"]) == ("stays-here", "")
+
+
+def test_the_key_that_an_option_names_is_not_in_the_agents_environment(stage: Stage) -> None:
+    options = ("--upstream", "http://127.0.0.1:9/v1", "--upstream-key-env", "UP_KEY", "--model", "kimi-k2.5")
+    run = stage.run("claude", *options, UP_KEY="only-for-the-gateway")
+    run.end()
+    assert "only-for-the-gateway" not in json.dumps(run.told()["env"])
+
+
+def test_nobody_listens_there(stage: Stage) -> None:
+    """A person knows before the agent has asked for minutes, and what had failed if it gives up."""
+    run = stage.run("claude", "--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5", do="exit")
+    code, said = run.end()
+    assert code == 7
+    first, *_, head, failed, refused = said.splitlines()
+    assert first == "interlingua: note: nobody answers at http://127.0.0.1:9/v1: Connection refused"
+    assert head == "interlingua: the agent ended with an error; these requests had failed:"
+    assert " 502 upstream-failed " in failed
+    assert " 401 refused " in refused
+
+
+def test_what_failed_before_this_run_is_not_told(stage: Stage) -> None:
+    (stage.folder / "gateway.log").write_text("2026-01-01T00:00:00.000Z 502 upstream-failed of another run\n")
+    run = stage.run("claude", "--demo", "--log", "gateway.log", do="exit")
+    assert "of another run" not in run.end()[1]
+
+
+def test_how_much_the_model_takes(stage: Stage) -> None:
+    run = stage.run("claude", "--demo", "--context", "65536")
+    assert "has room for 65536 tokens" in run.end()[1]
+    assert run.told()["settings"]["env"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "65536"
 
 
 @pytest.mark.parametrize(("do", "code"), [("exit", 7), ("die", 128 + signal.SIGKILL)])
@@ -244,6 +298,25 @@ def test_the_gateway_ends_if_whoever_started_it_is_killed(stage: Stage) -> None:
             2,
             "error: which model is meant is not known\nhint: add --model NAME, as the upstream calls it\n",
         ),
+        (
+            ["claude", "--demo", "--log", "/nowhere/gateway.log"],
+            1,
+            "error: cannot write the log /nowhere/gateway.log: No such file or directory\n"
+            "hint: give --log a file in a folder of yours\n",
+        ),
+        (
+            ["claude", "--demo", "--log", "/"],
+            1,
+            "error: cannot write the log /: Is a directory\nhint: give --log a file in a folder of yours\n",
+        ),
+        *(
+            (
+                ["claude", "--demo", "--context", context],
+                2,
+                f"error: --context: {context!r} is no number of tokens\nhint: for example: --context 128000\n",
+            )
+            for context in ("128k", "0", "999", "")
+        ),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_starts(stage: Stage, args: list[str], code: int, error: str) -> None:
@@ -251,3 +324,12 @@ def test_what_is_wrong_is_told_before_anything_starts(stage: Stage, args: list[s
     run = stage.run(*args, PATH=path)
     assert run.end() == (code, error)
     assert not run.report.exists()
+    assert stage.left_over == []
+
+
+def test_a_model_that_nobody_knows(stage: Stage) -> None:
+    """No gateway runs yet that could be asked for its models."""
+    code, said = stage.run("claude", "--demo", "--model", "nonsense").end()
+    error, hint = said.splitlines()
+    assert (code, error) == (2, "error: --model: no model is called 'nonsense'")
+    assert re.fullmatch(r"hint: known are (demo/\w+, ){4}demo/\w+ and \d+ more; `interlingua config show` .*", hint)

@@ -6,10 +6,10 @@ Nothing here reads, writes or starts anything.
 from __future__ import annotations
 
 from interlingua.agents import claude, codex, kimi, opencode, pi, qwen
-from interlingua.agents.agent import Agent, Setup, Target
+from interlingua.agents.agent import CONTEXT, Agent, Setup, Target
 from interlingua.agents.by_hand import by_hand
 
-__all__ = ["AGENTS", "Agent", "Setup", "Target", "by_hand"]
+__all__ = ["AGENTS", "CONTEXT", "Agent", "Setup", "Target", "by_hand"]
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent for agent in (claude.AGENT, codex.AGENT, opencode.AGENT, qwen.AGENT, kimi.AGENT, pi.AGENT)

@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-__all__ = ["Agent", "Setup", "Target"]
+from interlingua.profile import MESSAGES
+
+__all__ = ["CONTEXT", "KEY", "Agent", "Setup", "Target"]
+
+KEY = "IL_KEY"
+"""The variable with the gateway's key, for agents that are told which one to read."""
+CONTEXT = 128_000
+"""How many tokens a model is taken to have room for, if nobody says otherwise. Most of today's have as much or more."""
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -21,6 +28,18 @@ class Target(Struct, frozen=True, kw_only=True):
     """The gateway's, never an upstream's."""
     folder: str
     """Where the setup's files will be: an empty folder of this run's own."""
+    context: int = CONTEXT
+    """For how many tokens the model has room: an agent shortens its conversation before they are full."""
+
+    @property
+    def url(self) -> str:
+        """What SDKs take as their base: those of Messages add the version themselves."""
+        return self.base if self.api == MESSAGES else f"{self.base}/v1"
+
+    @property
+    def reply(self) -> int:
+        """How much of the room a reply may take."""
+        return self.context // 4
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -51,3 +70,5 @@ class Agent(Struct, frozen=True, kw_only=True):
     apis: tuple[str, ...]
     """What it speaks: names of wires, or its own name for a variety of one. The first is what it is best at."""
     setup: Callable[[Target], Setup]
+    heeds_context: bool = True
+    """Whether it can be told for how many tokens the model has room. One that cannot goes by the model's name."""

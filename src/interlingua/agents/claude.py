@@ -31,6 +31,7 @@ def setup(target: Target) -> Setup:
         "ANTHROPIC_BASE_URL": target.base,
         "ANTHROPIC_AUTH_TOKEN": target.key,
         **dict.fromkeys(MODELS, target.model),
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(target.context),  # or it takes any unknown model for one of a million
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     return Setup(

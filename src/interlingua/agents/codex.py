@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.agent import Agent, Setup, Target
+from interlingua.agents.agent import KEY, Agent, Setup, Target
 
 __all__ = ["AGENT"]
-
-KEY = "IL_KEY"
 
 
 def setup(target: Target) -> Setup:
     provider = {
         "name": "Interlingua",
-        "base_url": f"{target.base}/v1",
+        "base_url": target.url,
         "wire_api": "responses",
         "env_key": KEY,
     }
-    said = {"model": target.model, "model_provider": "il"}
+    said: dict[str, str | int] = {
+        "model": target.model,
+        "model_provider": "il",
+        "model_context_window": target.context,
+    }
     said |= {f"model_providers.il.{name}": text for name, text in provider.items()}
     return Setup(
         argv=["codex", *(word for name, text in said.items() for word in ("-c", f"{name}={json.dumps(text)}"))],

@@ -16,14 +16,14 @@ TYPES = {
 
 
 def setup(target: Target) -> Setup:
-    path = "" if target.api == "anthropic-messages" else "/v1"
     return Setup(
         argv=["kimi"],
         environment={
             "KIMI_MODEL_NAME": target.model,
             "KIMI_MODEL_PROVIDER_TYPE": TYPES[target.api],
-            "KIMI_MODEL_BASE_URL": target.base + path,
+            "KIMI_MODEL_BASE_URL": target.url,
             "KIMI_MODEL_API_KEY": target.key,
+            "KIMI_MODEL_MAX_CONTEXT_SIZE": str(target.context),
             "KIMI_CODE_NO_AUTO_UPDATE": "1",
         },
         unset=("KIMI_API_KEY", "KIMI_BASE_URL"),

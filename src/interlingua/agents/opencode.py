@@ -19,13 +19,14 @@ ALL = {"*": "allow"}
 
 def setup(target: Target) -> Setup:
     model = f"interlingua/{target.model}"
+    limit = {"context": target.context, "output": target.reply}
     config = {
         "provider": {
             "interlingua": {
                 "name": "Interlingua",
                 "npm": PACKAGES[target.api],
                 "options": {"baseURL": f"{target.base}/v1", "apiKey": target.key},
-                "models": {target.model: {"name": target.model}},
+                "models": {target.model: {"name": target.model, "limit": limit}},
             }
         },
         "enabled_providers": ["interlingua"],

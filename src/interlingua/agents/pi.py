@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.agent import Agent, Setup, Target
+from interlingua.agents.agent import KEY, Agent, Setup, Target
 
 __all__ = ["AGENT"]
 
-KEY = "IL_KEY"
 APIS = {
     "openai-chat": "openai-completions",
     "anthropic-messages": "anthropic-messages",
@@ -17,10 +16,9 @@ APIS = {
 
 
 def setup(target: Target) -> Setup:
-    path = "" if target.api == "anthropic-messages" else "/v1"
     provider = {
         "name": "Interlingua",
-        "baseUrl": target.base + path,
+        "baseUrl": target.url,
         "api": APIS[target.api],
         "apiKey": KEY,
         "models": [
@@ -30,8 +28,8 @@ def setup(target: Target) -> Setup:
                 "reasoning": False,
                 "input": ["text"],
                 "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-                "contextWindow": 128000,
-                "maxTokens": 32000,
+                "contextWindow": target.context,
+                "maxTokens": target.reply,
             }
         ],
     }

@@ -8,14 +8,13 @@ __all__ = ["AGENT"]
 
 PREFIXES = {"openai-chat": "OPENAI", "anthropic-messages": "ANTHROPIC"}
 """How the variables of an API begin; in small letters it is what --auth-type takes."""
-PATHS = {"openai-chat": "/v1", "anthropic-messages": ""}
 ELSEWHERE = tuple(f"{prefix}_{name}" for prefix in PREFIXES.values() for name in ("API_KEY", "BASE_URL", "MODEL"))
 
 
 def setup(target: Target) -> Setup:
     prefix = PREFIXES[target.api]
     environment = {
-        f"{prefix}_BASE_URL": target.base + PATHS[target.api],
+        f"{prefix}_BASE_URL": target.url,
         f"{prefix}_API_KEY": target.key,
         f"{prefix}_MODEL": target.model,
     }
@@ -34,4 +33,5 @@ AGENT = Agent(
     package="@qwen-code/qwen-code",
     apis=tuple(PREFIXES),
     setup=setup,
+    heeds_context=False,
 )

@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.worker import Worker
@@ -48,8 +47,8 @@ class Beside:
 
 
 @contextmanager
-def beside(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: Path) -> Iterator[Beside]:
-    """A gateway on this socket until the block ends. What it tells is added to the log."""
+def beside(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: int) -> Iterator[Beside]:
+    """A gateway on this socket until the block ends. What it tells goes to this open file."""
     listener.listen()  # who asks before it serves has to wait, and is not refused
     theirs, ours = os.pipe()
     process = os.fork()
@@ -65,7 +64,7 @@ def beside(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: Path) 
         gateway.stop()
 
 
-def _serve(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: Path, parent: int) -> int:
+def _serve(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: int, parent: int) -> int:
     """In the new process: returns its exit status."""
     try:
         os.setsid()
@@ -80,9 +79,8 @@ def _serve(loaded: Loaded, listener: socket.socket, seal_key: bytes, log: Path, 
     return 0
 
 
-def _redirect(log: Path) -> None:
+def _redirect(log: int) -> None:
     """The terminal is the program's alone."""
     nothing = os.open(os.devnull, os.O_RDONLY)
-    told = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for source, standard in ((nothing, 0), (told, 1), (told, 2)):
+    for source, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, standard)

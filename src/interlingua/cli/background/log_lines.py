@@ -12,7 +12,7 @@ from typing import Any
 
 from interlingua.gateway.log_file import ASIDE
 
-__all__ = ["Mark", "follow", "last_lines", "notes"]
+__all__ = ["Mark", "follow", "last_lines", "notes", "of_failures"]
 
 PIECE = 64 * 1024
 LONGEST = 4 * 1024 * 1024
@@ -20,6 +20,10 @@ LONGEST = 4 * 1024 * 1024
 INTERVAL = 0.2
 _NOTE = re.compile(r"\S+Z (\w+)((?: \w+=[\d.]+)+)")
 """A note with numbers, as the gateway writes it for people."""
+_FAILURE = re.compile(
+    r'\S+Z +[\d-]+ (?:upstream-failed|broken|refused) |\{.*"outcome": "(?:upstream-failed|broken|refused)"'
+)
+"""A request that failed, as it is written for people or for programs."""
 
 
 class Mark:
@@ -87,3 +91,8 @@ def _last(path: Path, count: int) -> list[bytes]:
     with path.open("rb") as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - LONGEST))
         return stream.read().splitlines(keepends=True)[-count:]
+
+
+def of_failures(data: bytes) -> list[str]:
+    """The lines about requests that failed."""
+    return [line for line in data.decode("utf-8", "replace").splitlines() if _FAILURE.match(line)]
