@@ -13,6 +13,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from interlingua.gateway.app import make_app
+from interlingua.gateway.door import _response
 from interlingua.gateway.gateway import Gateway
 from interlingua.gateway.openapi import description
 from interlingua.gateway.settings import Settings
@@ -132,6 +133,34 @@ def test_pages_are_as_described(gateway: Running, path: str, headers: dict[str, 
     check(path, "get", status, kind, body)
     closed = TOLD["paths"][path]["get"].get("security") != []
     assert status == (200 if headers.get("x-api-key") == KEY or not closed else 401)
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_another_method_is_refused_as_described(gateway: Running, path: str) -> None:
+    status, kind, body = fetch(gateway, "PUT", f"/v1{path}", {})
+    assert status == 405
+    check(path, "post", status, kind, body)
+
+
+@pytest.mark.parametrize("path", TOLD["paths"])
+def test_what_any_path_may_answer_is_described(path: str) -> None:
+    for operation in (item for method, item in TOLD["paths"][path].items() if method != "servers"):
+        assert operation["responses"].keys() >= {"405", "408", "503"}
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("status", [408, 503])
+def test_what_a_connection_is_told_that_has_asked_nothing_yet(path: str, status: int) -> None:
+    _, _, body = _response(status, "why").partition(b"\r\n\r\n")
+    check(path, "post", status, "application/json", body)
+
+
+@pytest.mark.parametrize("path", COUNTS)
+def test_that_a_count_is_an_estimate_is_described(gateway: Running, path: str) -> None:
+    got = json.loads(fetch(gateway, "POST", f"/v1{path}", {"model": "demo/kimi_k2", **ASKED[path]})[2])
+    assert got.keys() <= TOLD["components"]["schemas"]["Tokens"]["properties"].keys()
+    assert got["estimated"] is True
+    assert "default" in TOLD["paths"][path]["post"]["responses"]
 
 
 def test_a_model_that_nobody_knows(gateway: Running) -> None:

@@ -78,7 +78,7 @@ def test_41_who_answers_nobody_is_left_alone(upstream: UpstreamServer, gateway: 
     assert upstream.count(model) <= 10 + 5 + probes, "ten, those under way, and one a second"
     assert told.count(503) > MANY * 0.8
     assert metric(gateway, 'rests_total{upstream="first"}') == 1
-    gateway.told('"an upstream is left alone", "upstream": "first", "model": "dead", "failures": 10')
+    gateway.told('"a model of an upstream is left alone", "upstream": "first", "model": "dead", "failures": 10')
 
 
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
@@ -88,7 +88,8 @@ def test_41_the_client_is_told_for_how_long(upstream: UpstreamServer, gateway: R
     got = raw.ask(gateway, wire, model, True)
     assert (got.status, got.header("retry-after")) == (503, "1")
     assert re.fullmatch(
-        r"first: it has failed \d+ times in a row, and is left alone for .* s", got.json["error"]["message"]
+        r"first: resting-\S+ has failed in \d+ attempts in a row, and is left alone for .* s",
+        got.json["error"]["message"],
     )
 
 
@@ -102,7 +103,7 @@ def test_41_one_tries_and_then_all_do(upstream: UpstreamServer, gateway: Running
         assert time.monotonic() < until
         time.sleep(0.05)
     assert raw.text_of(got, CHAT) == "Hello"
-    gateway.told('"an upstream answers again", "upstream": "first", "model": "recovers"')
+    gateway.told('"a model of an upstream answers again", "upstream": "first", "model": "recovers"')
     assert raw.ask(gateway, CHAT, model, True).status == 200
 
 
@@ -153,27 +154,27 @@ def test_41_ten_are_free_then_a_tenth_and_one_a_second() -> None:
     clock = Clock()
     one = restraint(clock)
     one.begin()
-    assert [one.ask_again() for _ in range(11)] == [True] * 10 + [False]
+    assert [one.take_attempt() for _ in range(11)] == [True] * 10 + [False]
     clock.now += 1
-    assert [one.ask_again() for _ in range(2)] == [True, False]
+    assert [one.take_attempt() for _ in range(2)] == [True, False]
     for _ in range(11):
         one.begin()
-    assert [one.ask_again() for _ in range(2)] == [True, False]
+    assert [one.take_attempt() for _ in range(2)] == [True, False]
 
 
 def test_41_one_in_five_seconds_tries_while_it_rests() -> None:
     clock = Clock()
     one = restraint(clock)
     for _ in range(3):
-        assert one.wait() == 0
+        assert one.take_turn() == 0
         one.failed(UpstreamFailed("oh"))
-    assert one.wait() == 5
+    assert one.take_turn() == 5
     clock.now += 5
-    assert (one.wait(), one.wait()) == (0, 5), "one tries, and the others wait for what comes of it"
+    assert (one.take_turn(), one.take_turn()) == (0, 5), "one tries, and the others wait for what comes of it"
     one.failed(UpstreamFailed("oh"))
     clock.now += 4
-    assert one.wait() == 1
+    assert one.take_turn() == 1
     clock.now += 1
-    assert one.wait() == 0
+    assert one.take_turn() == 0
     one.answered()
-    assert [one.wait() for _ in range(3)] == [0, 0, 0]
+    assert [one.take_turn() for _ in range(3)] == [0, 0, 0]

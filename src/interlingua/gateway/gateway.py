@@ -102,9 +102,9 @@ class Gateway:
     def _rests(self, upstream: str, model: str, failures: int) -> None:
         if failures:
             self.metrics.rest(upstream)
-            self.log.error("an upstream is left alone", upstream=upstream, model=model, failures=failures)
+            self.log.error("a model of an upstream is left alone", upstream=upstream, model=model, failures=failures)
         else:
-            self.log.note("an upstream answers again", upstream=upstream, model=model)
+            self.log.note("a model of an upstream answers again", upstream=upstream, model=model)
 
     def afterwards(self, rest: Coroutine[Any, Any, None]) -> None:
         """What is left to do once a client has its answer. It does not take long."""

@@ -19,16 +19,24 @@ REFUSED = {
     401: "No key, or none that is known here.",
     403: "A web page asks, or the gateway was called by a name that it does not have.",
     404: "No such model.",
+    405: "The path has other methods: `allow` names them.",
+    408: "The head of a request took longer than `limits.head`.",
     413: "More bytes than `limits.body`.",
     415: "A content-encoding that nobody knows here.",
     429: "The upstream says so: too many requests. `retry-after` says how long to wait.",
     500: "A fault of the gateway. Its log has more under `x-interlingua-id`.",
     502: "The upstream failed, or said what nobody understands.",
-    503: "The gateway is stopping, or the upstream says so.",
+    503: "The gateway is stopping, or has too many connections; the model failed often and rests until `retry-after` "
+    "(`rest`); or the upstream says so.",
     504: "The upstream took too long.",
     529: "As many requests are under way as are allowed, or the upstream is overloaded.",
 }
 CLOSED = (401, 403)
+ANYWHERE = (405, 408, 503)
+"""Whatever the path is."""
+EARLY = (408, 503)
+ANY = "What an upstream has refused, with its own status."
+OTHER = "Any other refusal has the same form."
 TALKS = {
     "x-interlingua-id": "The exchange in the gateway's log.",
     "request-id": "The same, where SDKs of Anthropic look for it.",
@@ -75,13 +83,16 @@ def _response(about: str, content: Json, headers: dict[str, str] | None = None) 
 
 
 def _refusals(error: str, *statuses: int) -> Json:
-    return {str(status): _response(REFUSED[status], _json(error)) for status in statuses}
+    """A connection may be refused before it is known what it asks for, and in whose words."""
+    return {
+        str(status): _response(REFUSED[status], _json("EitherError" if status in EARLY else error))
+        for status in statuses
+    }
 
 
 def _asked(summary: str, id: str, request: str, reply: str, error: str) -> Json:
     """An endpoint of an API."""
     content = {**_json(reply), "text/event-stream": {}}  # this version has no words for events
-    last = "What an upstream has refused, with its own status."
     return {
         "post": {
             "summary": summary,
@@ -90,7 +101,7 @@ def _asked(summary: str, id: str, request: str, reply: str, error: str) -> Json:
             "responses": {
                 "200": _response("The reply: whole, or as server-sent events.", content, TALKS),
                 **_refusals(error, *REFUSED),
-                "default": _response(last, _json(error)),
+                "default": _response(ANY, _json(error)),
             },
         }
     }
@@ -106,7 +117,8 @@ def _counted(id: str, answer: str, error: str) -> Json:
             "requestBody": {"required": True, "content": _json("CountedRequest")},
             "responses": {
                 "200": _response("The count.", _json(answer), estimated),
-                **_refusals(error, 400, *CLOSED, 413, 415),
+                **_refusals(error, 400, *CLOSED, *ANYWHERE, 413, 415, 500),
+                "default": _response(OTHER, _json(error)),
             },
         }
     }
@@ -114,7 +126,7 @@ def _counted(id: str, answer: str, error: str) -> Json:
 
 def _page(summary: str, id: str, content: Json, *refused: int, **more: Any) -> Json:
     """What the gateway answers itself."""
-    answered = {"200": _response(summary, content), **_refusals("EitherError", *refused)}
+    answered = {"200": _response(summary, content), **_refusals("EitherError", *refused, *ANYWHERE)}
     return {"get": {"summary": summary, "operationId": id, **more, "responses": answered}}
 
 

@@ -197,7 +197,14 @@ MODELS = _object(
     },
     *("object", "data", "has_more", "first_id", "last_id"),
 )
-TOKENS = _object({"input_tokens": COUNT, "object": {"const": "response.input_tokens"}}, "input_tokens")
+TOKENS = _object(
+    {
+        "input_tokens": COUNT,
+        "object": {"const": "response.input_tokens"},
+        "estimated": {"const": True, "description": "Nobody has counted. Left out where the upstream has."},
+    },
+    "input_tokens",
+)
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,8 +230,13 @@ ANTHROPIC_ERROR = _object(
     },
     *("type", "error", "request_id"),
 )
+EARLY_ERROR = _object(
+    {"type": {"const": "error"}, "error": _object({"type": TEXT, "message": TEXT}, "type", "message")},
+    *("type", "error"),
+    description="Before it is known what a connection asks for: clients of each API can read it.",
+)
 EITHER_ERROR = {
-    "anyOf": [_ref("OpenAIError"), _ref("AnthropicError")],
+    "anyOf": [_ref("OpenAIError"), _ref("AnthropicError"), _ref("EarlyError")],
     "description": "Anthropic's for clients that send `anthropic-version`.",
 }
 
@@ -244,5 +256,6 @@ SCHEMAS: Json = {
     "Tokens": TOKENS,
     "OpenAIError": OPENAI_ERROR,
     "AnthropicError": ANTHROPIC_ERROR,
+    "EarlyError": EARLY_ERROR,
     "EitherError": EITHER_ERROR,
 }

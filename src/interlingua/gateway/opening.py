@@ -115,12 +115,12 @@ class Asker:
                 wait = pause(retries, attempt, error)
                 if wait is None:
                     raise
-                if not restraint.ask_again():
+                if not restraint.take_attempt():
                     self._report("not-asked-again", f"{error}: {route.name} fails too often to be asked again")
                     raise
                 await asyncio.sleep(wait)
-                if restraint.wait():  # others have found meanwhile that it answers nobody
-                    self._report("not-asked-again", f"{error}: {route.name} is left alone")
+                if restraint.take_turn():  # others have found meanwhile that it answers nobody
+                    self._report("not-asked-again", f"{error}: {route.model} of {route.name} is left alone")
                     raise
                 self._report("asked-again", f"{error}: {route.name} is asked again")
             else:

@@ -1,7 +1,8 @@
 """When is an upstream spared? Whoever fails is asked again by all who wait for it: just then it should hear less.
 
 Three things see to that. Who asks again waits first, each for another while. Further attempts are a small share of all
-requests. And an upstream that has failed often in a row is left alone, until one request has found that it answers.
+requests. And a model of an upstream that has failed often in a row is left alone, until one request has found that it
+answers.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class _Breaker:
 
     def __init__(self) -> None:
         self.failures = 0
-        """In a row."""
+        """Attempts in a row: those of one request count, too."""
         self._until = 0.0
 
-    def wait(self, rest: Rest, now: float) -> float:
-        """How long it is still to be left alone. Who is told 0 tries; the others wait for the outcome."""
+    def take_turn(self, rest: Rest, now: float) -> float:
+        """How long it is still to be left alone. Who is told 0 has the turn; the others wait for the outcome."""
         if not rest.after or self.failures < rest.after:
             return 0.0
         if now < self._until:
@@ -112,22 +113,22 @@ class Restraint:
     def begin(self) -> None:
         """Before it is asked for the first time. Raises UpstreamFailed if it is to be left alone."""
         self._budget.earn(self._route.upstream.retries.budget, self._clock())
-        if wait := self.wait():
-            times = f"it has failed {self._breaker.failures} times in a row"
-            message = f"{self._route.name}: {times}, and is left alone for {wait:.1f} s"
+        if wait := self.take_turn():
+            failed = f"{self._route.model} has failed in {self._breaker.failures} attempts in a row"
+            message = f"{self._route.name}: {failed}, and is left alone for {wait:.1f} s"
             raise UpstreamFailed(message, 503, retry_after=wait)
 
-    def wait(self) -> float:
-        """How long it is to be left alone; 0: it may be asked."""
-        return self._breaker.wait(self._route.upstream.rest, self._clock())
+    def take_turn(self) -> float:
+        """How long the model is to be left alone; 0: it is this request's turn to ask."""
+        return self._breaker.take_turn(self._route.upstream.rest, self._clock())
 
     @property
     def has_more(self) -> bool:
         """Whether it may be asked again."""
         return self._budget.has_one(self._clock())
 
-    def ask_again(self) -> bool:
-        """Whether it may be, which is then one time less."""
+    def take_attempt(self) -> bool:
+        """One more, and whether there was one left."""
         return self._budget.spend(self._clock())
 
     def answered(self) -> None:

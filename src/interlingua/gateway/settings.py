@@ -62,10 +62,10 @@ class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Rest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an upstream that fails is left alone. Each of its models is judged for itself, and 4xx are no failures."""
+    """When a model of an upstream that fails is left alone: each is judged for itself, and 4xx are no failures."""
 
     after: Annotated[int, Meta(ge=0)] = 10
-    """How often it fails in a row before. 0: it never is left alone."""
+    """How many attempts fail in a row before; a request may take several. 0: it never is left alone."""
     seconds: Seconds = 5
     """For how long: `fallback` answers meanwhile, or the client gets 503 with retry-after. Then one request tries."""
 
