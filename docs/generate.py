@@ -381,9 +381,9 @@ def agents() -> str:
 How coding agents are pointed at the gateway. `interlingua run NAME` does it for one run, with a gateway of its own: it
 sets the agent's environment, puts what else it needs into a temporary folder, and changes nothing of yours. For a
 gateway that runs already, paste what stands below: `MODEL` is what the gateway is asked for, `KEY` one of its `keys`,
-or any word if it has none. {CONTEXT} is for how many tokens the model has room, as `run --context` sets it: agents shorten
-what was said before that is full, so say what is true of your model. Qwen Code cannot be told; it goes by the model's
-name. `make e2e` runs each of these agents with each of its APIs.
+or any word if it has none. {CONTEXT} is for how many tokens the model has room, as `run --context` sets it: agents
+shorten what was said before that is full, so say what is true of your model. Qwen Code cannot be told; it goes by the
+model's name. `make e2e` runs each of these agents with each of its APIs.
 
 {sections}"""
 
