@@ -100,8 +100,10 @@ def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
     told = user.says("start", "--port", "0", "--upstream", upstream.url, "--upstream-key-env", "UP_KEY")
     facts = user.facts()
     assert f"listening on {facts['address']} (process {facts['pid']}" in told
-    assert "Point an agent at it" in told
-    assert "interlingua stop" in told
+    assert [line.split("  ")[1].strip() for line in told.splitlines()[1:]] == ["its log:", "stop it:"]
+    log = Path(facts["log"])
+    assert (f"({log})" in told, "interlingua stop" in told) == (True, True)
+    assert len(log.read_text().splitlines()) == 1, "what to paste is for people at a terminal"
     gateway = user.running()
     assert text_of(ask(gateway, CHAT, "life"), CHAT) == "Hello"
     assert upstream.asked("life")[0].headers["authorization"] == f"Bearer {KEY}"
@@ -232,6 +234,28 @@ def test_links_lead_nowhere(user: User, what: str) -> None:
         user.says("stop")
     assert victim.read_text() == "mine"
     assert user.state.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_who_is_ended_while_it_starts_leaves_nothing(user: User, number: signal.Signals) -> None:
+    temporary = user.folder / "tmp"
+    temporary.mkdir()
+    user.env["TMPDIR"] = str(temporary)
+    starting = user.popen("start", "--demo", "--port", "0")
+    file = user.state / "default.json"
+    until = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    facts = user.facts()
+    assert facts["address"] == "", "it has yet to listen"
+    starting.send_signal(number)
+    starting.communicate(timeout=60)
+    assert starting.returncode == 128 + number
+    assert not file.exists()
+    assert list(temporary.iterdir()) == []
+    assert beginning(facts["pid"]) != facts["began"]
+    assert user.says("status", status=3) == "default: not running\n"
 
 
 # ── it ends without a word ────────────────────────────────────────────────────────────────────────────────────────────
@@ -366,10 +390,11 @@ def test_stopped_twice_it_goes_at_once(user: User, upstream: UpstreamServer) -> 
     first.send_signal(signal.SIGINT)
     assert first.wait(20) == 130
     first.communicate()
-    assert "running on" in user.says("status")
+    assert "default: stopping on" in user.says("status")
+    assert json.loads(user.says("status", "--json")).items() >= {"running": True, "stopping": True}.items()
     time.sleep(1)  # what comes sooner counts as the same word
     began = time.monotonic()
-    user.says("stop")
+    assert "; it went at once: of 1 under way, those that were left were cut" in user.says("stop")
     assert time.monotonic() - began < 20
     sock.close()
 

@@ -7,6 +7,7 @@ import os
 
 from interlingua.agents import AGENTS, Agent, Target, by_hand
 from interlingua.cli import io, serve_options
+from interlingua.gateway import notify
 from interlingua.gateway.seal_key import kept_key
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
@@ -58,8 +59,6 @@ _SDKS = """\
 """
 _TO_PASTE = ("claude", "codex", "opencode")
 """What is shorter than a screen."""
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}
-"""Where one listens for all, and where a client on this machine finds it."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,14 +81,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def hello(settings: Settings, loaded: Loaded, port: int) -> str:
-    """Where it is, what it does, and what to paste next."""
+    """Where it is, what it does, and what to paste next, which no program needs that has started it."""
     host = settings.host.strip("[]")
     where = f", settings: {loaded.source}" if loaded.source else ""
-    head = f"interlingua: listening on {_url(host, port)} (process {os.getpid()}{where})"
+    head = f"interlingua: listening on {notify.url(host, port)} (process {os.getpid()}{where})"
     upstreams = [f"  {name}: {one.url} ({one.api})" for name, one in settings.upstreams.items()]
-    if settings.log.format == "json":
+    if settings.log.format == "json" or notify.is_wanted():
         return head
-    base = _url(_ANYWHERE.get(host, host), port)
+    base = notify.url(notify.reached_by(host), port)
     ids = loaded.routes().ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [head, *upstreams]
@@ -106,7 +105,3 @@ def hello(settings: Settings, loaded: Loaded, port: int) -> str:
 def _agent(agent: Agent, base: str, model: str, key: str) -> str:
     setup = agent.setup(Target(base=base, api=agent.apis[0], model=model, key=key, folder=""))
     return f"  {agent.title:<13} {by_hand(setup, indent=' ' * 18)}"
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

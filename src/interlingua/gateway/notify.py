@@ -6,7 +6,10 @@ import os
 import socket
 from contextlib import suppress
 
-__all__ = ["ready", "stopping", "url_of"]
+__all__ = ["is_wanted", "reached_by", "ready", "stopping", "url", "url_of"]
+
+SOCKET = "NOTIFY_SOCKET"
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def ready(listener: socket.socket) -> None:
@@ -18,14 +21,27 @@ def stopping() -> None:
     _tell("STOPPING=1", "STATUS=streams may finish")
 
 
+def is_wanted() -> bool:
+    """Whether a program waits for it, and no person reads along."""
+    return bool(os.environ.get(SOCKET))
+
+
 def url_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
+    return url(*listener.getsockname()[:2])
+
+
+def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def reached_by(host: str) -> str:
+    """Where a client on this machine finds who listens there: who listens everywhere is on loopback, too."""
+    return _ANYWHERE.get(host, host)
 
 
 def _tell(*lines: str) -> None:
     """As sd_notify(3) has it. Nobody may listen any more, and nobody waits for them."""
-    path = os.environ.get("NOTIFY_SOCKET", "")
+    path = os.environ.get(SOCKET, "")
     if not path.startswith(("/", "@")):
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from interlingua.errors import UsageError
+from interlingua.gateway.notify import reached_by
 
 __all__ = ["Counts", "asked_for_readiness", "counts"]
 
 SECONDS = 3.0
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SAMPLE = re.compile(r'^interlingua_(requests_total|streams_open)(?:\{(?:worker="(\d+)")?.*\})? (\d+)', re.M)
 
 
@@ -28,7 +28,7 @@ def _reached_at(address: str) -> http.client.HTTPConnection:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(address)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(_ANYWHERE.get(parts.hostname, parts.hostname), parts.port, timeout=SECONDS)
+    return kind(reached_by(parts.hostname), parts.port, timeout=SECONDS)
 
 
 def asked_for_readiness(address: str) -> str:

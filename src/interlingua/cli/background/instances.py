@@ -41,6 +41,10 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     address: str = ""
     """Where it listens; "": it has not said so yet."""
+    told_to_stop: float = 0.0
+    """When it was, for the first time; 0: it was not."""
+    log_then: int = 0
+    """How long its log was then: what became of its requests stands behind."""
 
     @property
     def runs(self) -> bool:

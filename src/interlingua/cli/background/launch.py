@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,7 +34,7 @@ SHOWN = 20
 def launched(instances: Instances, name: str, settings: Settings, log: Path, arguments: list[str]) -> Instance:
     """Runs `serve` with these arguments. Returns once it listens; raises, and shows its log, if it does not."""
     mark = Mark(log)
-    with _told_by_socket() as listener:
+    with _signals_as_errors(), _told_by_socket() as listener:
         process = _detached(log, arguments, listener.getsockname())
         try:
             instance = Instance(
@@ -51,7 +52,7 @@ def launched(instances: Instances, name: str, settings: Settings, log: Path, arg
             instance = structs.replace(instance, address=address)
             instances.save(instance)
             return instance
-        except BaseException:  # also Ctrl-C: nobody would know of it
+        except BaseException:  # also Ctrl-C and other signals: nobody would know of it
             process.kill()
             process.wait()
             instances.forget(name)
@@ -74,6 +75,26 @@ def _detached(log: Path, arguments: list[str], told: str) -> subprocess.Popen[by
         )
     finally:
         os.close(output)
+
+
+@contextmanager
+def _signals_as_errors() -> Iterator[None]:
+    """Who is told to end meanwhile ends as an error does: what was begun is taken back, and nothing is left."""
+
+    def end(number: int, _: object) -> None:
+        for one in heeded:
+            signal.signal(one, signal.SIG_IGN)  # once is enough: the rest takes no time
+        raise SystemExit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [number for number, handler in before.items() if handler != signal.SIG_IGN]  # as with nohup
+    for number in heeded:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
 
 
 @contextmanager

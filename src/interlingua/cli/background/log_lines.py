@@ -29,16 +29,17 @@ _FAILURE = re.compile(
 class Mark:
     """A place in a log, and what came behind it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, at: int | None = None) -> None:
+        """Its end, if no place is given."""
         self._path = path
-        self._at = path.stat().st_size if path.exists() else 0
+        self.at = at if at is not None else path.stat().st_size if path.exists() else 0
 
     def behind(self) -> bytes:
         """All of the file if it is another one by now."""
         try:
             with self._path.open("rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
-                stream.seek(max(self._at if size >= self._at else 0, size - LONGEST))
+                stream.seek(max(self.at if size >= self.at else 0, size - LONGEST))
                 return stream.read()
         except FileNotFoundError:
             return b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from interlingua.cli import io, serve, serve_options
+from interlingua.cli import io, serve_options
 from interlingua.cli.background.instances import DEFAULT, Instances, add_name, named
 from interlingua.errors import BadInput
 from interlingua.gateway.settings_flags import Flags
@@ -46,10 +46,7 @@ def run(args: argparse.Namespace) -> None:
         log = Path(loaded.settings.log.file or instances.log_of(name)).absolute()
         instance = launched(instances, name, loaded.settings, log, _arguments(args))
     again = "" if name == DEFAULT else f" --name {name}"
-    _, _, port = instance.address.rpartition(":")
-    _, _, what_to_paste = serve.hello(loaded.settings, loaded, int(port)).partition("\n")
     io.tell(f"interlingua: listening on {instance.address} (process {instance.pid}, in the background)")
-    io.tell(what_to_paste)
     io.tell(f"  its log:  interlingua logs -f{again}  ({log})")
     io.tell(f"  stop it:  interlingua stop{again}")
 

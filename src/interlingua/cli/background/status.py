@@ -19,7 +19,7 @@ where it listens and what it has done. With --url: whether one takes requests
 that was started in another way, as in a container."""
 EPILOG = """\
 exit status:
-  0  it is running; with --url: it takes requests
+  0  it is running, or stopping: streams may finish; with --url: it takes requests
   3  it is not
 """
 RUNNING, NOT_RUNNING = 0, 3
@@ -70,6 +70,7 @@ def _facts(instance: Instance) -> dict[str, Any]:
     return {
         "name": instance.name,
         "running": instance.runs,
+        "stopping": instance.runs and _is_stopping(instance),
         "pid": instance.pid,
         "since": datetime.fromtimestamp(instance.since).astimezone().isoformat(timespec="seconds"),
         "address": instance.address,
@@ -79,6 +80,13 @@ def _facts(instance: Instance) -> dict[str, Any]:
         "requests": done.requests if done else None,
         "open": done.open if done else None,
     }
+
+
+def _is_stopping(instance: Instance) -> bool:
+    """Whether it only finishes what has begun: `interlingua stop` was told to it, or it says so itself."""
+    from interlingua.cli.background.asking import asked_for_readiness
+
+    return instance.told_to_stop > 0 or (bool(instance.address) and asked_for_readiness(instance.address) == "stopping")
 
 
 def _told(name: str, instance: Instance | None) -> list[str]:
@@ -98,7 +106,7 @@ def _told(name: str, instance: Instance | None) -> list[str]:
     else:
         done = "not told: clients need a key, or it does not answer"
     return [
-        f"{name}: running on {instance.address or 'no address yet'}",
+        f"{name}: {'stopping' if facts['stopping'] else 'running'} on {instance.address or 'no address yet'}",
         f"  since     {facts['since']} ({_long(time.time() - instance.since)})",
         f"  process   {instance.pid}",
         f"  version   {instance.version}{newer}",

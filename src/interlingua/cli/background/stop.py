@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from msgspec import structs
+
 from interlingua.cli import io
 from interlingua.cli.background.instances import Instance, Instances, add_name, named
 from interlingua.cli.background.log_lines import Mark, notes
@@ -39,11 +41,14 @@ def run(args: argparse.Namespace) -> None:
         if instance is None:
             io.tell(f"interlingua: {name!r} is not running")
             return
-        began, mark = time.monotonic(), Mark(Path(instance.log))
+        began, again = time.monotonic(), instance.told_to_stop > 0
+        mark = Mark(Path(instance.log), instance.log_then if again else None)
         if not send(instance.pid, instance.began, signal.SIGTERM):
             instances.forget(name)
             io.tell(f"interlingua: {name!r} is not running: process {instance.pid} ended before")
             return
+        if not again:
+            instances.save(structs.replace(instance, told_to_stop=time.time(), log_then=mark.at))
         _wait(instance, mark, began)
         instances.forget(name)
         io.tell(f"interlingua: stopped after {time.monotonic() - began:.1f} s{_what_became(mark)}")
@@ -74,6 +79,8 @@ def _what_became(mark: Mark) -> str:
     begun = sum(int(note["open"]) for note in notes(data, "stopping"))
     ends = notes(data, "stopped")
     cut = sum(int(note["cut"]) for note in ends)
-    if not ends or not begun:
+    if not begun:
         return ""
+    if not ends:
+        return f"; it went at once: of {begun} under way, those that were left were cut"
     return f"; {cut} of {begun} requests under way had to be cut" if cut else f"; all {begun} under way finished"
