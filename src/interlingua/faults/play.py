@@ -34,8 +34,8 @@ class Target:
     """What the gateway wants before a model's id."""
     key: str = ""
     """What clients show to the gateway."""
-    patience: float = 20
-    """How long a client waits for anything, in seconds."""
+    patience: float = 25
+    """How long a client waits for anything, in seconds: long enough to hear our own gateway say that it is there."""
 
 
 @dataclass

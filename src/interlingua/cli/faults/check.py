@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the gateway's key for clients")
     parser.add_argument(
-        "--patience", type=float, default=20, metavar="S", help="how many seconds a client waits; default: 20"
+        "--patience", type=float, default=25, metavar="S", help="how many seconds a client waits; default: 25"
     )
     parser.add_argument("--json", action="store_true", help="a line of JSON for each")
 
@@ -93,7 +93,7 @@ def _target(args: argparse.Namespace) -> Target:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise UsageError(f"{url!r} is no URL of a server", "write it as http://127.0.0.1:8484")
     if args.patience <= 0:
-        raise UsageError("--patience must be more than nothing", "give it some seconds, such as 20")
+        raise UsageError("--patience must be more than nothing", "give it some seconds, such as 25")
     key = ""
     if args.key_env and not (key := os.environ.get(args.key_env, "")):
         raise UsageError(f"the variable {args.key_env} is not set", "set it to the key that clients show the gateway")

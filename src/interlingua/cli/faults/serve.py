@@ -28,12 +28,15 @@ examples:
       -d '{"model": "fault-05-end-inside-call", "stream": true, "messages": []}'
 """
 PORT = 8585
+_SETTINGS = (
+    'upstreams: {{faults: {{url: "{url}", key: sk-any-0123456789abcdef, timeouts: {{first_event: 5, idle: 5}}}}}}'
+)
 _HELLO = """\
 interlingua: {count} faults at {url} (`interlingua faults list` names them; Ctrl-C ends it)
 
 Point a gateway at it:
 
-  echo 'upstreams: {{faults: {{url: "{url}", timeouts: {{first_event: 5, idle: 5}}}}}}' > faults.yaml
+  echo '{settings}' > faults.yaml
   interlingua serve --config faults.yaml        with shorter timeouts than the check is patient
 
   LiteLLM       model_list: [{{model_name: "*", litellm_params: {{model: "openai/*", api_base: {url}, api_key: none}}}}]
@@ -65,7 +68,8 @@ def run(args: argparse.Namespace) -> None:
         hint = "give --port another number, or 0 for any that is free"
         raise BadInput(f"cannot listen on port {args.port}: {error.strerror}", hint) from error
     base = server.url.removesuffix("/v1")
-    io.tell(_HELLO.format(count=len(SCENARIOS), url=server.url, base=base))
+    settings = _SETTINGS.format(url=server.url)
+    io.tell(_HELLO.format(count=len(SCENARIOS), url=server.url, base=base, settings=settings))
     try:
         while True:
             time.sleep(3600)
