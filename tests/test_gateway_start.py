@@ -99,7 +99,7 @@ def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path
         ("::1", "http://[::1]:8484", "http://[::1]:8484"),
         ("[::1]", "http://[::1]:8484", "http://[::1]:8484"),
         ("0.0.0.0", "http://0.0.0.0:8484", "http://127.0.0.1:8484"),
-        ("::", "http://[::]:8484", "http://127.0.0.1:8484"),
+        ("::", "http://[::]:8484", "http://[::1]:8484"),
     ],
 )
 def test_where_it_is(tmp_path: Path, host: str, listens: str, base: str) -> None:
