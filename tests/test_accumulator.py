@@ -7,6 +7,7 @@ import time
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua import events as ev
 from interlingua.errors import UsageError
+from interlingua.reply import Reasoning, Text
 from interlingua.wire import sse
 from tests import anthropic_scenarios as messages
 from tests import chat_scenarios as chat
@@ -463,3 +465,38 @@ def test_a_live_view_grows_with_the_reply() -> None:
 
     short, long = min(seconds(1000) for _ in range(3)), min(seconds(4000) for _ in range(3))
     assert long < 8 * short
+
+
+# ── what the conversation goes on with ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_an_upstream_sends_beside_a_call_goes_back_to_it() -> None:
+    beside = {"extra_content": {"google": {"thought_signature": "S"}}}
+    acc = accumulated(*deltas([chat.start("f", '{"a": 1}', **beside)]))
+    [said] = il.ToolBox().messages("openai-chat", acc.reply())
+    assert said["tool_calls"] == [chat.without(chat.start("f", '{"a": 1}', **beside), "index")]
+    assert b"extra" not in msgspec.json.encode(il.Call("call_1", "f", "{}"))
+
+
+def test_a_call_of_a_custom_tool_goes_back_as_one() -> None:
+    call = {"id": "call_1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    acc = accumulated(*deltas([{"index": 0, **call}]))
+    [said] = il.ToolBox().messages("openai-chat", acc.reply())
+    assert said["tool_calls"] == [call]
+
+
+def test_a_refusal_stays_in_the_conversation() -> None:
+    refused = [chat.chunk(chat.choice({"refusal": "No."})), chat.chunk(chat.choice({}, "stop"))]
+    reply = accumulated(*refused).reply()
+    box = il.ToolBox()
+    assert box.messages("openai-chat", reply) == [{"role": "assistant", "content": None, "refusal": "No."}]
+    text = {"type": "text", "text": "No."}
+    assert box.messages("anthropic-messages", reply) == [{"role": "assistant", "content": [text]}]
+    assert box.messages("openai-responses", reply) == [{"type": "message", "role": "assistant", "content": "No."}]
+
+
+def test_thinking_of_another_upstream_is_no_block_without_a_signature() -> None:
+    sealed = Reasoning("Hm.", ev.Seal("openai-responses", {"encrypted_content": "E"}))
+    reply = il.Reply(parts=[sealed, Text("Hi")])
+    [said] = il.ToolBox().messages("anthropic-messages", reply)
+    assert said["content"] == [{"type": "text", "text": "Hi"}]

@@ -198,7 +198,7 @@ class _Mender:
             self._report("no-id", f"{item.path}.id", "a call without an id", f"it gets {id!r}")
         elif id != call.id:
             self._report("id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"now {id!r}")
-        renamed = Call(id, call.name, call.arguments, call.complete)
+        renamed = msgspec.structs.replace(call, id=id)
         one.items[n] = msgspec.structs.replace(item, piece=renamed)
         return _Asked(renamed, call.id, item.path)
 
@@ -259,7 +259,8 @@ class _Mender:
                 said = f"[call of {piece.name}: {piece.arguments}]" if isinstance(piece, Call) else piece.text
                 return Text(said) if said else None
             case Call():
-                return Call(piece.id, self._name(piece, path), self._arguments(piece, path), piece.complete)
+                name, arguments = self._name(piece, path), self._arguments(piece, path)
+                return msgspec.structs.replace(piece, name=name, arguments=arguments)
             case Result():
                 return Result(piece.id, [part for part in piece.content if part != Text("")], piece.error)
         return piece

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import msgspec
+
 from interlingua import events as ev
 from interlingua.reply import Call
 
@@ -50,9 +52,8 @@ def _call(events: list[Waiting]) -> Call:
     start, *rest = events
     assert isinstance(start, ev.CallStart)
     args = "".join(event.text for event in rest if isinstance(event, ev.ArgsDelta))
-    return Call(
-        start.id or "", start.name, args, any(isinstance(event, ev.CallEnd) and event.complete for event in rest)
-    )
+    complete = any(isinstance(event, ev.CallEnd) and event.complete for event in rest)
+    return Call(start.id or "", start.name, args, complete, start.extra or msgspec.UNSET)
 
 
 def _size(event: Waiting) -> int:

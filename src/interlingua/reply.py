@@ -28,12 +28,16 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning", 
 
 
 class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
-    """One tool call. `arguments` is its JSON text as the model wrote it, `complete` whether the model closed it."""
+    """One tool call. `arguments` is its JSON text as the model wrote it, `complete` whether the model closed it.
+
+    `extra` is what a chat completion has beside that, such as a signature that its upstream wants back.
+    """
 
     id: str
     name: str
     arguments: str
     complete: bool = True
+    extra: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     def parse(
         self,
@@ -185,7 +189,9 @@ class Folder:
     def _called(self, complete: bool) -> Call | None:
         """The call that is open."""
         start = self._start
-        return Call(start.id or "", start.name, _joined(self._args), complete) if start else None
+        if start is None:
+            return None
+        return Call(start.id or "", start.name, _joined(self._args), complete, start.extra or msgspec.UNSET)
 
     def _end_call(self, complete: bool) -> None:
         if (called := self._called(complete)) is not None:

@@ -62,7 +62,7 @@ class _Rebuilt:
             case Call():
                 id = self._now[piece.id] = self._make(piece, self._taken)
                 self._taken.add(id)
-                return Call(id, piece.name, piece.arguments, piece.complete)
+                return msgspec.structs.replace(piece, id=id)
             case Result():
                 return Result(self._now.get(piece.id, piece.id), piece.content, piece.error)
         return piece

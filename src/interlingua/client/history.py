@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from interlingua.client.results import ToolResult
-from interlingua.reply import Reply, Text
-from interlingua.request import Message, Request, Result
+from interlingua.profile import CHAT, MESSAGES
+from interlingua.reply import Part, Reasoning, Reply, Text
+from interlingua.request import Message, Piece, Request, Result
 from interlingua.tools import Tool
 from interlingua.upstreams import profile_named
 from interlingua.wire.wire import Json
@@ -19,11 +20,25 @@ __all__ = ["as_messages", "as_tools"]
 def as_messages(wire: str, reply: Reply | None = None, results: Iterable[ToolResult] = ()) -> list[Json]:
     """What is added to `messages`, or to `input` of Responses."""
     answered = [Result(result.call.id, [Text(result.content)], error=not result.ok) for result in results]
-    messages = [Message("assistant", [*reply.parts])] if reply is not None and reply.parts else []
+    said = _said(wire, reply) if reply is not None else []
+    messages = [Message("assistant", said)] if said else []
     messages += [Message("user", [*answered])] if answered else []
     body = _written(wire, Request(wire=wire, model="", messages=messages))
     told: list[Json] = body["input"] if "input" in body else body["messages"]
+    if reply is not None and reply.refusal and wire == CHAT:
+        model = told.pop(0) if said else {"role": "assistant", "content": None}
+        told.insert(0, {**model, "refusal": reply.refusal})
     return told
+
+
+def _said(wire: str, reply: Reply) -> list[Piece]:
+    """What the model said, as far as this wire takes it back: Messages wants a signature of its own on thinking."""
+    pieces: list[Piece] = [part for part in reply.parts if wire != MESSAGES or not _is_foreign(part)]
+    return [*pieces, Text(reply.refusal)] if reply.refusal and wire != CHAT else pieces
+
+
+def _is_foreign(part: Part) -> bool:
+    return isinstance(part, Reasoning) and part.seal is not None and part.seal.wire != MESSAGES
 
 
 def as_tools(wire: str, tools: list[Tool]) -> list[Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from interlingua.adapt.results import is_file
-from interlingua.events import Finding, Seal
+from interlingua.events import CallStart, Finding, Seal
 from interlingua.profile import Profile
 from interlingua.reply import Call, Reasoning, Text
 from interlingua.request import (
@@ -33,6 +33,7 @@ from interlingua.wire.downgrades import (
 )
 from interlingua.wire.notes import Notes
 from interlingua.wire.opaque import foreign_seal
+from interlingua.wire.openai_chat.emitter import call_entry
 from interlingua.wire.openai_chat.reader import DETAILS, NAME
 from interlingua.wire.openai_chat.request_thinking import write_thinking
 from interlingua.wire.openai_fields import SAME_FILES, SHARED, told_name, write_asker, write_schema
@@ -183,8 +184,8 @@ class _Messages:
                 case Reasoning():
                     thoughts.append(piece)
                 case Call():
-                    function = {"name": short_name(piece.name), "arguments": piece.arguments or "{}"}
-                    calls.append({"id": piece.id, "type": "function", "function": function})
+                    start = CallStart(len(calls), piece.id, short_name(piece.name), piece.extra or None)
+                    calls.append(call_entry(start, piece.arguments or "{}"))
                 case Result():
                     self._notes.report("content-dropped", "a result in a message of the model: dropped", place)
                 case _:
