@@ -449,39 +449,6 @@ STRUCTURED = [
         ["cut-short"],
     ),
     Scenario(
-        "an empty object, and then the arguments",
-        called(
-            [start("f", "{}")], [more('{"a"')], [more(": 1}")], [start("g", "{}", 1, "call_2")], [more('{"b": 2}', 1)]
-        ),
-        calls(F, G),
-        ["empty-first", "empty-first"],
-        whole=False,
-    ),
-    Scenario(
-        "an empty object, and then the arguments, with the id each time",
-        called([start("f", {})], [start("f", "")], [start("f", '{"a": 1}')]),
-        calls(F),
-        ["arguments-as-value", "repeated-id", "repeated-name", "empty-first"],
-        whole=False,
-    ),
-    Scenario(
-        "an empty object, and nothing of that call behind it",
-        called([start("f", "{}")], [more(" ")], [start("g", '{"b": 2}', 1, "call_2")], [start("h", "{}", 2, "call_3")]),
-        calls(("call_1", "f", "{}"), G, ("call_3", "h", "{}")),
-    ),
-    Scenario(
-        "an empty object, and what is no arguments",
-        called([start("f", "{}")], [more("}")]),
-        calls(("call_1", "f", "{}")),
-        ["after-arguments"],
-        whole=False,
-    ),
-    Scenario(
-        "an empty object, and text",
-        called([start("f", "{}")], {"content": "So."}),
-        calls(("call_1", "f", "{}"), text="So."),
-    ),
-    Scenario(
         "length before structured arguments",
         called([start("f")], [start("g", "", 1, "call_2")], finish="length"),
         calls(("call_1", "f", "{}"), ("call_2", "g", ""), finish="length"),

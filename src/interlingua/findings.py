@@ -42,7 +42,6 @@ KINDS: dict[str, str] = {
     "arguments-as-value": "structured arguments sent as a value, not as text: written as text",
     "unwrapped-arguments": "arguments that are an object inside a string: taken out of it",
     "after-arguments": "more after the end of the arguments: dropped",
-    "empty-first": "structured arguments that begin with `{}`, and then come in full: the latter are taken",
     "resent-arguments": "each piece of structured arguments holds all those before it: sent once",
     "odd-deltas": "arguments in a block's start, and others in its deltas that are no JSON: the start's are taken",
     "call-withheld": "a call that is cut or not valid, in whole delivery: not delivered",

@@ -34,13 +34,6 @@ class _Call:
         self.told = Told()
         self.resends = False
         self.noted: set[str] = set()
-        self.empty = ""
-        """A `{}` that it began with, held: it may be all, or say no more than that the call begins."""
-
-    @property
-    def over(self) -> bool:
-        """Whether it has arguments, as far as can be told."""
-        return self.ended or bool(self.empty)
 
     def repeats(self, text: str) -> bool:
         """Whether this begins with all the arguments so far."""
@@ -57,13 +50,12 @@ class Calls:
         self._by_id: dict[str, _Call] = {}
         self._out: list[ev.Event] = []
 
-    def read(self, entries: list[Any], last: bool = False) -> tuple[list[ev.Event], bool]:
-        """Entries of one chunk, the `last` one if the reply stops there. Also tells whether they say just that, in the
-        form that clients expect."""
-        exact = not (self._calls and self._calls[-1].empty)
+    def read(self, entries: list[Any]) -> tuple[list[ev.Event], bool]:
+        """Entries of one chunk. Also tells whether they say just that, in the form that clients expect."""
+        exact = True
         for entry in entries:
             if isinstance(entry, dict):
-                exact &= self._read_entry(entry, alone=len(entries) == 1, last=last)
+                exact &= self._read_entry(entry, alone=len(entries) == 1)
             else:
                 self._report("bad-chunk", f"an entry of tool_calls is no object: {entry!r:.60}; dropped")
                 exact = False
@@ -78,15 +70,9 @@ class Calls:
         untouched = self._args(call, arguments)
         return self._drain(), untouched and index == call.key
 
-    def text_follows(self) -> list[ev.Event]:
-        """The model goes on with text: what was held of the last call, if it can be told by that."""
-        self._settle()
-        return self._drain()
-
     def finish(self, cut: bool = False) -> list[ev.Event]:
         """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit or a filter, and the
         last call with it if it has no arguments."""
-        self._settle()
         for call in self._calls:
             last = cut and call is self._calls[-1]
             if call.custom and call.name is not None and not last:
@@ -101,7 +87,6 @@ class Calls:
 
     def cut(self) -> list[ev.Event]:
         """No more will come: gives out what is still held. Ending the calls that are open is the guard's."""
-        self._settle()
         for call in self._calls:
             if call.name is not None and not call.ended and (rest := call.args.cut()):
                 self._out.append(ev.ArgsDelta(call.key, rest))
@@ -123,15 +108,14 @@ class Calls:
 
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read_entry(self, entry: dict[str, Any], alone: bool, last: bool) -> bool:
+    def _read_entry(self, entry: dict[str, Any], alone: bool) -> bool:
         """Returns whether the entry may be passed on as it is."""
         custom = custom_of(entry)
         function = _as_function(entry) if custom is None else custom
         id, name = _text(entry.get("id")), _text(function.get("name"))
         call = self._owner(entry.get("index"), id, name, function.get("arguments"), alone)
         call.custom |= custom is not None
-        starts = name is not None and call.name is None
-        if starts and name is not None:
+        if name is not None and call.name is None:
             proper = self._start(call, name, entry, function)
         else:
             proper = not any(key in entry for key in ("id", "type")) and "name" not in function
@@ -140,10 +124,6 @@ class Calls:
             return self._input(call, custom.get("input")) and proper and entry.get("index") == call.key
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else self._as_text(call, arguments)
-        if starts and not last and text.strip() == "{}" and not call.told.size:
-            call.empty = text
-            call.told.add(text)
-            return False
         return self._args(call, text) and text is arguments and proper and entry.get("index") == call.key
 
     def _owner(self, index: Any, id: str | None, name: str | None, arguments: Any, alone: bool) -> _Call:
@@ -171,10 +151,9 @@ class Calls:
         if last is None or name is None:
             return last
         # The name again: of the last call, unless that one is over or a sibling stands in the same chunk.
-        return last if alone and name == last.name and not last.over else None
+        return last if alone and name == last.name and not last.ended else None
 
     def _new(self, id: str | None) -> _Call:
-        self._settle()
         call = _Call(len(self._calls), id, self._limits)
         self._calls.append(call)
         if id is not None:
@@ -233,8 +212,6 @@ class Calls:
         if call.name is None:
             self._keep_early(call, text)
             return False
-        if call.empty and text.strip():
-            self._settle(text)
         resent = len(text) >= call.told.size and self._is_resent(call, text)  # nearly all pieces are shorter
         new = text[call.told.size :] if resent else text
         passed, rest = ("", new) if call.ended else call.args.feed(new)
@@ -246,17 +223,6 @@ class Calls:
         if call.args.cursor.ended and not call.ended:
             self._end(call)
         return passed == text
-
-    def _settle(self, follows: str = "") -> None:
-        """Tells what the `{}` is that the last call began with, by what follows in that call."""
-        call = self._calls[-1] if self._calls else None
-        if call is None or not call.empty:
-            return
-        empty, call.empty, call.told = call.empty, "", Told()
-        if follows.lstrip().startswith("{"):
-            self._report_once(call, "empty-first", "`{}`, and then the arguments: the latter are taken")
-        else:
-            self._args(call, empty)
 
     def _is_resent(self, call: _Call, text: str) -> bool:
         """Whether the upstream sends all the arguments so far again, with more behind them.
@@ -303,8 +269,8 @@ def _is_another(call: _Call, id: str | None, name: str | None, arguments: Any) -
     if call.name is None:
         return False
     if id is not None and call.id is not None:
-        return id != call.id and (name is not None or call.over)
-    if name is None or not call.over:
+        return id != call.id and (name is not None or call.ended)
+    if name is None or not call.ended:
         return False
     again = isinstance(arguments, str) and call.repeats(arguments) and len(arguments) == call.told.size
     return not (again and call.id is not None and name == call.name)

@@ -86,9 +86,6 @@ class Reader:
         if reasoning := delta.reasoning_content or delta.reasoning:
             events.append(ev.ReasoningDelta(reasoning))
         if delta.content:
-            held = calls.text_follows()
-            events += held
-            exact &= not held
             events.append(ev.TextDelta(delta.content))
         if delta.tool_calls:
             entry = delta.tool_calls[0]
@@ -131,12 +128,8 @@ class Reader:
             choice.exact = False
         self._read_role(chunk, delta, choice)
         calls = self._calls[choice.index]
-        if delta.get("content"):
-            held = calls.text_follows()
-            choice.events += held
-            choice.exact &= not held
         _read_text(delta, choice)
-        _read_calls(delta, calls, choice, last=bool(given.get("finish_reason")))
+        _read_calls(delta, calls, choice)
         common += _usage(given)  # Moonshot puts it here
         _read_finish(given, calls, choice)
         return choice
@@ -216,7 +209,7 @@ def _part_text(text: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice, last: bool) -> None:
+def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice) -> None:
     entries = delta.get("tool_calls")
     legacy = delta.get("function_call")
     if legacy and isinstance(legacy, dict):
@@ -225,7 +218,7 @@ def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice, last: bool)
             choice.report("function-call", "the legacy function_call: taken as a tool call")
         entries = entries or [{"index": 0, "type": "function", "function": legacy}]
     if entries:
-        events, exact = calls.read(entries if isinstance(entries, list) else [entries], last)
+        events, exact = calls.read(entries if isinstance(entries, list) else [entries])
         choice.events += events
         choice.exact &= exact and isinstance(entries, list)
 
