@@ -31,12 +31,13 @@ $(USABLE): pyproject.toml constraints.txt
 	$(PINNED) $(BIN)/python -m pip install -qq -e .
 	@touch $@
 
+# More at once than there are cores, because many tests wait; and neighbours together, because they share a gateway.
 test: check ## all that has to pass: check, the tests with coverage, and then in every cutting
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 -m 'not cuts'
+	$(BIN)/coverage run -m pytest -n 4 --dist worksteal -m 'not cuts'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/python -m pytest -n 2 -m cuts
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m cuts
 
 check: setup ## style, types and direction of imports
 	$(BIN)/ruff check
