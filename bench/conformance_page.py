@@ -23,7 +23,8 @@ Each gateway stands in front of `interlingua faults serve`, which it asks for ch
 faults check` plays its clients, in each API that it has. Each is told to wait at most {timeout:g} s for its upstream;
 claude-code-router has no setting for that, and waits an hour. Clients wait {patience:g} s. All else is as each gateway
 has it by default. LiteLLM asks for Responses where its client does, and for whole ones. Two cores were shared with
-other work.
+other work. What is judged stays until it is judged again: a gateway may have been judged at another time of its day
+than the others, and in parts.
 
 A fault is *right* if a client gets what it needs. The check is generous: an error that clients notice is as good as
 another attempt, and where a row is a choice, either is right. *Refused*: the gateway took no such request, so that the
