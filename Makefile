@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check fmt run demo docs bench e2e fuzz pins clean
+.PHONY: help setup test cover check fmt run demo docs bench e2e fuzz pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -32,12 +32,17 @@ $(USABLE): pyproject.toml constraints.txt
 	@touch $@
 
 # More at once than there are cores, because many tests wait; and neighbours together, because they share a gateway.
-test: check ## all that has to pass: check, the tests with coverage, and then in every cutting
+PYTEST := -m pytest -n 4 --dist worksteal
+
+test: check ## all that has to pass: check, and every test
+	$(BIN)/python $(PYTEST)
+
+# Apart, for it takes twice as long.
+cover: setup ## which lines the tests run, in every program that they start
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 4 --dist worksteal -m 'not cuts'
+	$(BIN)/coverage run $(PYTEST) -m 'not cuts'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m cuts
 
 check: setup ## style, types and direction of imports
 	$(BIN)/ruff check
