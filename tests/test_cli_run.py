@@ -123,8 +123,9 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     stage = Stage(tmp_path, [])
     yield stage
     for run in stage.runs:
-        with suppress(ProcessLookupError):
-            os.killpg(run.process.pid, signal.SIGKILL)
+        if run.process.poll() is None:  # else its number may be another's by now
+            with suppress(ProcessLookupError):
+                os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
         if run.process.stderr:
             run.process.stderr.close()

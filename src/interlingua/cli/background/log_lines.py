@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from interlingua.gateway.log_file import ASIDE
 
@@ -45,20 +45,23 @@ class Mark:
             return b""
 
 
-def last_lines(path: Path, count: int) -> list[bytes]:
-    """Also those in files that were put aside, if this one has too few."""
-    lines: list[bytes] = []
-    for one in (path, *(Path(f"{path}.{number}") for number in range(1, ASIDE + 1))):
+def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
+    """Up to this `end` of the file, if one is given. Also those in files that were put aside, if it has too few."""
+    lines = _last(path, count, end)
+    for one in (Path(f"{path}.{number}") for number in range(1, ASIDE + 1)):
         if len(lines) >= count or not one.is_file():
             break
         lines = [*_last(one, count - len(lines)), *lines]
     return lines
 
 
-def follow(path: Path) -> Iterator[bytes]:
-    """What is written from now on, for ever, also into the files that come after this one."""
-    stream = path.open("rb")
-    stream.seek(0, os.SEEK_END)
+def follow(path: Path) -> tuple[int, Iterator[bytes]]:
+    """How long the file is now, and what is written behind that, for ever, also into the files that come after it."""
+    stream = path.open("rb")  # now, and not when the first piece is asked for: what comes between would be lost
+    return stream.seek(0, os.SEEK_END), _written(path, stream)
+
+
+def _written(path: Path, stream: BinaryIO) -> Iterator[bytes]:
     while True:
         while piece := stream.read(PIECE):
             yield piece
@@ -86,12 +89,13 @@ def notes(data: bytes, message: str) -> list[dict[str, Any]]:
     return found
 
 
-def _last(path: Path, count: int) -> list[bytes]:
+def _last(path: Path, count: int, end: int | None = None) -> list[bytes]:
     if count <= 0:
         return []
     with path.open("rb") as stream:
-        stream.seek(max(0, os.fstat(stream.fileno()).st_size - LONGEST))
-        return stream.read().splitlines(keepends=True)[-count:]
+        end = os.fstat(stream.fileno()).st_size if end is None else end
+        begin = stream.seek(max(0, end - LONGEST))
+        return stream.read(end - begin).splitlines(keepends=True)[-count:]
 
 
 def of_failures(data: bytes) -> list[str]:

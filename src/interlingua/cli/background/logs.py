@@ -34,7 +34,10 @@ def run(args: argparse.Namespace) -> None:
     path = Path(instance.log) if instance is not None else instances.log_of(name)
     if not path.is_file():
         raise BadInput(f"{name!r} has no log: {path} is not there", "`interlingua start` begins one")
-    pieces = follow(path) if args.follow else iter(())
-    io.write(b"".join(last_lines(path, int(args.lines))))
+    if not args.follow:
+        io.write(b"".join(last_lines(path, int(args.lines))))
+        return
+    end, pieces = follow(path)
+    io.write(b"".join(last_lines(path, int(args.lines), end)))
     for piece in pieces:
         io.write(piece)
