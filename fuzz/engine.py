@@ -103,13 +103,14 @@ class Fuzzer(Generic[R]):
             try:
                 signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
                 check(row)
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             except Broken as broken:
                 return broken
             except Endless as endless:
                 return Broken("reading ends", _place(endless), f"after {SECONDS} seconds of work it had not")
             except Exception as error:  # noqa: BLE001 (this is what is looked for)
                 return Broken("nothing raises", f"{type(error).__name__} in {_place(error)}", f"{error!r}")
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)  # or it would end the process at some later time
         return None
 
     def smallest(self, row: R, broken: Broken, seconds: float = SHRINKING) -> R:
