@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import json
+import os
 import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
+from unittest.mock import patch
 
 import msgspec
 
 import interlingua as il
 from interlingua.agents import AGENTS, CONTEXT, Agent, Target, by_hand
+from interlingua.cli import build_parser
 from interlingua.cli.config.schema import docs_of
 from interlingua.cli.show import field_docs, on_one_line
 from interlingua.dialect_check import shape_name
@@ -412,6 +416,33 @@ def openapi() -> str:
     return json.dumps(description(), indent=2, ensure_ascii=False) + "\n"
 
 
+# ── the command line ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def commands() -> str:
+    sections = "\n".join(f"## `{parser.prog}`\n\n```text\n{_help(parser)}```\n" for parser in _parsers(build_parser()))
+    return f"""# Commands
+
+Every command, with the text of its `--help`.
+
+{sections}"""
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser, and those of its commands and their commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _parsers(inner)
+
+
+def _help(parser: argparse.ArgumentParser) -> str:
+    """The help at a fixed width, whatever the width of the terminal."""
+    with patch.dict(os.environ, {"COLUMNS": "100"}):
+        return parser.format_help()
+
+
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -441,6 +472,7 @@ PAGES = {
     "parity.md": parity,
     "settings.md": settings,
     "agents.md": agents,
+    "commands.md": commands,
     "openapi.json": openapi,
 }
 

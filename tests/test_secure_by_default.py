@@ -249,6 +249,8 @@ def test_the_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
         about = f"interlingua-{PROJECT['project']['version']}.dist-info"
         entries = archive.read(f"{about}/entry_points.txt").decode()
         needed = Parser().parsestr(archive.read(f"{about}/METADATA").decode()).get_all("Requires-Dist") or []
+    sources = [f"interlingua/{path.relative_to(ROOT / 'src/interlingua').as_posix()}" for path in SOURCES]
+    assert sorted(name for name in names if not name.startswith(about)) == sorted([*sources, "interlingua/py.typed"])
     assert {name.split("/")[0] for name in names} == {"interlingua", about}
     assert {Path(name).suffix for name in names if not name.startswith(about)} <= {".py", ".typed"}
     assert not [name for name in names if name.endswith((".pth", ".so", ".pyc")) or "sitecustomize" in name]

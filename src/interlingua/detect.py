@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from interlingua import events as ev
 from interlingua.dialect import Dialect, Grammar
@@ -44,6 +45,8 @@ def detecting(dialects: Sequence[Dialect]) -> Dialect:
 @dataclass(frozen=True)
 class Detect:
     """The shape of a reply whose dialect is not known yet."""
+
+    NAME: ClassVar[str] = "detect"
 
     dialects: tuple[Dialect, ...]
 

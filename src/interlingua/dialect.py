@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from interlingua.ids import IdStyle
 from interlingua.markers import TOKENS
@@ -74,6 +74,9 @@ class Router(Grammar, Protocol):
 
 class Shape(Protocol):
     """A layout with a dialect's markers in it, as data."""
+
+    NAME: ClassVar[str]
+    """The name of the shape in dialect files."""
 
     def grammar(self, outside: tuple[str, ...]) -> Grammar:
         """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import zip_longest
 from typing import Any, cast
 
-from interlingua.dialect import Dialect
+from interlingua.dialect import Dialect, Shape
 from interlingua.errors import BadInput, RenderError
 from interlingua.markers import markers
 from interlingua.reply import Call
@@ -18,9 +18,9 @@ from interlingua.tools import Offer
 __all__ = ["check", "shape_name", "short"]
 
 
-def shape_name(shape: object) -> str:
-    """What a file calls it: like its module."""
-    return type(shape).__module__.rpartition(".")[2]
+def shape_name(shape: Shape) -> str:
+    """Return the name of a shape in dialect files."""
+    return shape.NAME
 
 
 def check(dialect: Dialect, where: str) -> None:
@@ -84,7 +84,8 @@ def _empty(value: Any, path: str = "") -> Iterator[str]:
             yield at
         for one in inner if isinstance(inner, tuple) else (inner,):
             if dataclasses.is_dataclass(one):
-                yield from _empty(one, f"{at}.{shape_name(one)}" if hasattr(one, "grammar") else at)
+                name = getattr(one, "NAME", "")
+                yield from _empty(one, f"{at}.{name}" if name else at)
 
 
 def short(text: str) -> str:

@@ -32,14 +32,9 @@ from interlingua.yaml_text import NULL, TEXT, came, compose, place
 __all__ = ["SHAPES", "dialect_in", "load_dialect"]
 
 SHAPES: dict[str, type[Any]] = {
-    "channels": Channels,
-    "framed_json": FramedJson,
-    "json_envelope": JsonEnvelope,
-    "literals": Literals,
-    "pythonic": Pythonic,
-    "tagged_params": TaggedParams,
+    shape.NAME: shape for shape in (Channels, FramedJson, JsonEnvelope, Literals, Pythonic, TaggedParams)
 }
-"""Every shape by the name that it has in a file."""
+"""Every shape by its name in dialect files."""
 
 EXAMPLES = {
     "name": "my_model",

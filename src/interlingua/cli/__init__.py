@@ -14,7 +14,7 @@ from interlingua.cli.background import logs, start, status, stop
 from interlingua.cli.options import add_command
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 OK, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = _build()
+    parser = build_parser()
     try:
         try:
             args = parser.parse_args(argv)
@@ -104,7 +104,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return FAILED
 
 
-def _build() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
     parser = _Parser(
         prog="interlingua",
         description=DESCRIPTION,

@@ -16,6 +16,7 @@ from interlingua.cli import io, options
 from interlingua.cli.columns import shorten
 from interlingua.errors import BadInput, InterlinguaError
 
+NAME = "check"
 HELP = "a dialect on recorded texts, however they are cut"
 DESCRIPTION = """\
 Reads each line's text whole, one character at a time and cut at random, and

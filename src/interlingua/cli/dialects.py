@@ -12,6 +12,7 @@ from interlingua.cli.options import add_command
 from interlingua.dialect_check import shape_name
 from interlingua.dialects import DETECT
 
+NAME = "dialects"
 HELP = "the dialects that are known, and how to write a new one"
 DESCRIPTION = "Lists every dialect: its name, what it is, its shape, and the models that speak it."
 EPILOG = """\

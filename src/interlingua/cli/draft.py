@@ -16,6 +16,7 @@ from interlingua.cli.show import written
 from interlingua.cli.template import CONTENT, THINKING, TOOLS, Probed, probe
 from interlingua.errors import BadInput, InterlinguaError
 
+NAME = "draft"
 HELP = "a model's chat template → a dialect file to begin with"
 DESCRIPTION = """\
 Has the template write a turn with thinking, text and two calls, and tells the

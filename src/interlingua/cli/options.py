@@ -32,7 +32,7 @@ _TOOLS_HINT = 'write a JSON list of tools, as in a request: [{"type": "function"
 class Command(Protocol):
     """A module with a command in it."""
 
-    __name__: str
+    NAME: str
     HELP: str
     DESCRIPTION: str
     EPILOG: str
@@ -44,9 +44,9 @@ class Command(Protocol):
 
 
 def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> None:
-    """The command of this module, under the module's name."""
+    """Add the command that this module defines."""
     parser = commands.add_parser(
-        command.__name__.rpartition(".")[2],
+        command.NAME,
         help=command.HELP,
         description=command.DESCRIPTION,
         epilog=command.EPILOG,

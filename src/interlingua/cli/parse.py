@@ -12,6 +12,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.cli import io, options
 
+NAME = "parse"
 HELP = "a model's native text → the reply, as JSON"
 DESCRIPTION = """\
 Reads what a model wrote and tells the reply as one JSON object: text,

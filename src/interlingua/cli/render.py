@@ -11,6 +11,7 @@ from interlingua.cli import io, options
 from interlingua.errors import BadInput, RenderError
 from interlingua.reply import Part, Reasoning, Text
 
+NAME = "render"
 HELP = "a reply as JSON → the native text that a model would have written"
 DESCRIPTION = """\
 The inverse of parse: reads a reply as parse tells it and writes it as the

@@ -10,6 +10,7 @@ from interlingua.request_translation import prepare_request
 from interlingua.upstreams import profile_named, profiles
 from interlingua.wires import WIRES, wire_named
 
+NAME = "request"
 HELP = "one wire's request → another's, for one upstream"
 DESCRIPTION = f"""\
 Reads the body of a request and writes the body that the upstream is sent:

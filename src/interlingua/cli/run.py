@@ -30,6 +30,7 @@ from interlingua.gateway.settings_file import Loaded
 if TYPE_CHECKING:
     from interlingua.gateway.beside import Beside
 
+NAME = "run"
 HELP = "a coding agent, with a gateway of its own behind it"
 DESCRIPTION = """\
 Starts a gateway on a free port of loopback, points the agent at it, runs the

@@ -12,6 +12,7 @@ from interlingua.gateway.seal_key import kept_key
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 
+NAME = "serve"
 HELP = "the gateway: point an agent at it, and its tool calls work"
 DESCRIPTION = """\
 Listens on loopback and answers Chat Completions, Messages and Responses, in

@@ -16,6 +16,7 @@ from interlingua.dialect_check import shape_name
 from interlingua.dialects import DETECT
 from interlingua.errors import UsageError
 
+NAME = "show"
 HELP = "one dialect as a YAML file, to copy and change"
 DESCRIPTION = """\
 Writes a dialect as the YAML file that --dialect FILE.yaml reads, with what each

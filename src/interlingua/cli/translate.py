@@ -17,6 +17,7 @@ from interlingua.json_text import encode_json
 from interlingua.pipeline import Step
 from interlingua.wires import WIRES
 
+NAME = "translate"
 HELP = "one wire's reply → another's, as a stream or whole"
 DESCRIPTION = f"""\
 Reads the server-sent events of one reply and writes what a client expects,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from interlingua.dialect import Router, Shape, Span
 from interlingua.errors import RenderError, UsageError
@@ -27,6 +28,8 @@ __all__ = ["Channels"]
 @dataclass(frozen=True)
 class Channels:
     """The markers of a header, where they lead, and how we write each kind of message."""
+
+    NAME: ClassVar[str] = "channels"
 
     start: str
     """What begins a message."""

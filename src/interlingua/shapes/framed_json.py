@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 from interlingua.cursor import JsonCursor
 from interlingua.dialect import Grammar, Span
@@ -41,6 +42,8 @@ class FramedJson:
 
     White space at the ends of a marker is how we write it too. Reading never needs it.
     """
+
+    NAME: ClassVar[str] = "framed_json"
 
     open: tuple[str, ...]
     """What begins a call."""

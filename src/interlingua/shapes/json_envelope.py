@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
-from typing import Any
+from typing import Any, ClassVar
 
 from interlingua.dialect import Grammar
 from interlingua.errors import RenderError, UsageError
@@ -46,6 +46,8 @@ LINES = ('\n{"name"', '\n[{"name"', '\n{"type": "function"', '\n[{"type": "funct
 @dataclass(frozen=True)
 class JsonEnvelope:
     """Each marker may have several spellings. The first is how we write it."""
+
+    NAME: ClassVar[str] = "json_envelope"
 
     open: tuple[str, ...]
     """What begins a call, or several."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from interlingua.ahead import Way, literal
 from interlingua.dialect import Grammar
@@ -36,6 +37,8 @@ _params = markers(PARAMS)
 @dataclass(frozen=True)
 class Literals:
     """The markers, and how values are written."""
+
+    NAME: ClassVar[str] = "literals"
 
     open: str
     """What begins a call."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interlingua.ahead import Way, literal
 from interlingua.dialect import Grammar, Span
@@ -61,6 +61,8 @@ class _Unnamed(NamedTuple):
 @dataclass(frozen=True)
 class Pythonic:
     """What stands around the calls, and how values are written."""
+
+    NAME: ClassVar[str] = "pythonic"
 
     sections: tuple[Span, ...] = ()
     """Markers around all calls. The first is how we write them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from interlingua.dialect import Grammar, Shape, Span
 from interlingua.errors import UsageError
@@ -32,6 +33,8 @@ __all__ = ["TaggedParams"]
 @dataclass(frozen=True)
 class TaggedParams:
     """Each marker may have several spellings. The first is how we write it."""
+
+    NAME: ClassVar[str] = "tagged_params"
 
     call: Tag
     """The element of a call, and the name in its head."""

@@ -10,6 +10,7 @@ from interlingua.cli.background.instances import Instances, add_name, named
 from interlingua.cli.background.log_lines import follow, last_lines
 from interlingua.errors import BadInput, UsageError
 
+NAME = "logs"
 HELP = "what the gateway in the background has told"
 DESCRIPTION = "The last lines of its log, also of one that has ended."
 EPILOG = """\

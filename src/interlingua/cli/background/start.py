@@ -10,6 +10,7 @@ from interlingua.cli.background.instances import DEFAULT, Instances, add_name, n
 from interlingua.errors import BadInput
 from interlingua.gateway.settings_flags import Flags
 
+NAME = "start"
 HELP = "the gateway in the background, until `interlingua stop`"
 DESCRIPTION = """\
 Starts what `interlingua serve` runs, without a terminal, and returns once it

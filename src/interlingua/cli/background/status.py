@@ -12,6 +12,7 @@ from interlingua.cli import io
 from interlingua.cli.background.instances import Instance, Instances, add_name, named
 from interlingua.cli.background.processes import before_the_last_boot
 
+NAME = "status"
 HELP = "how the gateway in the background is"
 DESCRIPTION = """\
 Whether a gateway that `interlingua start` has started is running, since when,

@@ -15,6 +15,7 @@ from interlingua.cli.background.log_lines import Mark, notes
 from interlingua.cli.background.processes import send
 from interlingua.errors import BadInput
 
+NAME = "stop"
 HELP = "ends the gateway in the background, once its streams are over"
 DESCRIPTION = """\
 The gateway takes no new requests, and streams may finish for as long as `drain`

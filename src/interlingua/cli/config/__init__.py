@@ -7,6 +7,7 @@ import argparse
 from interlingua.cli.config import check, schema, show
 from interlingua.cli.options import add_command
 
+NAME = "config"
 HELP = "check and show the gateway's settings"
 DESCRIPTION = """\
 Reads the settings as `interlingua serve` does: ./interlingua.yaml, else the one

@@ -11,6 +11,7 @@ from interlingua.gateway.routes import DEMO, Route, Routes
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import load
 
+NAME = "check"
 HELP = "whether the settings are right, and what they mean"
 DESCRIPTION = """\
 Reads the settings and tells what was found: upstreams, models, and whom each

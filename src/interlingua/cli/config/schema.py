@@ -11,6 +11,7 @@ from interlingua.cli import io
 from interlingua.cli.show import field_docs
 from interlingua.gateway import settings
 
+NAME = "schema"
 HELP = "what may be set, as a JSON Schema"
 DESCRIPTION = (
     "Writes the JSON Schema of a settings file, with what each setting means. Editors use it to complete and check."

@@ -14,6 +14,7 @@ from interlingua.gateway.settings_shown import shown
 
 __all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
 
+NAME = "show"
 HELP = "all settings as they are in the end, without secrets"
 DESCRIPTION = """\
 Writes all settings as YAML: what the file says, over it the environment, and

@@ -7,6 +7,7 @@ import argparse
 from interlingua.cli.faults import check, list, serve
 from interlingua.cli.options import add_command
 
+NAME = "faults"
 HELP = "a server with every known fault, and a check for gateways"
 DESCRIPTION = """\
 The faults that upstreams and clients of a gateway have: 42, each in one or more

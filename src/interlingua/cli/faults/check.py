@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from interlingua.faults.check import Judged
     from interlingua.faults.play import Target
 
+NAME = "check"
 HELP = "plays a client of any gateway in front of the fault server, and judges it"
 DESCRIPTION = """\
 Asks a gateway for each fault, and says whether a client gets what it needs:

@@ -12,6 +12,7 @@ from interlingua.cli import io
 if TYPE_CHECKING:
     from interlingua.faults.scenario import Row, Scenario
 
+NAME = "list"
 HELP = "every fault: what happens, and what is right"
 DESCRIPTION = """\
 Lists all scenarios by the number of their fault. The name is the model to ask

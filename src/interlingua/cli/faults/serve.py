@@ -12,6 +12,7 @@ from interlingua.errors import BadInput, UsageError
 if TYPE_CHECKING:
     from interlingua.faults.script import Asked
 
+NAME = "serve"
 HELP = "an upstream that plays each fault, picked by the model's name"
 DESCRIPTION = """\
 Listens on loopback and answers Chat Completions, Messages and Responses. The

@@ -1,0 +1,56 @@
+"""The public API: names that programs import and call. A change here is a change for users."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+import interlingua as il
+
+SIGNATURES = {
+    "Accumulator": "(wire, dialect, model, tools, limits)",
+    "Parser": "(dialect, tools, prefill, options)",
+    "Translator": "(source, target, dialect, model, tools, options)",
+    "dialect_for": "(model)",
+    "dialects": "()",
+    "fold": "(events)",
+    "load_dialect": "(source)",
+    "parse": "(text, dialect, tools, prefill)",
+    "render": "(reply, dialect)",
+    "translate_reply": "(body, source, target, dialect, model, tools, options)",
+    "translate_request": "(body, source, target, model, upstream, options)",
+}
+TYPES = ["Call", "CallError", "Dialect", "InterlinguaError", "Limits", "Options", "Reply", "Span", "Tool", "ToolBox"]
+MODULES = {
+    "interlingua.client": [
+        *("Accumulator", "Exchange", "ToolBox", "ToolResult", "anthropic", "async_anthropic"),
+        *("async_http_client", "async_openai", "http_client", "openai"),
+    ],
+    "interlingua.errors": ["BadInput", "CallError", "InterlinguaError", "RenderError", "UsageError"],
+    "interlingua.events": [
+        *("ArgsDelta", "Begin", "CallEnd", "CallStart", "Event", "Failure", "Finding", "ReasoningDelta"),
+        *("RefusalDelta", "Seal", "Stop", "TextDelta", "Usage"),
+    ],
+    "interlingua.request_translation": ["Translation", "prepare_request", "translate_request"],
+}
+
+
+@pytest.mark.parametrize(("name", "signature"), SIGNATURES.items(), ids=SIGNATURES)
+def test_public_function_has_its_parameters(name: str, signature: str) -> None:
+    assert name in il.__all__
+    parameters = inspect.signature(getattr(il, name)).parameters
+    assert f"({', '.join(parameters)})" == signature
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_public_type_is_exported(name: str) -> None:
+    assert name in il.__all__
+    assert inspect.isclass(getattr(il, name))
+
+
+@pytest.mark.parametrize(("module", "names"), MODULES.items(), ids=MODULES)
+def test_public_module_has_its_names(module: str, names: list[str]) -> None:
+    imported = importlib.import_module(module)
+    assert [name for name in names if not hasattr(imported, name)] == []
