@@ -18,6 +18,7 @@ from interlingua.cli import main
 from interlingua.cli.config.schema import docs_of
 from interlingua.cli.serve_options import add_options, loaded
 from interlingua.errors import UsageError
+from interlingua.gateway.routes import routes_for
 from interlingua.gateway.secrets import secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import load
@@ -177,7 +178,7 @@ def test_every_setting_is_explained(kind: type[msgspec.Struct]) -> None:
 def test_the_example() -> None:
     settings = load(EXAMPLE, {"OPENROUTER_API_KEY": "k"})
     assert settings.notes == []
-    found = {id: settings.routes().find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
+    found = {id: routes_for(settings).find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
     assert {
         id: [(route.name, route.model, route.dialect_name) for route in routes] for id, routes in found.items()
     } == {

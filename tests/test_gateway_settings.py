@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from interlingua.errors import BadInput, UsageError
+from interlingua.gateway.routes import routes_for
 from interlingua.gateway.settings import Capture, Log, Model, Settings, Timeouts, Upstream
 from interlingua.gateway.settings_file import Loaded, load
 from interlingua.gateway.settings_flags import Flags
@@ -35,7 +36,7 @@ def loading(text: str, flags: Flags | None = None, **environment: str) -> Loaded
 
 def wrong(text: str, flags: Flags | None = None, **environment: str) -> tuple[str, str]:
     with pytest.raises(BadInput) as raised:
-        loading(text, flags, **environment).routes()
+        routes_for(loading(text, flags, **environment))
     return str(raised.value), raised.value.hint
 
 
@@ -205,7 +206,7 @@ def test_an_upstream_in_a_line_stands_for_a_file() -> None:
     )
     both = load("interlingua.yaml", {}, flags)
     assert (both.settings.port, list(both.settings.upstreams)) == (1, ["local", "openrouter"])
-    assert [route.name for route in both.routes().find("x")] == ["openrouter"]
+    assert [route.name for route in routes_for(both).find("x")] == ["openrouter"]
 
 
 def test_no_key_goes_to_another_address() -> None:

@@ -17,6 +17,7 @@ from interlingua.cli.serve import hello
 from interlingua.errors import BadInput, UsageError
 from interlingua.gateway import serve
 from interlingua.gateway.gateway import Gateway
+from interlingua.gateway.routes import routes_for
 from interlingua.gateway.settings_file import Loaded, load
 from interlingua.gateway.settings_flags import Flags
 from interlingua.gateway.trace import Tracer
@@ -73,9 +74,9 @@ def test_options_that_are_none(args: list[str], hint: str, capsys: pytest.Captur
 
 def test_who_listens_for_all_is_told_where_keys_go(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as raised:
-        loaded(tmp_path, host="0.0.0.0").routes()
+        routes_for(loaded(tmp_path, host="0.0.0.0"))
     assert "`keys`, or into INTERLINGUA_KEYS" in raised.value.hint
-    loaded(tmp_path, environment={"INTERLINGUA_KEYS": "a-key-of-16-chars"}, host="0.0.0.0").routes()
+    routes_for(loaded(tmp_path, environment={"INTERLINGUA_KEYS": "a-key-of-16-chars"}, host="0.0.0.0"))
 
 
 def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from interlingua.cli import io, serve_options
 from interlingua.cli.background.log_lines import Mark, of_failures
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.proxies import proxy_for
-from interlingua.gateway.routes import DEMO, Route
+from interlingua.gateway.routes import DEMO, Route, routes_for
 from interlingua.gateway.seal_key import kept_key
 from interlingua.gateway.settings_file import Loaded
 
@@ -137,7 +137,7 @@ def _context(agent: Agent, asked: str | None) -> int:
 
 
 def _route(loaded: Loaded, model: str) -> Route:
-    routes = loaded.routes()
+    routes = routes_for(loaded)
     try:
         return routes.find(model)[0]
     except UnknownModel as error:
@@ -171,7 +171,7 @@ def _loaded(args: argparse.Namespace, key: str) -> Loaded:
 
 
 def _first_model(loaded: Loaded) -> str:
-    ids = loaded.routes().ids()
+    ids = routes_for(loaded).ids()
     if not ids:
         raise UsageError("which model is meant is not known", "add --model NAME, as the upstream calls it")
     named = [id for id in ids if not id.startswith(f"{DEMO}/")]

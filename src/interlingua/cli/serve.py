@@ -8,6 +8,7 @@ import os
 from interlingua.agents import AGENTS, Agent, Target, by_hand
 from interlingua.cli import io, serve_options
 from interlingua.gateway import notify
+from interlingua.gateway.routes import routes_for
 from interlingua.gateway.seal_key import kept_key
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
@@ -90,7 +91,7 @@ def hello(settings: Settings, loaded: Loaded, port: int) -> str:
     if settings.log.format == "json" or notify.is_wanted():
         return head
     base = notify.url(notify.reached_by(host), port)
-    ids = loaded.routes().ids()
+    ids = routes_for(loaded).ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [head, *upstreams]
     if settings.demo:

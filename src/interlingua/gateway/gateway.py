@@ -16,7 +16,7 @@ from interlingua.gateway.exchange import Exchange
 from interlingua.gateway.log import Log
 from interlingua.gateway.metrics import Metrics
 from interlingua.gateway.restraint import Restraints
-from interlingua.gateway.routes import Routes
+from interlingua.gateway.routes import Routes, routes_for
 from interlingua.gateway.secrets import Redactor
 from interlingua.gateway.settings import Capture, Settings
 from interlingua.gateway.settings_file import Loaded
@@ -77,7 +77,7 @@ class Gateway:
     def made(self, loaded: Loaded) -> Setup:
         """Raises if these settings cannot be used."""
         settings, redactor = loaded.settings, Redactor(loaded.hidden)
-        routes, access = loaded.routes(self._demo_url), Access(settings)
+        routes, access = routes_for(loaded, self._demo_url), Access(settings)
         captures = self._captures_for(loaded, redactor)
         self.log.hide(loaded.hidden)
         return Setup(settings, routes, access, redactor, captures, settings.seal_key.encode() or self._seal_key)

@@ -12,11 +12,12 @@ from interlingua.gateway.model_dialects import ModelDialects, Spoken
 from interlingua.gateway.model_ids import Meant, ModelIds
 from interlingua.gateway.settings import EmptyPolicy, Model, Settings, Timeouts, Upstream
 from interlingua.gateway.settings_check import check
+from interlingua.gateway.settings_file import Loaded
 from interlingua.options import Delivery, ReasoningPolicy
 from interlingua.profile import Profile
 from interlingua.upstreams import profile_for, profile_named
 
-__all__ = ["DEMO", "Route", "Routes"]
+__all__ = ["DEMO", "Route", "Routes", "routes_for"]
 
 DEMO = "demo"
 """The upstream that `demo: true` adds. Its models are the dialects, as demo/<dialect>."""
@@ -126,6 +127,14 @@ class Routes:
         for path, id in ways:
             for meant in filter(self._is_unknown_demo, self._ids.find(id)):
                 raise BadSetting(path, f"the demo speaks no dialect {meant.id!r}", nearest(meant.id, known))
+
+
+def routes_for(loaded: Loaded, demo_url: str = "") -> Routes:
+    """Return the routes of these settings. An error names the file and line of the setting."""
+    try:
+        return Routes(loaded.settings, demo_url) if demo_url else Routes(loaded.settings)
+    except BadSetting as error:
+        raise loaded.located(error) from error
 
 
 def _with_demo(settings: Settings, url: str) -> Settings:

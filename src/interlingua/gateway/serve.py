@@ -13,6 +13,7 @@ from interlingua.gateway.capture import check_folder
 from interlingua.gateway.certificates import check_certificates
 from interlingua.gateway.crew import Crew
 from interlingua.gateway.log_file import LogFile
+from interlingua.gateway.routes import routes_for
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import Loaded
 from interlingua.gateway.trace import check_tracing
@@ -26,7 +27,7 @@ BESIDE = 100
 
 def check(loaded: Loaded) -> None:
     """Raises if no gateway can work with these settings."""
-    loaded.routes()
+    routes_for(loaded)
     check_certificates(loaded.settings)
     check_tracing(loaded.settings)
     if loaded.settings.capture:

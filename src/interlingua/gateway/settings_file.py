@@ -10,7 +10,6 @@ import msgspec
 
 from interlingua.errors import BadInput, BadSetting, UsageError
 from interlingua.gateway import settings_read
-from interlingua.gateway.routes import Routes
 from interlingua.gateway.secrets import secrets_of
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_flags import (
@@ -74,12 +73,9 @@ class Loaded(msgspec.Struct, frozen=True):
         settings = msgspec.structs.replace(self.settings, **{name: getattr(began, name) for name in later})
         return msgspec.structs.replace(self, settings=settings, later=later)
 
-    def routes(self, demo_url: str = "") -> Routes:
-        """What is wrong among the settings is told with its place."""
-        try:
-            return Routes(self.settings, demo_url) if demo_url else Routes(self.settings)
-        except BadSetting as error:
-            raise _placed(error, self.places) from error
+    def located(self, error: BadSetting) -> BadInput:
+        """Return the error with the file and line of its setting."""
+        return _placed(error, self.places)
 
 
 def load(path: str | Path | None, environment: Mapping[str, str], flags: Flags | None = None) -> Loaded:

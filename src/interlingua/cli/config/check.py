@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from interlingua.cli import io
-from interlingua.gateway.routes import DEMO, Route, Routes
+from interlingua.gateway.routes import DEMO, Route, Routes, routes_for
 from interlingua.gateway.settings import Settings
 from interlingua.gateway.settings_file import load
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     loaded = load(args.file, os.environ)
     for note in loaded.notes:
         io.tell(f"note: {io.printable(note)}")
-    routes = loaded.routes()
+    routes = routes_for(loaded)
     lines = [f"settings: {loaded.source or 'no file'}", *_told(loaded.settings, routes)]
     io.write("".join(f"{io.printable(line)}\n" for line in lines).encode())
 
