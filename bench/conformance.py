@@ -28,11 +28,11 @@ from bench.peers import Peer, ccr, litellm
 from bench.peers.install import PEERS
 from bench.peers.running import free_port, running
 from interlingua import __version__
-from interlingua.faults.api import APIS, MESSAGES_PATH
-from interlingua.faults.check import Judged, answers, check
-from interlingua.faults.play import Target
-from interlingua.faults.server import UpstreamServer
-from interlingua.faults.table import SCENARIOS, scripts_for
+from interlingua.faults.apis import APIS, MESSAGES_PATH
+from interlingua.faults.catalog import SCENARIOS, scripts_for
+from interlingua.faults.checker.trial import Target
+from interlingua.faults.runner import Judged, answers, check
+from interlingua.faults.upstream.server import UpstreamServer
 
 FOUND = PEERS / "conformance"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "conformance.md"

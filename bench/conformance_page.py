@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from interlingua.faults.api import NAMES
-from interlingua.faults.table import ROWS
+from interlingua.faults.apis import NAMES
+from interlingua.faults.catalog import ROWS
 
 __all__ = ["page"]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.loopback import CORES, Load, Process, Seen, compiled, gateway, nginx, upstream
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
-from interlingua.profile import CHAT, MESSAGES, RESPONSES
+from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 
 STREAMS = 100
 LITELLM = 10.0

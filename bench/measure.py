@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import interlingua as il
-from interlingua.tools import ToolsLike
+from interlingua.core.tools import ToolsLike
 
 TOKEN = 6
 """Characters in a delta, about what a server sends."""

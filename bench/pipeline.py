@@ -23,8 +23,8 @@ import msgspec
 
 import interlingua as il
 from bench.measure import PROSE, TOKEN, argument, interleaved, repeated
-from interlingua.wire.sse import Decoder
 from interlingua.wires import WIRES
+from interlingua.wires.streaming.sse import Decoder
 
 CHAT = WIRES[0]
 BEGUN = 8

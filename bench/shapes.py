@@ -21,9 +21,9 @@ from typing import Any
 
 import interlingua as il
 from bench.measure import ANGLES, CODE, GROWTH, PROSE, TOKEN, interleaved, parse, repeated
-from interlingua.dialects import dialect_named
-from interlingua.reply import Part
-from interlingua.tools import Offer
+from interlingua.core.reply import Part
+from interlingua.core.tools import Offer
+from interlingua.dialects.registry import dialect_named
 
 DIALECTS = (
     *("kimi_k2", "deepseek_v3", "mistral_v13", "hermes", "llama3_json", "qwen3_coder", "glm47", "deepseek_v4"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import interlingua as il
 from bench.measure import CODE, PROSE, repeated
-from interlingua.profile import CHAT
+from interlingua.upstreams.profile import CHAT
 
 __all__ = ["EVENT", "PATHS", "STAMP", "agent_request", "http_request", "native", "short", "small_request", "structured"]
 

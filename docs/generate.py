@@ -20,22 +20,22 @@ import interlingua as il
 from interlingua.agents import AGENTS, CONTEXT, Agent, Target, by_hand
 from interlingua.cli import build_parser
 from interlingua.cli.config.schema import docs_of
-from interlingua.cli.show import field_docs, on_one_line
-from interlingua.dialect_check import shape_name
-from interlingua.dialect_file import SHAPES
-from interlingua.dialects import dialect_named
-from interlingua.findings import KINDS
-from interlingua.gateway.openapi import description
-from interlingua.gateway.settings import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
-from interlingua.gateway.settings import Model as ModelEntry
-from interlingua.gateway.settings_read import expected, without_meta
-from interlingua.profile import ANY, Profile
-from interlingua.shapes.tags import Tag
+from interlingua.cli.dialects.show import field_docs, on_one_line
+from interlingua.core.findings import KINDS
+from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.validation import shape_name
+from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.gateway.api.openapi import description
+from interlingua.gateway.settings.schema import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
+from interlingua.gateway.settings.schema import Model as ModelEntry
+from interlingua.gateway.settings.yaml_values import expected, without_meta
+from interlingua.parsing.shapes.tagged_params.tag import Tag
 from interlingua.upstreams import profiles
-from interlingua.upstreams.models import MODELS, Model
+from interlingua.upstreams.model_overrides import MODELS, Model
+from interlingua.upstreams.profile import ANY, Profile
 
 REFERENCE = Path(__file__).parent / "reference"
-PARITY = Path(__file__).parents[1] / "tests" / "parity"
+PARITY = Path(__file__).parents[1] / "tests" / "data" / "parity"
 COMPARED, AGREED = 739, 480
 """Of the parity corpus: the inputs that we read, and those on which the engines agree. A test counts them again."""
 
@@ -211,7 +211,7 @@ def upstreams() -> str:
     return f"""# Upstreams
 
 How each upstream wants to be asked, where that is not what everybody takes. Requests are adapted to it, with a finding
-for all that is lost. Where each fact is from stands in `src/interlingua/upstreams/profiles.py`. Models of one upstream
+for all that is lost. Where each fact is from stands in `src/interlingua/upstreams/catalog.py`. Models of one upstream
 differ, too: what is told here is true of those that agents use today, and [some models](#models) have ways of their
 own.
 
@@ -275,9 +275,9 @@ def parity() -> str:
 
 [ai-dynamo/dynamo](https://github.com/ai-dynamo/dynamo) (Apache-2.0) keeps a public corpus of what models write, with
 what three engines made of it: Dynamo, vLLM and SGLang. That is captured behaviour, not truth; but where engines agree,
-one needs a reason to differ. `tests/test_corpus.py` reads {COMPARED} of its inputs whole, in pieces and per character.
-On {AGREED} of them two or three engines read the family and agree: there the calls are compared. The corpus is no
-part of this project, and the test is skipped where it does not lie beside the checkout.
+one needs a reason to differ. `tests/dialects/test_corpus.py` reads {COMPARED} of its inputs whole, in pieces and per
+character. On {AGREED} of them two or three engines read the family and agree: there the calls are compared. The corpus
+is no part of this project, and the test is skipped where it does not lie beside the checkout.
 
 These are all the cases with another answer, and those where a marker stays in the text on purpose, *as text*.
 

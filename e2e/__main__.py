@@ -26,7 +26,7 @@ from e2e.clients import CLIENTS
 from e2e.install import CannotInstall, installed
 from e2e.run import Errand, Outcome, run
 from e2e.table import page, table
-from interlingua.dialects import dialects
+from interlingua.dialects.registry import dialects
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".e2e"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from interlingua.gateway.captured import End, Request, read
+from interlingua.gateway.observability.capture_format import End, Request, read
 
 __all__ = ["Exchange", "Gateway", "running"]
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import interlingua as il
-from interlingua.cli import columns, io
-from interlingua.cli.explain import Explainer
-from interlingua.pipeline import Step
-from interlingua.wire import sse
+from interlingua.cli.common import console as io
+from interlingua.cli.common import two_columns as columns
+from interlingua.cli.translate.explain import Explainer
+from interlingua.translation.translator__pipeline import Step
+from interlingua.wires.streaming import sse
 
 STREAM = Path(__file__).with_name("kimi_stream.sse")
 PIECE = 700  # bytes at a time, as a network might cut them

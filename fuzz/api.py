@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.gateway_process import running
+from tests.support.gateway_process import running
 
 schemathesis: Any = importlib.import_module("schemathesis")
 

@@ -24,11 +24,11 @@ from fuzz.engine import Broken, Dice, Fuzzer, instrumented
 with instrumented():
     import interlingua as il
     from interlingua import events as ev
-    from interlingua.dialects import dialect_named
+    from interlingua.core.tools import Offer
+    from interlingua.dialects.registry import dialect_named
     from interlingua.errors import RenderError
-    from interlingua.lane import Lane
-    from interlingua.markers import markers
-    from interlingua.tools import Offer
+    from interlingua.parsing.choice_pipeline import Lane
+    from interlingua.parsing.markers import markers
 
 NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
 PARAMS = {

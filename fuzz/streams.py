@@ -13,14 +13,14 @@ from fuzz.engine import Broken, Dice, instrumented
 
 with instrumented():
     import interlingua as il
+    from interlingua.core.options__limits import Limits
     from interlingua.errors import InterlinguaError
-    from interlingua.limits import Limits
-    from interlingua.wire import sse
+    from interlingua.wires.streaming import sse
 
-from tests import anthropic_client, responses_clients, sdk
-from tests.harness import tool
-from tests.pair_scenes import SCENES
-from tests.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
+from tests.support import anthropic_client, responses_clients, sdk
+from tests.support.harness import tool
+from tests.support.pair_scenes import SCENES
+from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
 
 __all__ = ["CHECKS", "GENUINE", "WIRES", "Row", "Way"]
 

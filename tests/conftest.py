@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest.register_assert_rewrite("tests.client_loops")  # so that it tells what differs
+pytest.register_assert_rewrite("tests.support.client_loops")  # so that it tells what differs
 
-from tests.client_loops import Talk, demo_gateway, nobody_else_is_called  # noqa: E402
-from tests.upstream_server import UpstreamServer  # noqa: E402
+from tests.support.client_loops import Talk, demo_gateway, nobody_else_is_called  # noqa: E402
+from tests.support.upstream_server import UpstreamServer  # noqa: E402
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.

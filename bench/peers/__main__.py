@@ -25,7 +25,7 @@ from bench.loopback import CORES, UNDER_TEST, Load, Process, Seen, born_on, comp
 from bench.peers import ccr, install, litellm
 from bench.peers.report import Loads, Row, report
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
-from interlingua.profile import CHAT, MESSAGES
+from interlingua.upstreams.profile import CHAT, MESSAGES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 STREAMS, RATE = 20, 10

@@ -1,17 +1,17 @@
 """Any model's tool calls, in any client's API, exactly."""
 
 from interlingua.client import Accumulator, ToolBox, ToolResult
-from interlingua.dialect import Dialect, Span
-from interlingua.dialect_file import load_dialect
-from interlingua.dialects import dialect_for, dialects
+from interlingua.core.options import Options
+from interlingua.core.options__limits import Limits
+from interlingua.core.reply import Call, Reply, fold
+from interlingua.core.tools import Tool
+from interlingua.dialects.native_text import Parser, parse, render
+from interlingua.dialects.registry import dialect_for, dialects
+from interlingua.dialects.yaml_loader import load_dialect
 from interlingua.errors import CallError, InterlinguaError
-from interlingua.limits import Limits
-from interlingua.options import Options
-from interlingua.pipeline import Translator, translate_reply
-from interlingua.reply import Call, Reply, fold
-from interlingua.request_translation import translate_request
-from interlingua.text import Parser, parse, render
-from interlingua.tools import Tool
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.translation.request_translation import translate_request
+from interlingua.translation.translator__pipeline import Translator, translate_reply
 
 __all__ = [
     "Accumulator",

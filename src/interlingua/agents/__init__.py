@@ -6,8 +6,8 @@ Nothing here reads, writes or starts anything.
 from __future__ import annotations
 
 from interlingua.agents import claude, codex, kimi, opencode, pi, qwen
-from interlingua.agents.agent import CONTEXT, Agent, Setup, Target
-from interlingua.agents.by_hand import by_hand
+from interlingua.agents.base import CONTEXT, Agent, Setup, Target
+from interlingua.agents.shell_command import by_hand
 
 __all__ = ["AGENTS", "CONTEXT", "Agent", "Setup", "Target", "by_hand"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.agent import Agent, Setup, Target
+from interlingua.agents.base import Agent, Setup, Target
 
 __all__ = ["AGENT"]
 

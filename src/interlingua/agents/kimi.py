@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlingua.agents.agent import Agent, Setup, Target
+from interlingua.agents.base import Agent, Setup, Target
 
 __all__ = ["AGENT"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.agent import KEY, Agent, Setup, Target
+from interlingua.agents.base import KEY, Agent, Setup, Target
 
 __all__ = ["AGENT"]
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from interlingua import __version__
-from interlingua.cli import config, dialects, faults, io, parse, render, request, run, serve, translate
-from interlingua.cli.background import logs, start, status, stop
-from interlingua.cli.options import add_command
+from interlingua.cli import config, dialects, faults, parse, render, request, translate
+from interlingua.cli.common import console as io
+from interlingua.cli.common.options import add_command
+from interlingua.cli.gateway import logs, run, serve, start, status, stop
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]

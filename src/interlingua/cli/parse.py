@@ -10,7 +10,8 @@ import msgspec
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.cli import io, options
+from interlingua.cli.common import console as io
+from interlingua.cli.common import options
 
 NAME = "parse"
 HELP = "a model's native text → the reply, as JSON"

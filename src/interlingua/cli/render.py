@@ -7,9 +7,10 @@ import argparse
 import msgspec
 
 import interlingua as il
-from interlingua.cli import io, options
+from interlingua.cli.common import console as io
+from interlingua.cli.common import options
+from interlingua.core.reply import Part, Reasoning, Text
 from interlingua.errors import BadInput, RenderError
-from interlingua.reply import Part, Reasoning, Text
 
 NAME = "render"
 HELP = "a reply as JSON → the native text that a model would have written"

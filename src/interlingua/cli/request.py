@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from interlingua.cli import io, options
-from interlingua.request_translation import prepare_request
+from interlingua.cli.common import console as io
+from interlingua.cli.common import options
+from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams import profile_named, profiles
 from interlingua.wires import WIRES, wire_named
 

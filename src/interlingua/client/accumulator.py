@@ -16,21 +16,22 @@ from typing import Any
 import msgspec
 
 from interlingua import events as ev
-from interlingua.client.chunk_objects import as_json
-from interlingua.client.framing import Framing
-from interlingua.dialect import Dialect
-from interlingua.dialects import STANDARD, dialect_for, dialect_named
-from interlingua.ending import DONE
+from interlingua.client.body_framing import Framing
+from interlingua.client.sdk_chunks import as_json
+from interlingua.common.jsontext.codec import write_json
+from interlingua.core.options import Options
+from interlingua.core.options__limits import Limits
+from interlingua.core.reply import Call, Folder, Reply
+from interlingua.core.tools import Offer, ToolsLike
+from interlingua.dialects.registry import STANDARD, dialect_for, dialect_named
 from interlingua.errors import UpstreamError, UsageError, shortened
-from interlingua.json_text import write_json
-from interlingua.lane import Lane
-from interlingua.limits import Limits
-from interlingua.options import Options
-from interlingua.reply import Call, Folder, Reply
-from interlingua.tools import Offer, ToolsLike
-from interlingua.wire import chunks, sse
-from interlingua.wire.wire import Choice, Chunk, Json
+from interlingua.parsing.choice_pipeline import Lane
+from interlingua.parsing.dialect import Dialect
+from interlingua.translation.translator__ending import DONE
 from interlingua.wires import wire_named
+from interlingua.wires.base import Choice, Chunk, Json
+from interlingua.wires.streaming import chunk_decoder as chunks
+from interlingua.wires.streaming import sse
 
 __all__ = ["Accumulator"]
 

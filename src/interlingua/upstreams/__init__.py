@@ -5,12 +5,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
+from interlingua.core.reasoning_signatures import Own
 from interlingua.errors import UnknownUpstream, expect
 from interlingua.events import Seal
-from interlingua.profile import ANY, CHAT, Profile
-from interlingua.seals import Own
-from interlingua.upstreams.models import for_model
-from interlingua.upstreams.profiles import PROFILES
+from interlingua.upstreams.catalog import PROFILES
+from interlingua.upstreams.model_overrides import for_model
+from interlingua.upstreams.profile import ANY, CHAT, Profile
 
 __all__ = ["for_model", "owned_by", "profile_for", "profile_named", "profiles", "signs"]
 

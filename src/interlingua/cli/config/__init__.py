@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from interlingua.cli.common.options import add_command
 from interlingua.cli.config import check, schema, show
-from interlingua.cli.options import add_command
 
 NAME = "config"
 HELP = "check and show the gateway's settings"

@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from interlingua.cli import io
-from interlingua.gateway.routes import DEMO, Route, Routes, routes_for
-from interlingua.gateway.settings import Settings
-from interlingua.gateway.settings_file import load
+from interlingua.cli.common import console as io
+from interlingua.gateway.routing.routes import DEMO, Route, Routes, routes_for
+from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.schema import Settings
 
 NAME = "check"
 HELP = "whether the settings are right, and what they mean"

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from interlingua.cli import io
-from interlingua.cli.show import field_docs
-from interlingua.gateway import settings
+from interlingua.cli.common import console as io
+from interlingua.cli.dialects.show import field_docs
+from interlingua.gateway.settings import schema as settings
 
 NAME = "schema"
 HELP = "what may be set, as a JSON Schema"

@@ -7,10 +7,10 @@ import os
 
 import yaml
 
-from interlingua.cli import io
+from interlingua.cli.common import console as io
 from interlingua.cli.config.check import add_options
-from interlingua.gateway.settings_file import load
-from interlingua.gateway.settings_shown import shown
+from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.redacted_view import shown
 
 __all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
 

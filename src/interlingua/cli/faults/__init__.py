@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from interlingua.cli.faults import check, list, serve
-from interlingua.cli.options import add_command
+from interlingua.cli.common.options import add_command
+from interlingua.cli.faults import check, serve
+from interlingua.cli.faults import list_ as list
 
 NAME = "faults"
 HELP = "a server with every known fault, and a check for gateways"

@@ -8,15 +8,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from interlingua.cli import io
-from interlingua.cli.columns import Tone, paint_for
+from interlingua.cli.common import console as io
+from interlingua.cli.common.two_columns import Tone, paint_for
 from interlingua.cli.faults.serve import PORT
 from interlingua.errors import BadInput, UsageError
-from interlingua.faults.api import APIS, NAMES
+from interlingua.faults.apis import APIS, NAMES
 
 if TYPE_CHECKING:
-    from interlingua.faults.check import Judged
-    from interlingua.faults.play import Target
+    from interlingua.faults.checker.trial import Target
+    from interlingua.faults.runner import Judged
 
 NAME = "check"
 HELP = "plays a client of any gateway in front of the fault server, and judges it"
@@ -69,8 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.faults.check import check, passes_on, reachable  # other commands need no faults
-    from interlingua.faults.table import rows_of
+    from interlingua.faults.catalog import rows_of
+    from interlingua.faults.runner import check, passes_on, reachable
 
     target = _target(args)
     scenarios = rows_of(_rows(args.only))
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _target(args: argparse.Namespace) -> Target:
-    from interlingua.faults.play import Target
+    from interlingua.faults.checker.trial import Target
 
     for url in (args.url, args.faults):
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:

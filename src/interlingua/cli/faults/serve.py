@@ -6,11 +6,11 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from interlingua.cli import io
+from interlingua.cli.common import console as io
 from interlingua.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from interlingua.faults.script import Asked
+    from interlingua.faults.upstream.script import Asked
 
 NAME = "serve"
 HELP = "an upstream that plays each fault, picked by the model's name"
@@ -58,8 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.faults.server import UpstreamServer  # other commands need no faults
-    from interlingua.faults.table import SCENARIOS, scripts_for
+    from interlingua.faults.catalog import SCENARIOS, scripts_for
+    from interlingua.faults.upstream.server import UpstreamServer
 
     if not 0 <= args.port <= 65535:
         raise UsageError(f"there is no port {args.port}", "give --port a number from 0 to 65535")

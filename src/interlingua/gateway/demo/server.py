@@ -10,12 +10,12 @@ from typing import Any
 
 from aiohttp import web
 
-from interlingua.dialect import Dialect
-from interlingua.dialects import dialects
-from interlingua.gateway.demo.native import deltas, pieces
-from interlingua.gateway.demo.script import reply_to
-from interlingua.json_text import read_values, write_json
-from interlingua.schema import as_list, as_mapping
+from interlingua.common.jsontext.codec import read_values, write_json
+from interlingua.common.schema.resolver import as_list, as_mapping
+from interlingua.dialects.registry import dialects
+from interlingua.gateway.demo.planner import reply_to
+from interlingua.gateway.demo.tokenizer import deltas, pieces
+from interlingua.parsing.dialect import Dialect
 
 __all__ = ["MODELS", "app", "start"]
 

@@ -1,0 +1,1 @@
+"""Console I/O and options that several commands share."""

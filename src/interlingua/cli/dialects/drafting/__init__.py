@@ -1,0 +1,1 @@
+"""Drafting of a dialect from a chat template."""

@@ -1,0 +1,157 @@
+"""`interlingua dialects show`: a dialect as the YAML file that load_dialect reads, for a person to copy and change."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import interlingua as il
+from interlingua.cli.common import console as io
+from interlingua.cli.common import options
+from interlingua.dialects.registry import DETECT
+from interlingua.dialects.validation import shape_name
+from interlingua.errors import UsageError
+
+NAME = "show"
+HELP = "one dialect as a YAML file, to copy and change"
+DESCRIPTION = """\
+Writes a dialect as the YAML file that --dialect FILE.yaml reads, with what each
+field means and a sample. Fields that say nothing are left out."""
+EPILOG = """\
+examples:
+  interlingua dialects show kimi_k2
+  interlingua dialects show kimi_k2 > my_model.yaml
+  interlingua parse --dialect ./my_model.yaml reply.txt
+"""
+WIDTH = 100
+LINE = "\n"
+HEAD = "A dialect, for `--dialect FILE.yaml`. Markers stand in double quotes, where \\n is a line break."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a dialect's name, or a file such as ./my_model.yaml")
+
+
+def run(args: argparse.Namespace) -> None:
+    dialect = options.dialect_called(args.name)
+    if dialect is DETECT:
+        raise UsageError("'detect' tries all dialects and is none of its own", "show the one that it finds")
+    io.write(written(dialect).encode())
+
+
+def written(dialect: il.Dialect, notes: Mapping[str, str] | None = None) -> str:
+    """The dialect as YAML. A note stands above the field with its path, such as `shape.framed_json.open`."""
+    lines = _Writer(notes or {}).fields(dialect, "", "")
+    return "".join(f"{line}\n" for line in (*_comment((notes or {}).get("", HEAD), ""), *lines))
+
+
+class _Writer:
+    def __init__(self, notes: Mapping[str, str]) -> None:
+        self._notes = notes
+        self._told: set[str] = set()
+
+    def fields(self, value: Any, indent: str, path: str) -> Iterator[str]:
+        docs = field_docs(type(value))
+        for field in dataclasses.fields(value):
+            inner, at = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
+            if inner != field.default:
+                yield from self._tell_once(docs.get(field.name, ""), indent)
+                yield from _comment(self._notes.get(at, ""), indent)
+                yield from self._field(field.name, inner, indent, at)
+
+    def _tell_once(self, doc: str, indent: str) -> Iterator[str]:
+        if doc not in self._told:
+            self._told.add(doc)
+            yield from _comment(doc, indent)
+
+    def _field(self, name: str, value: Any, indent: str, path: str) -> Iterator[str]:
+        """`name: value` on one line if there is room, else with its parts below."""
+        deeper, short = f"{indent}  ", _short(value)
+        if isinstance(value, str) and ("\n" in value or '"' in value) and _is_block(value):
+            yield f"{indent}{name}: |{'' if value.endswith(LINE) else '-'}"
+            yield from (f"{deeper}{line}" if line else "" for line in value.removesuffix(LINE).split(LINE))
+        elif isinstance(value, str) or (short is not None and len(indent) + len(name) + 2 + len(short) <= WIDTH):
+            yield f"{indent}{name}: {short}"
+        elif isinstance(value, tuple):
+            yield f"{indent}{name}:"
+            yield from (f"{deeper}- {on_one_line(part)}" for part in value)
+        else:
+            yield f"{indent}{name}:"
+            if hasattr(value, "grammar"):
+                kind = shape_name(value)
+                yield from self._tell_once(inspect.getdoc(inspect.getmodule(value)) or "", deeper)
+                yield f"{deeper}{kind}:"
+                deeper, path = f"{deeper}  ", f"{path}.{kind}"
+            yield from self.fields(value, deeper, path)
+
+
+def _short(value: Any) -> str | None:
+    """The value on one line; None if that would not be read easily."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple) and len(value) == 1 and isinstance(value[0], str | il.Span):
+        return _short(value[0])
+    if isinstance(value, tuple):
+        parts = [_short(part) for part in value]
+        return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    if value == il.Span(getattr(value, "open", ""), getattr(value, "close", "")):
+        return f"[{_quoted(value.open)}, {_quoted(value.close)}]"
+    return _flow(value) if isinstance(value, il.Span) else None if dataclasses.is_dataclass(value) else str(value)
+
+
+def on_one_line(value: Any) -> str:
+    """The value on one line, easily read or not."""
+    return _short(value) or _flow(value)
+
+
+def _flow(value: Any) -> str:
+    """A dataclass on one line."""
+    fields = [(field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value)]
+    flow = "{" + ", ".join(f"{name}: {on_one_line(inner)}" for name, inner, default in fields if inner != default) + "}"
+    return f"{{{shape_name(value)}: {flow}}}" if hasattr(value, "grammar") else flow
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
+def _is_block(text: str) -> bool:
+    """Whether a block shows the text just as it is: nothing invisible in it, and at most one line end after it."""
+    lines = text.removesuffix(LINE).split(LINE)
+    visible = all(line.isprintable() and line == line.rstrip() for line in lines)
+    return visible and bool(lines[-1]) and lines[0] == lines[0].lstrip() != ""
+
+
+def _comment(text: str, indent: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        for line in textwrap.wrap(paragraph, WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False):
+            yield f"{indent}# {line}"
+
+
+def field_docs(kind: type[Any]) -> dict[str, str]:
+    """What stands under each field in the source, where there is one: said once, and read here too."""
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    except OSError:
+        return {}
+    assert isinstance(body, ast.ClassDef)
+    docs = {}
+    for field, doc in zip(body.body, body.body[1:], strict=False):
+        match field, doc:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                docs[name] = inspect.cleandoc(text)
+    return docs

@@ -1,0 +1,1 @@
+"""Commands that run the gateway: serve, run, start, stop, status, logs."""

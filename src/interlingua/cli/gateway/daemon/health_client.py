@@ -1,0 +1,72 @@
+"""What does a gateway say of itself when it is asked?"""
+
+from __future__ import annotations
+
+import http.client
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from interlingua.errors import UsageError
+from interlingua.gateway.processes.systemd_notify import reached_by
+
+__all__ = ["Counts", "asked_for_readiness", "counts"]
+
+SECONDS = 3.0
+_SAMPLE = re.compile(r'^interlingua_(requests_total|streams_open)(?:\{(?:worker="(\d+)")?.*\})? (\d+)', re.M)
+
+
+class Counts(NamedTuple):
+    requests: int
+    """That are over."""
+    open: int
+
+
+def _reached_at(address: str) -> http.client.HTTPConnection:
+    """How a client on this machine reaches who listens there."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(address)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(reached_by(parts.hostname), parts.port, timeout=SECONDS)
+
+
+def asked_for_readiness(address: str) -> str:
+    """What it says: ready, stopping; or why it does not answer."""
+    try:
+        status, body = _get(address, "/readyz")
+    except ValueError:
+        raise UsageError(f"{address!r} is no http or https URL", "for example: http://127.0.0.1:8484") from None
+    except (OSError, http.client.HTTPException) as error:
+        return getattr(error, "strerror", None) or type(error).__name__
+    return body.strip()[:200] if status in (200, 503) else f"status {status}"
+
+
+def counts(address: str, workers: int) -> Counts | None:
+    """How much it has done, all workers together; None if it does not tell, as where clients need a key."""
+    requests: dict[str, int] = {}
+    opened: dict[str, int] = {}
+    try:
+        for _ in range(1 if workers == 1 else 16 * workers):  # the system chooses who answers
+            status, page = _get(address, "/metrics")
+            if status != 200:
+                return None
+            found = [(name, worker, int(number)) for name, worker, number in _SAMPLE.findall(page)]
+            worker = next((worker for _, worker, _ in found), "")
+            requests[worker] = sum(number for name, _, number in found if name == "requests_total")
+            opened[worker] = sum(number for name, _, number in found if name == "streams_open")
+            if len(opened) == workers:
+                return Counts(sum(requests.values()), sum(opened.values()))
+    except (OSError, http.client.HTTPException):
+        pass
+    return None
+
+
+def _get(address: str, path: str) -> tuple[int, str]:
+    connection = _reached_at(address)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read(1 << 20).decode("utf-8", "replace")
+    finally:
+        connection.close()

@@ -1,0 +1,1 @@
+"""Transports for the official SDKs."""

@@ -1,0 +1,1 @@
+"""Helpers without domain knowledge: JSON text, JSON Schema, YAML."""

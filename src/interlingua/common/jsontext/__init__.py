@@ -1,0 +1,1 @@
+"""JSON text: scanning, coding, partial values, repair."""

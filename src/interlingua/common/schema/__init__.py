@@ -1,0 +1,1 @@
+"""JSON Schema: resolving, coercion of values, validation."""

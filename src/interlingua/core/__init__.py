@@ -1,0 +1,1 @@
+"""Neutral model: replies, requests, tools, options, findings."""

@@ -1,0 +1,1 @@
+"""Dialect data: one file per model family."""

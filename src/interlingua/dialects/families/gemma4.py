@@ -1,0 +1,48 @@
+"""Gemma 4, and FunctionGemma, which writes the same with other markers (Google).
+
+    <|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>
+    <start_function_call>call:get_weather{city:<escape>Paris<escape>,days:<escape>3<escape>}<end_function_call>
+
+The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking
+stands in `<|channel>thought … <channel|>`, its label may be missing. Seen in the field: strings without their first
+quote, or without any; the quote's token inside a string, where a `"` is meant: it ends the string only before what may
+follow a value, or a param; plain `"` around strings; bare numbers where the schema wants a string; missing closers.
+
+FunctionGemma quotes every value. What they are the schema tells, and where there is none, JSON counts as a value.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.literals.grammar import Literals
+
+GEMMA4 = Dialect(
+    name="gemma4",
+    summary="Gemma 4: special tokens, bare keys and a token for quotes",
+    models=("*gemma-4-*", "*gemma4*"),
+    shape=Literals(
+        open="<|tool_call>",
+        close="<tool_call|>",
+        quote='<|"|>',
+        words=("true", "false", "None"),
+        in_order=True,
+    ),
+    thinking=(Span("<|channel>thought\n", "<channel|>"), Span("<|channel>", "<channel|>")),
+    noise=("<|tool_response>", "<tool_response|>", "<turn|>", "<|turn>model\n", "<|turn>", "<eos>"),
+    trim="\n",
+    caveats="A string that holds the token for quotes and then `,key:` or a closing bracket may be cut there.",
+    sample="<|channel>thought\nTwo cities.<channel|>Let me look."
+    '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,unit:<|"|>c<|"|>}<tool_call|>'
+    '<|tool_call>call:get_weather{city:<|"|>São Paulo<|"|>,days:3}<tool_call|>',
+)
+
+FUNCTIONGEMMA = Dialect(
+    name="functiongemma",
+    summary="FunctionGemma: like Gemma 4 with other tokens, all values quoted",
+    models=("*functiongemma*",),
+    shape=Literals(open="<start_function_call>", close="<end_function_call>", quote="<escape>", quoted="any"),
+    noise=("<start_function_response>", "<end_function_response>", "<end_of_turn>", "<eos>"),
+    caveats="All values are quoted: where the schema is not known, `3` is a number, even if it was meant as a string.",
+    sample="<start_function_call>call:get_weather{city:<escape>Paris<escape>,unit:<escape>c<escape>}<end_function_call>"
+    "<start_function_call>call:get_weather{city:<escape>São Paulo<escape>,days:<escape>3<escape>}<end_function_call>",
+)

@@ -1,0 +1,66 @@
+"""GLM 4.5 to 5 (Z.ai); also Ling 3 and Poolside's Laguna.
+
+    <tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>
+
+Up to 4.6, and in Laguna XS, each element stands on a line of its own. All six tags are tokens, but the name between
+two of them is not, and models quote the tags in their thinking. Values stand as they are, what is not a string is
+JSON. From 4.7 on the prompt opens the thinking; a reply without any begins with `</think>`. Seen in the field: the
+call inside thinking, `<arg_value>`, `<arg_key>` or all of a key left out; a
+Hermes object inside the same tags.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+CALL = Tag(open=("<tool_call>",), close=("</tool_call>",))
+PARAM = Tag(open=("<arg_key>",), end=("</arg_key>",), close=("</arg_value>",))
+NOISE = ("<|user|>", "<|observation|>", "<|endoftext|>", "<|assistant|>", "</assistant>")
+JSON = JsonEnvelope(open=CALL.open, close=CALL.close)
+CAVEATS = (
+    "A value that holds `</arg_value>` and then what may follow a param, or `<arg_key>` and another "
+    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
+    "follow that, or the beginning of a call of an offered tool."
+)
+
+GLM45 = Dialect(
+    name="glm45",
+    summary="GLM 4.5 and 4.6, Laguna XS: tags on lines of their own",
+    models=("*glm-4.[56]*", "*glm-4p[56]*", "*laguna-xs*"),
+    shape=TaggedParams(
+        call=CALL,
+        param=PARAM,
+        value_open=("\n<arg_value>", "<arg_value>"),
+        call_gap="\n",
+        param_gap="\n",
+        inside=JSON,
+    ),
+    thinking=(Span("<think>", "</think>", after="\n"),),
+    noise=NOISE,
+    special_tokens=False,
+    trim="\n",
+    lead="\n",
+    caveats=CAVEATS,
+    sample="<think>Two cities.</think>\nLet me look.\n"
+    "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>\n"
+    "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>São Paulo</arg_value>\n"
+    "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",
+)
+GLM47 = Dialect(
+    name="glm47",
+    summary="GLM 4.7 and 5, Ling 3, Laguna S: tags without line breaks",
+    models=("*glm-4.7*", "*glm-4p7*", "*glm-5*", "*laguna*", "ling-3*", "*/ling-3*"),
+    shape=TaggedParams(call=CALL, param=PARAM, value_open=("<arg_value>",), inside=JSON),
+    thinking=(Span("<think>", "</think>"),),
+    noise=NOISE,
+    special_tokens=False,
+    trim="\n",
+    caveats=CAVEATS,
+    sample="<think>Two cities.</think>Let me look."
+    "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
+    "<tool_call>get_weather<arg_key>city</arg_key><arg_value>São Paulo</arg_value>"
+    "<arg_key>days</arg_key><arg_value>3</arg_value></tool_call>",
+)

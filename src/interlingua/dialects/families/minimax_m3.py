@@ -1,0 +1,41 @@
+"""MiniMax M3.
+
+    ]<]minimax[>[<tool_call>
+    ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[</invoke>
+    ]<]minimax[>[</tool_call>
+
+Every tag stands behind the token `]<]minimax[>[`. A param's tag is its name; objects and arrays are trees of such
+tags, the elements of an array called `item`. Leaves have no types, an empty one may be `""` or `{}`, and params that
+are null are left out. A reply without thinking begins with `</mm:think>`. Seen in the field: the first param's
+opening tag left out.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+NS = "]<]minimax[>["
+
+DIALECT = Dialect(
+    name="minimax_m3",
+    summary="MiniMax M3: trees of tags behind a token",
+    models=("*minimax-m3*",),
+    shape=TaggedParams(
+        call=Tag(open=(f"{NS}<invoke ",), attribute=("name",), end=(">",), close=(f"{NS}</invoke>",)),
+        param=Tag(open=(f"{NS}<",), end=(">",), close=(f"{NS}</",)),
+        sections=(Span(f"{NS}<tool_call>", f"{NS}</tool_call>"),),
+        nested=True,
+        call_gap="\n",
+    ),
+    thinking=(Span("<mm:think>", "</mm:think>"),),
+    noise=("[e~[", NS),
+    trim="\n",
+    caveats="Leaves have no types, and an empty one none at all: where the schema is not known, `3` is a number and "
+    "what is empty is an object. A value that holds the token and a closing tag is cut there.",
+    sample=f"<mm:think>Two cities.</mm:think>Let me look.{NS}<tool_call>\n"
+    f'{NS}<invoke name="get_weather">{NS}<city>Paris{NS}</city>{NS}</invoke>\n'
+    f'{NS}<invoke name="get_weather">{NS}<city>São Paulo{NS}</city>{NS}<days>3{NS}</days>{NS}</invoke>\n'
+    f"{NS}</tool_call>",
+)

@@ -1,0 +1,55 @@
+"""Muse Glimmer (Meta).
+
+     to=self<|message|>Look it up.<|eom|><|start|>assistant to=get_weather<|message|><atem:function_calls>
+    <atem:invoke name="get_weather">
+    <atem:parameter name="city">Paris</atem:parameter>
+    </atem:invoke>
+    </atem:function_calls><|eot|>
+
+A reply is a sequence of messages, and the prompt has written the start of the first one. A message to `self` is
+thinking, one to `user` or to nobody is text, and one to a tool holds its call in tags, which are plain text. There are
+no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.channels.grammar import Channels
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+DIALECT = Dialect(
+    name="muse",
+    summary="Muse Glimmer: messages to recipients, calls in XML-like tags",
+    models=("*muse-glimmer*",),
+    shape=Channels(
+        start="<|start|>",
+        role="assistant",
+        message="<|message|>",
+        ends=("<|eom|>", "<|eot|>"),
+        to_thinking=("self",),
+        to_text=("user",),
+        thinking=Span(" to=self<|message|>", "<|eom|>"),
+        text=Span(" to=user<|message|>", "<|eom|>"),
+        call=Span(" to={name}<|message|>", "<|eom|>"),
+        last_end="<|eot|>",
+        body=TaggedParams(
+            call=Tag(open=("<atem:invoke ",), attribute=("name",), end=(">",), close=("</atem:invoke>",)),
+            param=Tag(open=("<atem:parameter ",), attribute=("name",), end=(">",), close=("</atem:parameter>",)),
+            sections=(Span("<atem:function_calls>", "</atem:function_calls>"),),
+            call_gap="\n",
+            param_gap="\n",
+        ),
+    ),
+    noise=("<|end_of_text|>",),
+    special_tokens=False,
+    caveats="A value that holds `</atem:parameter>` and then what may follow a param, or a line that opens "
+    "another param of the tool, is cut there. So is one that holds the end of its call and then what "
+    "may follow that, or the beginning of a call of an offered tool.",
+    sample=" to=self<|message|>Two cities.<|eom|><|start|>assistant to=user<|message|>Let me look.<|eom|>"
+    '<|start|>assistant to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n'
+    '<atem:parameter name="city">Paris</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>'
+    '<|start|>assistant to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n'
+    '<atem:parameter name="city">São Paulo</atem:parameter>\n<atem:parameter name="days">3</atem:parameter>\n'
+    "</atem:invoke>\n</atem:function_calls><|eot|>",
+)

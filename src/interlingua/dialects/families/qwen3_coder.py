@@ -1,0 +1,60 @@
+"""Qwen3-Coder, Qwen3.5 and later; also Nemotron 3, Step 3.5 and MiMo V2.
+
+    <tool_call>
+    <function=get_weather>
+    <parameter=city>
+    Paris
+    </parameter>
+    </function>
+    </tool_call>
+
+`<tool_call>` is a token, the tags inside are plain text. A value stands on lines of its own; MiMo writes it inline. The
+template prints Python's `True` and `None`, and JSON for objects. From Qwen3.5 on the prompt opens the thinking. Seen in
+the field: the call inside thinking that is never closed; no `<tool_call>` before `<function=`; `</parameter>` missing
+or doubled; a Hermes object inside the same tags.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+DIALECT = Dialect(
+    name="qwen3_coder",
+    summary="Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2: XML-like tags",
+    models=(
+        "*qwen3-coder*",
+        "*qwen-3-coder*",
+        "*qwen3.[5-9]*",
+        "*qwen3p[5-9]*",
+        "*nemotron-3-nano*",
+        "*nemotron-3-super*",
+        "step-3.[5-9]*",
+        "*/step-3.[5-9]*",
+        "*mimo-v2*",
+        "*iquest-coder*",
+    ),
+    shape=TaggedParams(
+        call=Tag(open=("<function=",), end=(">",), close=("</function>",)),
+        param=Tag(open=("<parameter=",), end=(">",), close=("</parameter>",)),
+        sections=(Span("<tool_call>", "</tool_call>"),),
+        inside=JsonEnvelope(open=("<tool_call>",), close=("</tool_call>",)),
+        shared_section=False,
+        lines=True,
+        call_gap="\n",
+        param_gap="\n",
+    ),
+    thinking=(Span("<think>", "</think>", inside="\n", after="\n\n"),),
+    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
+    special_tokens=False,
+    trim="\n",
+    lead="\n\n",
+    caveats="A value that holds `</parameter>` at the beginning or the end of a line and then what may follow "
+    "a param, or a line that opens another param of the tool, is cut there. So is one that holds the "
+    "end of its call and then what may follow that, or the beginning of a call of an offered tool.",
+    sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
+    "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>\n"
+    "<tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n</tool_call>",
+)

@@ -1,0 +1,43 @@
+"""Seed-OSS (ByteDance): Qwen3-Coder's tags with values inline.
+
+    <seed:tool_call>
+    <function=get_weather>
+    <parameter=city>Paris</parameter>
+    </function>
+    </seed:tool_call>
+
+A line break inside a value is part of it. The template prints Python's notation for lists and dicts. Notes on the
+budget of thinking stand in `<seed:cot_budget_reflect>`, inside the thinking.
+"""
+
+from __future__ import annotations
+
+from interlingua.parsing.dialect import Dialect, Span
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+DIALECT = Dialect(
+    name="seed_oss",
+    summary="Seed-OSS: Qwen3-Coder's tags with values inline",
+    models=("*seed-oss*",),
+    shape=TaggedParams(
+        call=Tag(open=("<function=",), end=(">",), close=("</function>",)),
+        param=Tag(open=("<parameter=",), end=(">",), close=("</parameter>",)),
+        sections=(Span("<seed:tool_call>", "</seed:tool_call>"),),
+        shared_section=False,
+        call_gap="\n",
+        param_gap="\n",
+    ),
+    thinking=(Span("<seed:think>", "</seed:think>", after="\n"),),
+    noise=("<seed:eos>",),
+    special_tokens=False,
+    trim="\n",
+    lead="\n\n",
+    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
+    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
+    "follow that, or the beginning of a call of an offered tool.",
+    sample="<seed:think>Two cities.</seed:think>\nLet me look.\n\n"
+    "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
+    "<seed:tool_call>\n<function=get_weather>\n<parameter=city>São Paulo</parameter>\n"
+    "<parameter=days>3</parameter>\n</function>\n</seed:tool_call>",
+)

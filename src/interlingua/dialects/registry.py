@@ -1,0 +1,122 @@
+"""Every dialect, by name and by model id. The order is the order in which model ids are tried."""
+
+from __future__ import annotations
+
+from interlingua.dialects.families import (
+    apertus,
+    cohere,
+    deepseek,
+    dots,
+    dsml,
+    functionary,
+    functools,
+    gemma4,
+    gigachat,
+    glm,
+    granite,
+    harmony,
+    hermes,
+    hy3,
+    inkling,
+    internlm2,
+    kimi_k2,
+    kimi_k3,
+    lfm2,
+    llama3_json,
+    minicpm5,
+    minimax_m2,
+    minimax_m3,
+    mistral,
+    mistral_v3,
+    muse,
+    nemotron,
+    olmo3,
+    pythonic,
+    qwen3_coder,
+    seed_oss,
+    solar_open,
+    standard,
+    step3,
+    tool_calls_array,
+    xlam,
+)
+from interlingua.errors import UnknownDialect, expect
+from interlingua.parsing.detection import detecting
+from interlingua.parsing.dialect import Dialect
+
+__all__ = ["dialect_for", "dialect_named", "dialects"]
+
+STANDARD = standard.DIALECT
+ALL = (
+    kimi_k3.DIALECT,
+    kimi_k2.DIALECT,
+    xlam.DIALECT,  # Llama-xLAM
+    functools.DIALECT,  # llama-3-firefunction
+    deepseek.V3,  # DeepSeek-R1-Distill-Qwen
+    qwen3_coder.DIALECT,  # before the rest of Qwen3; Qwen3.5-9B-DeepSeek-V4-Flash
+    hermes.DIALECT,  # Hermes-3-Llama, Qwen3-8B-DeepSeek-v3.2-Distill
+    deepseek.V31,  # V3.2-Exp
+    dsml.V32,
+    dsml.V4,
+    glm.GLM45,  # Laguna-XS before the rest of Laguna
+    glm.GLM47,
+    harmony.DIALECT,
+    tool_calls_array.MINIMAX_M1,
+    minimax_m2.DIALECT,
+    minimax_m3.DIALECT,
+    mistral_v3.DIALECT,
+    mistral.V11,  # Magistral of 2506 before the rest of Magistral
+    mistral.V13,
+    nemotron.DIALECT,  # Llama-3.3-Nemotron-Super
+    pythonic.DIALECT,  # ToolACE-2-Llama-3.1
+    llama3_json.DIALECT,
+    gemma4.GEMMA4,
+    gemma4.FUNCTIONGEMMA,
+    seed_oss.DIALECT,
+    step3.DIALECT,
+    tool_calls_array.DIALECT,
+    hy3.DIALECT,
+    granite.GRANITE3,
+    granite.GRANITE_20B,
+    cohere.DIALECT,
+    cohere.COMMAND_R_PLUS,
+    lfm2.DIALECT,
+    muse.DIALECT,
+    inkling.DIALECT,
+    minicpm5.DIALECT,
+    dots.DIALECT,
+    olmo3.DIALECT,
+    functools.PHI4,
+    internlm2.DIALECT,
+    apertus.DIALECT,
+    solar_open.DIALECT,
+    gigachat.GIGACHAT31,
+    gigachat.GIGACHAT3,
+    functionary.V31,
+    functionary.V32,
+    hermes.ERNIE45,
+    hermes.LONGCAT,
+    STANDARD,
+)
+DETECT = detecting(ALL)
+BY_NAME = {dialect.name: dialect for dialect in (*ALL, DETECT)}
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """Every dialect that is known."""
+    return ALL
+
+
+def dialect_named(dialect: str | Dialect) -> Dialect:
+    if isinstance(dialect, Dialect):
+        return dialect
+    known = BY_NAME.get(str(dialect))
+    if known is None:
+        raise UnknownDialect(dialect, BY_NAME)
+    return known
+
+
+def dialect_for(model: str) -> Dialect:
+    """The dialect that this model speaks; the standard one if the id is not known."""
+    expect(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
+    return next((dialect for dialect in ALL if dialect.speaks(model)), STANDARD)

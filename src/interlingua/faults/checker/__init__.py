@@ -1,0 +1,1 @@
+"""Checker that plays a client of a gateway and judges the responses."""

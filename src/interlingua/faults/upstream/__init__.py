@@ -1,0 +1,1 @@
+"""Scripted upstream that plays the faults."""

@@ -1,0 +1,261 @@
+"""What requests and replies look like, as JSON Schemas: requests as loosely as they are taken, replies as clients read
+them. All of them may have more in them than is told here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlingua.upstreams.profile import CHAT, MESSAGES
+from interlingua.wires.error_types import error_types
+from interlingua.wires.openai_chat.request_reader import NUMBERS
+
+__all__ = ["SCHEMAS"]
+
+Json = dict[str, Any]
+
+
+def _object(properties: Json, *required: str, **more: Any) -> Json:
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": True, **more}
+
+
+def _maybe(kind: str) -> Json:
+    """Null is as good as left out."""
+    return {"type": [kind, "null"]}
+
+
+def _list(items: Json) -> Json:
+    return {"type": ["array", "null"], "items": items}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+TEXT, COUNT = {"type": "string"}, {"type": "integer"}
+OBJECT = {"type": "object"}
+SAID: Json = {"anyOf": [TEXT, {"type": "null"}, {"type": "array", "items": OBJECT}]}
+MODEL: Json = {
+    "type": "string",
+    "minLength": 1,
+    "description": "An id of `GET /v1/models`, or any that the settings lead somewhere.",
+}
+STREAM: Json = {**_maybe("boolean"), "description": "Whether the reply comes as server-sent events."}
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CHAT_REQUEST = _object(
+    {
+        "model": MODEL,
+        "messages": {"type": "array", "items": _ref("ChatMessage")},
+        "stream": STREAM,
+        "stream_options": _object({"include_usage": _maybe("boolean")}, type=["object", "null"]),
+        "tools": _list(OBJECT),
+        "tool_choice": {"anyOf": [{"enum": ["auto", "required", "any", "none", None]}, OBJECT]},
+        "parallel_tool_calls": _maybe("boolean"),
+        "max_completion_tokens": _maybe("integer"),
+        "max_tokens": _maybe("integer"),
+        "n": _maybe("integer"),
+        "stop": {"anyOf": [TEXT, _list(TEXT)]},
+        "response_format": _maybe("object"),
+        "user": _maybe("string"),
+        "metadata": _maybe("object"),
+        "prompt_cache_key": _maybe("string"),
+        **{name: _maybe("number") for name in NUMBERS},
+    },
+    "model",
+    "messages",
+)
+CHAT_MESSAGE = _object(
+    {
+        "role": {"enum": ["system", "developer", "user", "assistant", "tool", "function"]},
+        "content": SAID,
+        "name": _maybe("string"),
+        "tool_calls": _list(OBJECT),
+        "tool_call_id": _maybe("string"),
+    },
+    "role",
+)
+MESSAGES_REQUEST = _object(
+    {
+        "model": MODEL,
+        "messages": {"type": "array", "items": _ref("Message")},
+        "system": SAID,
+        "max_tokens": {**_maybe("integer"), "description": "Need not be there, other than at Anthropic."},
+        "stream": STREAM,
+        "tools": _list(OBJECT),
+        "tool_choice": _maybe("object"),
+        "thinking": _maybe("object"),
+        "output_config": _maybe("object"),
+        "metadata": _object({"user_id": _maybe("string")}, type=["object", "null"]),
+        "stop_sequences": _list(TEXT),
+        "temperature": _maybe("number"),
+        "top_p": _maybe("number"),
+        "top_k": _maybe("number"),
+    },
+    "model",
+    "messages",
+)
+MESSAGE = _object({"role": {"enum": ["user", "assistant", "system"]}, "content": SAID}, "role")
+RESPONSES_REQUEST = _object(
+    {
+        "model": MODEL,
+        "input": {"anyOf": [TEXT, {"type": "array", "items": OBJECT}]},
+        "instructions": _maybe("string"),
+        "stream": STREAM,
+        "tools": _list(OBJECT),
+        "tool_choice": {"anyOf": [{"enum": ["auto", "required", "none", None]}, OBJECT]},
+        "parallel_tool_calls": _maybe("boolean"),
+        "max_output_tokens": _maybe("integer"),
+        "reasoning": _maybe("object"),
+        "text": _maybe("object"),
+        "temperature": _maybe("number"),
+        "top_p": _maybe("number"),
+        "user": _maybe("string"),
+        "metadata": _maybe("object"),
+        "prompt_cache_key": _maybe("string"),
+    },
+    "model",
+    "input",
+)
+COUNTED = {"type": "object", "description": "A request of Messages. Nothing in it has to be there."}
+
+# ── replies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+COMPLETION = _object(
+    {
+        "id": TEXT,
+        "object": {"const": "chat.completion"},
+        "created": COUNT,
+        "model": TEXT,
+        "choices": {
+            "type": "array",
+            "items": _object(
+                {"index": COUNT, "message": _ref("ChatReply"), "finish_reason": _maybe("string")}, "index", "message"
+            ),
+        },
+        "usage": _maybe("object"),
+    },
+    *("id", "object", "created", "model", "choices"),
+)
+CHAT_REPLY = _object(
+    {
+        "role": {"const": "assistant"},
+        "content": _maybe("string"),
+        "reasoning_content": _maybe("string"),
+        "refusal": _maybe("string"),
+        "tool_calls": _list(_object({"id": TEXT, "type": TEXT}, "id", "type")),
+    },
+    "role",
+)
+MESSAGES_REPLY = _object(
+    {
+        "id": TEXT,
+        "type": {"const": "message"},
+        "role": {"const": "assistant"},
+        "model": TEXT,
+        "content": {"type": "array", "items": _object({"type": TEXT}, "type")},
+        "stop_reason": _maybe("string"),
+        "stop_sequence": _maybe("string"),
+        "usage": _object({"input_tokens": COUNT, "output_tokens": COUNT}, "input_tokens", "output_tokens"),
+    },
+    *("id", "type", "role", "model", "content", "stop_reason", "usage"),
+)
+RESPONSE = _object(
+    {
+        "id": TEXT,
+        "object": {"const": "response"},
+        "created_at": {"type": "number"},
+        "model": TEXT,
+        "status": {"enum": ["completed", "incomplete", "failed"]},
+        "output": {"type": "array", "items": _object({"type": TEXT}, "type")},
+        "error": _maybe("object"),
+        "incomplete_details": _maybe("object"),
+        "usage": _maybe("object"),
+    },
+    *("id", "object", "created_at", "model", "status", "output"),
+)
+KNOWN_MODEL = _object(
+    {
+        "id": TEXT,
+        "object": {"const": "model"},
+        "created": COUNT,
+        "owned_by": TEXT,
+        "type": {"const": "model"},
+        "display_name": TEXT,
+        "created_at": {"type": "string", "format": "date-time"},
+    },
+    *("id", "object", "created", "owned_by", "type", "display_name", "created_at"),
+)
+MODELS = _object(
+    {
+        "object": {"const": "list"},
+        "data": {"type": "array", "items": _ref("KnownModel")},
+        "has_more": {"const": False},
+        "first_id": _maybe("string"),
+        "last_id": _maybe("string"),
+    },
+    *("object", "data", "has_more", "first_id", "last_id"),
+)
+TOKENS = _object(
+    {
+        "input_tokens": COUNT,
+        "object": {"const": "response.input_tokens"},
+        "estimated": {"const": True, "description": "Nobody has counted. Left out where the upstream has."},
+    },
+    "input_tokens",
+)
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OPENAI_ERROR = _object(
+    {
+        "error": _object(
+            {
+                "message": TEXT,
+                "type": {"enum": error_types(CHAT)},
+                "param": _maybe("string"),
+                "code": _maybe("string"),
+            },
+            *("message", "type", "param", "code"),
+        )
+    },
+    "error",
+)
+ANTHROPIC_ERROR = _object(
+    {
+        "type": {"const": "error"},
+        "error": _object({"type": {"enum": error_types(MESSAGES)}, "message": TEXT}, "type", "message"),
+        "request_id": TEXT,
+    },
+    *("type", "error", "request_id"),
+)
+EARLY_ERROR = _object(
+    {"type": {"const": "error"}, "error": _object({"type": TEXT, "message": TEXT}, "type", "message")},
+    *("type", "error"),
+    description="Before it is known what a connection asks for: clients of each API can read it.",
+)
+EITHER_ERROR = {
+    "anyOf": [_ref("OpenAIError"), _ref("AnthropicError"), _ref("EarlyError")],
+    "description": "Anthropic's for clients that send `anthropic-version`.",
+}
+
+SCHEMAS: Json = {
+    "ChatRequest": CHAT_REQUEST,
+    "ChatMessage": CHAT_MESSAGE,
+    "MessagesRequest": MESSAGES_REQUEST,
+    "Message": MESSAGE,
+    "ResponsesRequest": RESPONSES_REQUEST,
+    "CountedRequest": COUNTED,
+    "Completion": COMPLETION,
+    "ChatReply": CHAT_REPLY,
+    "MessagesReply": MESSAGES_REPLY,
+    "Response": RESPONSE,
+    "KnownModel": KNOWN_MODEL,
+    "Models": MODELS,
+    "Tokens": TOKENS,
+    "OpenAIError": OPENAI_ERROR,
+    "AnthropicError": ANTHROPIC_ERROR,
+    "EarlyError": EARLY_ERROR,
+    "EitherError": EITHER_ERROR,
+}

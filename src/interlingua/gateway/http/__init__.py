@@ -1,0 +1,1 @@
+"""HTTP server mechanics: authentication, request bodies, response streams, deadlines, error responses."""

@@ -1,0 +1,85 @@
+"""Errors in the client's own words: a status, and the body that its SDK reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlingua.common.jsontext.codec import encode_json
+from interlingua.errors import BadRequest, InterlinguaError
+from interlingua.gateway.upstream.errors import UpstreamFailed
+from interlingua.upstreams.profile import MESSAGES
+from interlingua.wires.error_types import CONTEXT, error_type
+
+__all__ = [
+    "SERVER",
+    "Forbidden",
+    "Missing",
+    "Stopping",
+    "TooBusy",
+    "TooLarge",
+    "Unauthorized",
+    "error_body",
+]
+
+SERVER = "interlingua"
+"""What this server is called in its responses."""
+OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
+
+
+class Unauthorized(InterlinguaError):
+    status = 401
+    type = "authentication_error"
+
+
+class Forbidden(InterlinguaError):
+    status = 403
+    type = "permission_error"
+
+
+class Missing(InterlinguaError):
+    """No such path."""
+
+    status = 404
+    type = "not_found_error"
+
+
+class TooLarge(InterlinguaError):
+    status = 413
+    type = "request_too_large"
+
+
+class Stopping(InterlinguaError):
+    status = 503
+    type = "overloaded_error"
+    retry_after = 1.0
+
+    def __init__(self) -> None:
+        super().__init__("the gateway is stopping", "try again in a second")
+
+
+class TooBusy(InterlinguaError):
+    """As many requests as are allowed are on their way."""
+
+    status = 529
+    type = "overloaded_error"
+    retry_after = 1.0
+
+
+def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
+    """The body of an error response. `id` is that of the exchange, to be found in the log."""
+    status = error.status
+    message = f"{error} ({error.hint})" if error.hint else str(error)
+    code = getattr(error, "code", "")
+    kind = error_type(wire, status)
+    if wire == MESSAGES:
+        if code == CONTEXT and "prompt is too long" not in message:
+            message = f"prompt is too long: {message}"  # what Claude Code looks for
+        inner: dict[str, Any] = {"type": kind, "message": message}
+        if isinstance(error, BadRequest) and code:
+            inner["details"] = {"error_code": code}
+        return encode_json({"type": "error", "error": inner, "request_id": id})
+    if not code and not isinstance(error, UpstreamFailed | Missing):
+        code = OPENAI_CODES.get(status, "")
+    param = error.path if isinstance(error, BadRequest) and error.path else None
+    inner = {"message": message, "type": kind, "param": param, "code": code or None}
+    return encode_json({"error": inner})

@@ -1,0 +1,117 @@
+"""What does a trace say of a request? One span of OpenTelemetry, in its words for generative AI, if `otel` is set.
+
+The span is the child of the client's and the parent of the upstream's: `traceparent` is read, and sent on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from interlingua.errors import UsageError
+from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.settings.redaction import printable
+from interlingua.gateway.settings.schema import Settings
+
+__all__ = ["Trace", "Tracer", "check_tracing"]
+
+API, SDK, EXPORT = "opentelemetry.trace", "opentelemetry.sdk.trace", "opentelemetry.sdk.trace.export"
+OTLP = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+_OURS = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
+
+
+class Tracer:
+    """Without a provider, nothing is traced. The provider is `Any`, for its package need not be installed."""
+
+    def __init__(self, provider: Any = None) -> None:
+        self._provider = provider
+
+    @staticmethod
+    def of(settings: Settings) -> Tracer:
+        """Raises UsageError if what is set is not installed."""
+        return Tracer(_provider() if settings.otel else None)
+
+    def begin(self, headers: Mapping[str, str]) -> Trace:
+        """Of a request with these headers."""
+        trace = Trace()
+        if self._provider:
+            api = import_module("opentelemetry.trace")
+            w3c = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
+            parent = w3c.extract({name.lower(): value for name, value in headers.items()})
+            trace.span = self._provider.get_tracer("interlingua").start_span("chat", parent, api.SpanKind.CLIENT)
+            w3c.inject(trace.headers, api.set_span_in_context(trace.span))
+        return trace
+
+    def close(self, seconds: float = 5) -> None:
+        """Sends the spans that wait, but does not wait for ever: nobody may be there to take them."""
+        if shutdown := getattr(self._provider, "shutdown", None):
+            thread = threading.Thread(target=shutdown, name="spans", daemon=True)
+            thread.start()
+            thread.join(seconds)
+
+
+class Trace:
+    """Of one request. `headers` tell an upstream of it."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.span: Any = None
+
+    def end(self, exchange: Exchange) -> None:
+        if self.span:
+            told = {name: value for name, value in _attributes(exchange).items() if value not in (None, "")}
+            self.span.set_attributes({name: printable(v) if isinstance(v, str) else v for name, v in told.items()})
+            self.span.update_name(f"chat {printable(exchange.upstream_model or exchange.model)}".strip())
+            if exchange.outcome != "ok":
+                code = import_module("opentelemetry.trace").StatusCode.ERROR
+                self.span.set_status(code, printable(exchange.error or exchange.outcome))
+            self.span.end()
+
+
+def _attributes(exchange: Exchange) -> dict[str, Any]:
+    usage, status = exchange.usage, exchange.upstream_status
+    usage = usage if usage and not usage.estimated else None
+    failed = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic" if exchange.upstream_wire == "anthropic-messages" else "openai",
+        "gen_ai.request.model": exchange.upstream_model or exchange.model,
+        "gen_ai.request.stream": exchange.stream,
+        "gen_ai.response.finish_reasons": [exchange.stop_reason] if exchange.stop_reason else None,
+        "gen_ai.response.time_to_first_chunk": exchange.first_byte and exchange.first_byte - exchange.started,
+        "gen_ai.usage.input_tokens": usage and usage.input,
+        "gen_ai.usage.output_tokens": usage and usage.output,
+        "gen_ai.usage.cache_read.input_tokens": usage and usage.cached,
+        "gen_ai.usage.cache_creation.input_tokens": usage and usage.cache_written,
+        "gen_ai.usage.reasoning.output_tokens": usage and usage.reasoning,
+        "error.type": failed,
+        "http.response.status_code": exchange.status or None,
+        **{f"interlingua.{name}": getattr(exchange, name) for name in _OURS},
+        "interlingua.findings": sorted({finding.kind for finding in exchange.findings}) or None,
+    }
+
+
+def check_tracing(settings: Settings) -> None:
+    """Raises UsageError if what is set is not installed."""
+    if settings.otel:
+        for name in (API, SDK, EXPORT, OTLP):
+            _module(name)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UsageError(f"otel is set, but {error.name} is missing", "pip install 'interlingua[otel]'") from None
+
+
+def _provider() -> Any:
+    """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
+    api = _module(API)
+    if not isinstance(known := api.get_tracer_provider(), api.ProxyTracerProvider):
+        return known
+    provider = _module(SDK).TracerProvider()
+    provider.add_span_processor(_module(EXPORT).BatchSpanProcessor(_module(OTLP).OTLPSpanExporter()))
+    return provider

@@ -1,0 +1,1 @@
+"""Processes of the gateway: server, supervisor, workers, sidecar."""

@@ -1,0 +1,1 @@
+"""Routing: model id to upstream, model and dialect."""

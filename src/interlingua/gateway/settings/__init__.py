@@ -1,0 +1,1 @@
+"""Settings: schema, loading, overrides, checks, redaction."""

@@ -1,0 +1,81 @@
+"""Whether settings are safe and can be used, as far as their types do not tell: addresses, headers, keys."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from interlingua.errors import BadSetting
+from interlingua.gateway.settings.schema import Settings, Upstream
+
+__all__ = ["check", "is_loopback"]
+
+SHORTEST_KEY = 16
+"""For clients of a gateway that others than this machine can reach."""
+_KEY_HINT = (
+    "put one into `keys`, or into INTERLINGUA_KEYS; "
+    "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+)
+_URL_HINT = "for example: https://openrouter.ai/api/v1"
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
+_NO_LINE = "it has a line break or a control character in it"
+_NO_HEADER_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def check(settings: Settings) -> None:
+    """Raises BadSetting for the first that is wrong."""
+    if not settings.upstreams:
+        raise BadSetting(("upstreams",), "there is none, so that nobody can be asked", "name one, or start with --demo")
+    for name, upstream in settings.upstreams.items():
+        _check_name(name)
+        _check_url(("upstreams", name, "url"), upstream.url)
+        _check_headers(("upstreams", name), upstream)
+    _check_keys(settings)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    name = host.removeprefix("[").removesuffix("]").lower()
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def _check_name(name: str) -> None:
+    """Clients are told who answered, in a header."""
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        raise BadSetting(("upstreams", name), f"{name!r} cannot be told in a header", "call it by letters and digits")
+
+
+def _check_url(path: tuple[str, ...], url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half an IPv6 address, a port that is no number
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise BadSetting(path, f"{url!r} is no http or https URL", _URL_HINT)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise BadSetting(path, "it has more in it than a host and a path", "put keys into `key`, or into `headers`")
+
+
+def _check_headers(path: tuple[str, ...], upstream: Upstream) -> None:
+    if _NO_HEADER_VALUE.search(upstream.key):
+        raise BadSetting((*path, "key"), _NO_LINE, "is it the right variable?")
+    for name, value in upstream.headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise BadSetting((*path, "headers"), f"{name!r} cannot be the name of a header", "for example: X-Title")
+        if _NO_HEADER_VALUE.search(value):
+            raise BadSetting((*path, "headers", name), _NO_LINE, "write it on one line")
+
+
+def _check_keys(settings: Settings) -> None:
+    if is_loopback(settings.host):
+        return
+    if not settings.keys:
+        raise BadSetting(("keys",), f"others can reach {settings.host!r}, so that a key is required", _KEY_HINT)
+    if any(len(key) < SHORTEST_KEY for key in settings.keys):
+        raise BadSetting(("keys",), f"a key has less than {SHORTEST_KEY} characters, and others can try", _KEY_HINT)

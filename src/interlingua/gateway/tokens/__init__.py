@@ -1,0 +1,1 @@
+"""Token estimates and their calibration."""

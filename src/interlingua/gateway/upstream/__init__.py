@@ -1,0 +1,1 @@
+"""HTTP client for upstreams: connections, errors, retry policy."""

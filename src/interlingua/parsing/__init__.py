@@ -1,0 +1,1 @@
+"""Parsing of native text into guarded events."""

@@ -1,0 +1,1 @@
+"""Shape: messages with headers that name their channel and recipient."""

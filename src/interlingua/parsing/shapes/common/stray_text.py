@@ -1,0 +1,27 @@
+"""Text where only calls should stand. It belongs to none of them, but is not lost."""
+
+from __future__ import annotations
+
+from interlingua.parsing.event_sink import Sink
+from interlingua.parsing.text_buffer__source import Channel, Source
+
+__all__ = ["StrayText"]
+
+
+class StrayText:
+    """Writes such text on as text, and knows where it began."""
+
+    def __init__(self, source: Source, sink: Sink) -> None:
+        self._source = source
+        self._sink = sink
+        self._start: int | None = None
+
+    def write(self, text: str, channel: Channel) -> None:
+        if text:
+            self._start = self._source.offset if self._start is None else self._start
+            self._sink.text(text, channel)
+
+    def report(self, where: str) -> None:
+        """Says so, if there was any."""
+        if self._start is not None:
+            self._sink.report("text-in-section", f"text {where}: kept as text", self._start)

@@ -1,0 +1,1 @@
+"""Shape: markers around a header and JSON arguments."""

@@ -1,0 +1,1 @@
+"""Shape: calls as JSON objects with a name and arguments."""

@@ -1,0 +1,1 @@
+"""Shapes: calls with literal values, such as Python calls."""

@@ -1,0 +1,1 @@
+"""Shape: one XML-like element per parameter."""

@@ -1,0 +1,1 @@
+"""Translation between wires, without I/O: streamed replies, whole replies, requests."""

@@ -1,0 +1,44 @@
+"""A request as one upstream takes it: what its profile says it does not take is told otherwise, or left out.
+
+Each step is a function of the request and the upstream, and asks of the profile what it is about. What a step loses or
+changes is a finding. Steps look at a message and at those before it, never at those behind: a conversation is told the
+same in every later request, and prompt caches hold. A request that has been adapted stays as it is.
+"""
+
+from __future__ import annotations
+
+from interlingua import events as ev
+from interlingua.core.reasoning_signatures import Own
+from interlingua.core.request import Request
+from interlingua.upstreams.adapt import call_ids, messages
+from interlingua.upstreams.adapt import generation_settings as settings
+from interlingua.upstreams.adapt import thinking__whose as whose
+from interlingua.upstreams.adapt import tool_files as results
+from interlingua.upstreams.adapt.context import Upstream
+from interlingua.upstreams.profile import CHAT, Profile
+
+__all__ = ["adapt"]
+
+STEPS = (whose.disown, *messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
+"""Ids come before files, which are told with the ids of their calls."""
+
+
+def _any(_: ev.Seal) -> bool:
+    return True
+
+
+def adapt(request: Request, profile: Profile, wire: str = "", own: Own = _any) -> tuple[Request, list[ev.Finding]]:
+    """The request as this upstream takes it, and what was lost on the way. Mend its history first.
+
+    `wire` is the one that the upstream is asked on: without it, the one it signs thinking on, or chat completions.
+    `own` says which seals are its own: without it, all that its wire can carry.
+    """
+    findings: list[ev.Finding] = []
+
+    def report(kind: str, message: str) -> None:
+        findings.append(ev.Finding(kind, message))
+
+    upstream = Upstream(profile, wire or profile.seal_wire or CHAT, report, own)
+    for step in STEPS:
+        request = step(request, upstream)
+    return request, findings

@@ -1,0 +1,26 @@
+"""Anthropic Messages: requests, streams and whole messages, read and written.
+
+`reader` and `emitter` are mirror images. `blocks` mends what upstreams send half right, `inputs` arguments that come
+twice; `frames` keeps what goes out in order; `objects` is what streams and whole messages share.
+"""
+
+from interlingua.core.options import Options
+from interlingua.core.options__limits import Limits
+from interlingua.core.tools import Offer
+from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
+from interlingua.wires.anthropic_messages.emitter import Emitter
+from interlingua.wires.anthropic_messages.event_reader import NAME, Reader
+from interlingua.wires.anthropic_messages.request_reader import read_request
+from interlingua.wires.anthropic_messages.request_writer import write_request
+
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "read_request", "reader", "write_body", "write_request"]
+
+SINGLE = True
+
+
+def reader(limits: Limits) -> Reader:
+    return Reader(limits)
+
+
+def emitter(options: Options, offer: Offer) -> Emitter:  # noqa: ARG001 (all tools are alike here)
+    return Emitter(options)

@@ -1,0 +1,236 @@
+"""Events of an Anthropic Messages stream → neutral events.
+
+A reply has one choice. What its upstream says of the tokens at the start and at the end is told once, at the end, in
+one: there are clients of other wires that add up whatever they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from interlingua import events as ev
+from interlingua.common.coerce import as_dict, as_str
+from interlingua.core.options__limits import Limits
+from interlingua.wires.anthropic_messages.content_blocks import NAME, Blocks, not_translated
+from interlingua.wires.anthropic_messages.fast_delta import read_usual
+from interlingua.wires.base import Choice, Chunk, Json
+
+__all__ = ["NAME", "STOP_REASONS", "Reader", "has_counts"]
+
+STOP_REASONS: dict[str, ev.StopReason] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "model_context_window_exceeded": "length",
+}
+_SAYS_MORE = ("pause_turn", "model_context_window_exceeded")
+_ALIASES: dict[str, ev.StopReason] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}  # all else is "stop"
+
+
+class _State(Enum):
+    FRESH = "nothing has come"
+    OPEN = "open"
+    STOPPED = "the upstream has said why it stopped"
+
+
+class Reader:
+    """Reads the chunks of one stream."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._state = _State.FRESH
+        self._blocks = Blocks(limits or Limits())
+        self._usage: Json = {}
+        self._stop_reason: Any = None
+
+    def read(self, chunk: Json) -> Chunk:
+        kind = chunk.get("type")
+        if kind == "error" or chunk.get("error"):
+            return Chunk([], [_failure(chunk)], exact=False)
+        read = _CHUNKS.get(kind) if isinstance(kind, str) else None
+        if read is not None:
+            return read(self, chunk)
+        if kind == "ping":
+            return Chunk([], [], exact=True)
+        if isinstance(kind, str):
+            return Chunk([], [not_translated("an event", kind)], exact=True)
+        return Chunk([], [ev.Finding("bad-chunk", f"an event without a type: {chunk!r:.60}; dropped")], exact=False)
+
+    def usual(self, data: bytes) -> Chunk | None:
+        chunk = read_usual(data)
+        if chunk is None:
+            return None
+        choice = Choice(0, [], exact=True)
+        if not self._blocks.more(chunk.index, chunk.kind, chunk.delta.text, choice):
+            return None
+        return Chunk([choice], [], choice.exact)
+
+    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
+        chunk = read_usual(data)
+        if chunk is None:
+            return None
+        if chunk.kind == "tool_use":
+            return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
+        return 0, (ev.TextDelta if chunk.kind == "text" else ev.ReasoningDelta)(chunk.delta.text)
+
+    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        choice = Choice(index, [], exact=True)
+        return choice.events if self._blocks.more(call, "tool_use", arguments, choice) else None
+
+    def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
+        """The stream is over: what is held, and the usage if nobody has said why it stopped."""
+        if self._state is _State.FRESH:
+            return []
+        choice = Choice(0, [], exact=False)
+        if finished:
+            self._blocks.finish(choice)
+        choice.events += self._blocks.cut()
+        if self._state is _State.OPEN:
+            choice.events += self._told_usage()
+        return [(0, choice.events)]
+
+    # ── the message ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _message_start(self, chunk: Json) -> Chunk:
+        choice = Choice(0, [], exact=True)
+        message = as_dict(chunk.get("message"))
+        model = as_str(message.get("model"))
+        if self._state is not _State.FRESH:
+            choice.report("bad-chunk", "a message_start inside a message: dropped")
+            return Chunk([choice], [], exact=False)
+        self._state = _State.OPEN
+        self._merge_usage(message)
+        choice.events.append(ev.Begin(as_str(message.get("id")), model))
+        choice.exact &= bool(message.get("id") and model) and message.get("role") == "assistant"
+        choice.exact &= has_counts(message.get("usage"), "input_tokens", "output_tokens")
+        content = message.get("content")
+        if isinstance(content, list) and content:
+            choice.exact = False
+            for block in content:
+                self._blocks.start(self._blocks.count, block, choice)
+                self._blocks.stop(self._blocks.count - 1, choice)
+        else:
+            choice.exact &= content == []
+        return Chunk([choice], [], choice.exact, model=model or "")
+
+    def _message_delta(self, chunk: Json) -> Chunk:
+        choice = self._choice()
+        delta = as_dict(chunk.get("delta"))
+        self._merge_usage(chunk)
+        choice.exact &= has_counts(chunk.get("usage"), "output_tokens")
+        reason = delta.get("stop_reason")
+        if reason:
+            self._stop(reason, delta, choice)
+        choice.exact &= bool(reason)
+        common = self._told_usage() if self._state is _State.STOPPED else []
+        return Chunk([choice], common, choice.exact)
+
+    def _stop(self, reason: Any, delta: Json, choice: Choice) -> None:
+        if self._state is _State.STOPPED and reason == self._stop_reason:
+            return  # told again, with the last usage
+        self._state, self._stop_reason = _State.STOPPED, reason
+        told = STOP_REASONS.get(reason) if isinstance(reason, str) else None
+        right = told or _ALIASES.get(str(reason).lower(), "stop")
+        self._blocks.finish(choice, cut=right in ev.CUTS)
+        if explanation := as_str(as_dict(delta.get("stop_details")).get("explanation")):
+            choice.events.append(ev.RefusalDelta(explanation))
+        if told is None:
+            choice.report("unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {right!r}")
+        sequence = as_str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
+        choice.events.append(ev.Stop(right, sequence, reason if reason in _SAYS_MORE else None))
+
+    def _message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
+        return Chunk([], [], exact=True, last=True)
+
+    # ── its blocks ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _block_start(self, chunk: Json) -> Chunk:
+        choice = self._choice()
+        self._blocks.start(_index(chunk), chunk.get("content_block"), choice)
+        return Chunk([choice], [], choice.exact)
+
+    def _block_delta(self, chunk: Json) -> Chunk:
+        choice = self._choice()
+        self._blocks.delta(_index(chunk), chunk.get("delta"), choice)
+        return Chunk([choice], [], choice.exact)
+
+    def _block_stop(self, chunk: Json) -> Chunk:
+        choice = self._choice()
+        self._blocks.stop(_index(chunk), choice)
+        return Chunk([choice], [], choice.exact)
+
+    def _choice(self) -> Choice:
+        choice = Choice(0, [], exact=True)
+        if self._state is _State.FRESH:
+            self._state = _State.OPEN
+            choice.report("no-message-start", "a message that begins without a message_start: it gets one")
+        return choice
+
+    # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _merge_usage(self, where: Json) -> None:
+        """Counts are cumulative: a later one replaces an earlier one, and what is not said stays."""
+        self._usage |= {key: value for key, value in as_dict(where.get("usage")).items() if value is not None}
+
+    def _told_usage(self) -> list[ev.Event]:
+        if not self._usage:
+            return []
+        read, written = _int(self._usage, "cache_read_input_tokens"), _int(self._usage, "cache_creation_input_tokens")
+        told = ev.Usage(
+            input=_int(self._usage, "input_tokens") + read + written,
+            output=_int(self._usage, "output_tokens"),
+            cached=read,
+            cache_written=written,
+            reasoning=_int(as_dict(self._usage.get("output_tokens_details")), "thinking_tokens"),
+            native=dict(self._usage),
+        )
+        return [told]
+
+
+_CHUNKS: dict[str, Callable[[Reader, Json], Chunk]] = {
+    "message_start": Reader._message_start,
+    "content_block_start": Reader._block_start,
+    "content_block_delta": Reader._block_delta,
+    "content_block_stop": Reader._block_stop,
+    "message_delta": Reader._message_delta,
+    "message_stop": Reader._message_stop,
+}
+
+
+def has_counts(usage: Any, *fields: str) -> bool:
+    """Whether it has the counts that clients take for granted."""
+    return isinstance(usage, dict) and all(isinstance(usage.get(field), int) for field in fields)
+
+
+def _failure(chunk: Json) -> ev.Failure:
+    """An error event, or an error as it comes over HTTP. The whole chunk is what clients of this wire are sent."""
+    given = chunk.get("error") or chunk.get("message")
+    error = given if isinstance(given, dict) else {"message": given}
+    message = str(error.get("message") or "the upstream failed")
+    kind = as_str(error.get("type")) or "api_error"
+    code = error.get("code")
+    return ev.Failure(
+        message,
+        kind,
+        code if isinstance(code, str | int) else None,
+        {**chunk, "type": "error", "error": {**error, "type": kind, "message": message}},
+    )
+
+
+def _index(chunk: Json) -> int | None:
+    index = chunk.get("index")
+    return index if isinstance(index, int) else None
+
+
+def _int(where: Json, key: str) -> int:
+    value = where.get(key)
+    return value if isinstance(value, int) else 0

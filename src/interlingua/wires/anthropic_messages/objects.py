@@ -1,0 +1,106 @@
+"""The objects of this wire that streams and whole messages share: the message, its usage, why it stopped, errors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from interlingua import events as ev
+from interlingua.core.options import Options
+from interlingua.wires.anthropic_messages.event_reader import STOP_REASONS, has_counts
+from interlingua.wires.base import Json
+from interlingua.wires.error_types import ANTHROPIC_TYPES, CONTEXT
+
+__all__ = ["error_object", "message_object", "stop_fields", "usage_object"]
+
+_WORDS: dict[ev.StopReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+
+TOLD_TOO_LONG = "prompt is too long"
+"""The words by which Claude Code knows it."""
+_CODES = {  # what other upstreams call these
+    "invalid_prompt": 400,
+    CONTEXT: 400,
+    "invalid_api_key": 401,
+    "insufficient_quota": 402,
+    "model_not_found": 404,
+    "rate_limit_exceeded": 429,
+    "requests": 429,
+    "tokens": 429,
+    "timeout": 504,
+    503: 529,
+    "server_is_overloaded": 529,
+    "slow_down": 529,
+}
+
+
+def message_object(begin: ev.Begin, usage: Json, options: Options, like: Json) -> Json:
+    """A message that has nothing in it yet. `like` is the upstream's own, if it speaks this wire."""
+    model = options.served_as or begin.model or ""
+    blank: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
+    id = begin.id if like and begin.id else _message_id(begin.id)
+    head = {"id": id, "type": "message", "role": "assistant", "model": model}
+    return {**like, **head, **blank, "usage": {**usage, **_counted(like)}}
+
+
+def _message_id(id: str | None) -> str:
+    legal = _ILLEGAL.sub("_", id or "interlingua")
+    return legal if legal.startswith("msg_") else f"msg_{legal}"
+
+
+def _counted(like: Json) -> Json:
+    usage = like.get("usage")
+    return usage if isinstance(usage, dict) and has_counts(usage, "input_tokens", "output_tokens") else {}
+
+
+def usage_object(usage: ev.Usage) -> Json:
+    """The counts as this wire has them: input that was cached is no part of `input_tokens`."""
+    details: Json = {"output_tokens_details": {"thinking_tokens": usage.reasoning}} if usage.reasoning else {}
+    return {
+        "input_tokens": max(0, usage.input - usage.cached - usage.cache_written),
+        "output_tokens": usage.output,
+        "cache_creation_input_tokens": usage.cache_written,
+        "cache_read_input_tokens": usage.cached,
+        **details,
+    }
+
+
+def stop_fields(stop: ev.Stop, refused: bool) -> Json:
+    """Why a message stopped. A refusal that another wire has a field for is told in the text, and by this word."""
+    reason: ev.StopReason = "content_filter" if refused and stop.reason == "stop" else stop.reason or "stop"
+    word = _WORDS[reason]
+    if stop.native and STOP_REASONS.get(stop.native) == reason:
+        word = stop.native
+    elif stop.sequence is not None and reason == "stop":
+        word = "stop_sequence"
+    return {"stop_reason": word, "stop_sequence": stop.sequence if word == "stop_sequence" else None}
+
+
+def error_object(failure: ev.Failure) -> Json:
+    """An error as it is sent over HTTP too; just as the upstream sent it, if it speaks this wire."""
+    if failure.native is not None and failure.native.get("type") == "error":
+        return failure.native
+    message = failure.message
+    if failure.code == CONTEXT and TOLD_TOO_LONG not in message.lower():
+        message = f"{TOLD_TOO_LONG}: {message}"
+    return {"type": "error", "error": {"type": _error_type(failure), "message": message}}
+
+
+def _error_type(failure: ev.Failure) -> str:
+    if failure.type in ANTHROPIC_TYPES.values() and failure.type != "api_error":
+        return failure.type
+    return next((kind for said in (failure.code, failure.type) if (kind := _type_of(said))), "api_error")
+
+
+def _type_of(said: Any) -> str | None:
+    """What a code or type of another wire is called here: a word, or a status of HTTP."""
+    status = int(said) if isinstance(said, str) and said.isdecimal() else said
+    status = _CODES.get(status, status)
+    if isinstance(status, int):
+        return ANTHROPIC_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
+    return None

@@ -1,0 +1,104 @@
+"""How thinking is asked for in chat completions: every upstream has a way of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlingua.core.findings__notes import Notes
+from interlingua.core.request import Thinking
+from interlingua.upstreams.profile import Profile
+from interlingua.wires.base import Json
+from interlingua.wires.requests.downgrades import inexact_wish, no_show
+from interlingua.wires.requests.object_reader import Fields
+
+__all__ = ["read_thinking", "write_thinking"]
+
+_SWITCHES = ("enable_thinking", "thinking")
+"""What chat templates call it: Qwen's and GLM's the one, DeepSeek's, Granite's and Kimi's the other."""
+
+
+def read_thinking(fields: Fields) -> Thinking:
+    """What was asked for, in whichever ways it was."""
+    on = _first(fields.flag("enable_thinking"), *_template_switches(fields))
+    effort = fields.text("reasoning_effort", "") or None
+    budget = fields.integer("thinking_budget")
+    show = None
+    thinking = fields.inner("thinking")
+    if kind := thinking.text("type", ""):
+        on = _first(on, kind != "disabled")
+    reasoning = fields.inner("reasoning")
+    on = _first(on, reasoning.flag("enabled"))
+    if reasoning.flag("exclude"):
+        show = "omitted"
+    think = fields.get("think")
+    if isinstance(think, str):
+        effort = effort or think
+    elif isinstance(think, bool):
+        on = _first(on, think)
+    effort = effort or reasoning.text("effort", "") or None
+    budget = _first(budget, thinking.integer("budget_tokens"), reasoning.integer("max_tokens"))
+    return Thinking(on, effort, budget, show)
+
+
+def _template_switches(fields: Fields) -> list[bool | None]:
+    """Where the template is told other things too, all of it stays among the extra fields."""
+    given = fields.object.get("chat_template_kwargs")
+    if isinstance(given, dict) and set(given) - set(_SWITCHES):
+        template = Fields(given, "chat_template_kwargs")
+    else:
+        template = fields.inner("chat_template_kwargs")
+    return [template.flag(key) for key in _SWITCHES]
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def write_thinking(thinking: Thinking, profile: Profile, notes: Notes) -> Json:
+    """The fields that ask this upstream for it."""
+    if profile.thinking != "openrouter" or thinking.show != "omitted":
+        no_show(thinking, notes)
+    if thinking.wanted is None:
+        return {}
+    fields, said = _write(thinking, thinking.wanted, profile)
+    if thinking.wanted and not said:
+        inexact_wish(thinking, notes)
+    return fields
+
+
+def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
+    """The fields, and whether they say all that was asked for."""
+    effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
+    budget = thinking.budget if on else None
+    plain = thinking.effort is None and thinking.budget is None
+    switch = {"type": "enabled" if on else "disabled"}
+    match profile.thinking:
+        case "effort":
+            return (effort if on else {"reasoning_effort": "none"}), thinking.effort is not None
+        case "openrouter":
+            return {"reasoning": _openrouter(thinking, on)}, True
+        case "type":
+            return {"thinking": switch}, plain
+        case "type-effort":
+            return {"thinking": switch, **effort}, plain or thinking.effort is not None
+        case "adaptive":
+            return {"thinking": {"type": "adaptive"} if on else switch}, plain
+        case "budget":
+            amount = {} if budget is None else {"budget_tokens": budget}
+            return {"thinking": {**switch, **amount}}, plain or thinking.budget is not None
+        case "enable":
+            amount = {} if budget is None else {"thinking_budget": budget}
+            return {"enable_thinking": on, **amount}, plain or thinking.budget is not None
+        case "template":
+            return {"chat_template_kwargs": dict.fromkeys(_SWITCHES, on)}, plain
+        case "none":
+            return {}, False
+
+
+def _openrouter(thinking: Thinking, on: bool) -> Json:
+    exclude = {"exclude": True} if thinking.show == "omitted" else {}
+    if not on:
+        return {"enabled": False}
+    if thinking.budget is not None:
+        return {"max_tokens": thinking.budget, **exclude}
+    return {"effort": thinking.effort, **exclude} if thinking.effort else {"enabled": True, **exclude}

@@ -1,0 +1,27 @@
+"""OpenAI Responses: requests, streams and whole bodies, read and written.
+
+`reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, with `heard` for what is kept of
+them, `items` as clients get them, and `words` what both know of them. `freeform` is the text of custom tools.
+"""
+
+from interlingua.core.options import Options
+from interlingua.core.options__limits import Limits
+from interlingua.core.tools import Offer
+from interlingua.wires.openai_responses.body import is_body, read_body, write_body
+from interlingua.wires.openai_responses.emitter import Emitter
+from interlingua.wires.openai_responses.event_reader import Reader
+from interlingua.wires.openai_responses.event_types import NAME
+from interlingua.wires.openai_responses.request_reader import read_request
+from interlingua.wires.openai_responses.request_writer import write_request
+
+__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "read_request", "reader", "write_body", "write_request"]
+
+SINGLE = True
+
+
+def reader(limits: Limits) -> Reader:
+    return Reader(limits)
+
+
+def emitter(options: Options, offer: Offer) -> Emitter:
+    return Emitter(options, offer)

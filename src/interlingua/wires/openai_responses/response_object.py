@@ -1,0 +1,73 @@
+"""What is said of a response beside its items: its head, its usage, its error."""
+
+from __future__ import annotations
+
+from hashlib import blake2s
+
+from interlingua import events as ev
+from interlingua.core.options import Options
+from interlingua.wires.base import Json
+
+__all__ = ["error_object", "head", "made_id", "usage_object"]
+
+OTHER = "server_error"
+_CODES = {
+    "context_length_exceeded": ("context_length_exceeded", "model_context_window_exceeded", "request_too_large", "413"),
+    "insufficient_quota": ("insufficient_quota", "billing_error", "402"),
+    "rate_limit_exceeded": ("rate_limit_exceeded", "rate_limit_error", "429"),
+    "server_is_overloaded": ("server_is_overloaded", "slow_down", "overloaded_error", "503", "529"),
+    "invalid_prompt": ("invalid_prompt", "invalid_request_error", "400"),
+    "usage_not_included": ("usage_not_included",),
+}
+_CODE_OF = {word: code for code, words in _CODES.items() for word in words}
+_TOO_LONG = ("context length", "context window", "prompt is too long", "maximum context", "context_length_exceeded")
+"""What upstreams write that have one code for every bad request."""
+
+
+def _failure_code(failure: ev.Failure) -> str:
+    """Clients act on the code: Codex compacts, waits, gives up or tries again. The message may tell more than the
+    upstream's own code does."""
+    if any(words in failure.message.lower() for words in _TOO_LONG):
+        return "context_length_exceeded"
+    return _CODE_OF.get(str(failure.code)) or _CODE_OF.get(failure.type) or OTHER
+
+
+def error_object(failure: ev.Failure) -> Json:
+    """As it stands in a response that has failed."""
+    native = {key: value for key, value in (failure.native or {}).items() if value is not None}
+    native.pop("sequence_number", None)
+    return {"code": _failure_code(failure), "message": failure.message, **native}
+
+
+def usage_object(usage: ev.Usage) -> Json:
+    if "input_tokens" in usage.native and "total_tokens" in usage.native:
+        return usage.native
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+def head(options: Options) -> Json:
+    """What is said of the response where the upstream does not say it. Its id is yet to come."""
+    return {
+        "id": "",
+        "object": "response",
+        "created_at": options.created,
+        "model": options.served_as,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+    }
+
+
+def made_id(prefix: str, seed: str) -> str:
+    """An id. There is no chance in it."""
+    return f"{prefix}_{blake2s(seed.encode(errors='replace'), digest_size=12).hexdigest()}"

@@ -1,0 +1,1 @@
+"""Reading and writing of request bodies, shared by the wires."""

@@ -1,0 +1,1 @@
+"""Streaming: server-sent events, chunks, deltas."""

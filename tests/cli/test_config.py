@@ -1,0 +1,215 @@
+"""`interlingua config` and its commands: check, show and schema; and the options that `serve` has for settings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+import yaml
+
+from docs.generate import EXAMPLE, PARTS
+from interlingua.cli import main
+from interlingua.cli.common.gateway_options import add_options, loaded
+from interlingua.cli.config.schema import docs_of
+from interlingua.errors import UsageError
+from interlingua.gateway.routing.routes import routes_for
+from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.redaction import secrets_of
+from interlingua.gateway.settings.schema import Settings
+
+FILE = """\
+upstreams:
+  router: {url: https://openrouter.ai/api/v1, key: "${KEY}", headers: {Authorization: Basic x, X-Title: mine}}
+  own: {url: http://localhost:1/v1, passthrough: true, dialect: detect, extra: {api_key: x, max_tokens: 3, l: [1]}}
+  open: {url: http://localhost:2/v1, api: anthropic-messages}
+models:
+  kimi: {upstream: router, model: moonshotai/kimi-k2, fallback: ["own/x"]}
+  "own/*": {upstream: own, model: "*"}
+  fast: kimi
+tiers: {opus: fast}
+demo: true
+keys: ["${KEY}"]
+seal_key: "${KEY}"
+"""
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KEY", "sk-secret")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+    def run(*argv: str) -> Ran:
+        try:
+            status = main(argv)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Ran(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["check", "show", "schema"])
+def test_every_command_has_help_with_examples(cli: Cli, command: str) -> None:
+    ran = cli("config", command, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert f"interlingua config {command}" in ran.out.partition("examples:")[2]
+    assert f"interlingua config {command}" in cli("config", "--help").out
+
+
+def test_check(cli: Cli) -> None:
+    Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
+    expected = """\
+settings: interlingua.yaml
+listens on: 127.0.0.1:8484
+upstreams:
+  router  https://openrouter.ai/api/v1 (openai-chat, with a key)
+  own     http://localhost:1/v1 (openai-chat, the client's key)
+  open    http://localhost:2/v1 (anthropic-messages, no key)
+  demo    demo/<dialect>, for every dialect
+models:
+  kimi    router: moonshotai/kimi-k2 (kimi_k2), then own: x (detect)
+  own/*   own: *
+  fast    router: moonshotai/kimi-k2 (kimi_k2), then own: x (detect)
+tiers:
+  opus    router: moonshotai/kimi-k2 (kimi_k2), then own: x (detect)
+every other model: unknown
+"""
+    assert cli("config", "check") == cli("config") == Ran(0, expected, "")
+
+
+def test_check_tells_what_is_wrong(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine.yaml").write_text(FILE.replace("fast: kimi", "fast: kimmi"), encoding="utf-8")
+    ran = cli("config", "check", "mine.yaml")
+    error = "error: mine.yaml:8: models.fast: no entry of `models` is called 'kimmi'\nhint: did you mean 'kimi'?\n"
+    assert ran == Ran(1, "", error)
+    monkeypatch.setenv("INTERLINGUA_PROT", "1")
+    note = "note: INTERLINGUA_PROT is no setting, and is left out; did you mean 'INTERLINGUA_PORT'?\n"
+    assert cli("config", "check", "mine.yaml").err == note + error
+
+
+def test_check_without_a_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = "error: upstreams: there is none, so that nobody can be asked\nhint: name one, or start with --demo\n"
+    assert cli("config", "check") == Ran(1, "", nobody)
+    monkeypatch.setenv("INTERLINGUA_UPSTREAM", "http://localhost:8000/v1")
+    ran = cli("config", "check")
+    assert (ran.status, ran.out.splitlines()[0]) == (0, "settings: no file")
+    assert ran.out.endswith("every other model: localhost\n")
+
+
+def test_show(cli: Cli) -> None:
+    Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
+    ran = cli("config", "show")
+    assert (ran.status, ran.err) == (0, "settings: interlingua.yaml\n")
+    assert "sk-secret" not in ran.out
+    shown = yaml.safe_load(ran.out)
+    assert list(shown) == list(Settings.__struct_fields__)
+    router = shown["upstreams"]["router"]
+    assert (router["key"], router["headers"]) == ("***", {"Authorization": "***", "X-Title": "mine"})
+    assert shown["upstreams"]["own"]["extra"] == {"api_key": "***", "max_tokens": 3, "l": [1]}
+    assert (shown["upstreams"]["own"]["key"], shown["keys"], shown["seal_key"]) == ("", ["***"], "***")
+    assert msgspec.convert(shown, Settings).models == load("interlingua.yaml", {"KEY": "k"}).settings.models
+
+
+def test_what_variables_bring_to_upstreams_is_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """\
+upstreams:
+  u:
+    url: "http://${HOST}/v1"
+    headers: {X-Org: "${ORG}", X-Team: "team ${SHORT}", X-Title: mine, authToken: open-secret}
+    extra: {custom: "${CUSTOM}", deep: {list: ["${SHORT}"]}, plain: "a org-0123456789 b", n: 3}
+models:
+  m: {upstream: u, model: "${MODEL}", extra: {custom: "${CUSTOM}"}}
+"""
+    Path("interlingua.yaml").write_text(text, encoding="utf-8")
+    given = {"ORG": "org-0123456789", "SHORT": "abc", "CUSTOM": "some words", "HOST": "localhost:1", "MODEL": "kimi"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    shown = yaml.safe_load(cli("config", "show").out)
+    upstream, model = shown["upstreams"]["u"], shown["models"]["m"]
+    assert upstream["headers"] == {"X-Org": "***", "X-Team": "***", "X-Title": "mine", "authToken": "***"}
+    assert upstream["extra"] == {"custom": "***", "deep": {"list": ["***"]}, "plain": "a *** b", "n": 3}
+    assert (upstream["url"], model["model"], model["extra"]) == ("http://localhost:1/v1", "kimi", {"custom": "***"})
+
+    known = load("interlingua.yaml", given)
+    assert known.secrets == {"org-0123456789", "abc", "team abc", "some words"}
+    assert {*known.secrets, "open-secret"} == set(secrets_of(known.settings, known.secrets))
+
+
+def test_schema(cli: Cli) -> None:
+    schema = json.loads(cli("config", "schema").out)
+    parts = schema["$defs"]
+    assert parts["Settings"]["properties"]["port"] == {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 65535,
+        "default": 8484,
+        "description": "0: any that is free.",
+    }
+    assert parts["Upstream"]["properties"]["key"]["writeOnly"] is True
+    assert {name: part["required"] for name, part in parts.items() if part.get("required")} == {
+        "Upstream": ["url"],
+        "Model": ["upstream"],
+        "Capture": ["dir"],
+    }
+
+
+@pytest.mark.parametrize("kind", [Settings, *PARTS.values()], ids=lambda kind: str(kind.__name__))
+def test_every_setting_is_explained(kind: type[msgspec.Struct]) -> None:
+    assert [name for name in kind.__struct_fields__ if not docs_of(kind).get(name)] == []
+
+
+def test_the_example() -> None:
+    settings = load(EXAMPLE, {"OPENROUTER_API_KEY": "k"})
+    assert settings.notes == []
+    found = {id: routes_for(settings).find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
+    assert {
+        id: [(route.name, route.model, route.dialect_name) for route in routes] for id, routes in found.items()
+    } == {
+        "claude-opus-4-5": [
+            ("openrouter", "moonshotai/kimi-k2-0905", "kimi_k2"),
+            ("vllm", "Qwen/Qwen3-Coder-30B-A3B-Instruct", "detect"),
+        ],
+        "or/z-ai/glm-4.5": [("openrouter", "z-ai/glm-4.5", "glm45")],
+        "haiku": [("vllm", "Qwen/Qwen3-Coder-30B-A3B-Instruct", "detect")],
+        "else": [("openrouter", "else", "standard")],
+    }
+
+
+# ── the options of `serve` ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def started(*argv: str) -> Any:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return loaded(parser.parse_args(argv))
+
+
+@pytest.mark.usefixtures("cli")
+def test_options() -> None:
+    Path("mine.yaml").write_text(FILE, encoding="utf-8")
+    assert started("--config", "mine.yaml", "--port", "1").settings.port == 1
+    one = started(
+        "--upstream", "http://localhost:8000/v1", "--upstream-key-env=KEY", "--demo", "--capture=d", "--workers=2"
+    )
+    settings = one.settings
+    assert (settings.demo, settings.workers, settings.default) == (True, 2, "localhost")
+    assert settings.upstreams["localhost"].key == "sk-secret"
+    with pytest.raises(UsageError, match=re.escape("--workers: workers: expected a whole number from 1 to 256")):
+        started("--workers", "0")

@@ -1,0 +1,149 @@
+"""Literals of two languages, mixed as models mix them."""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlingua.common.jsontext.literals import MAX_DEPTH, to_json
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, 2.50, -0, 1E+5, true, false, null, "x\\u00e9\\/\\"\'"], "b" :{}}',
+        '{\n  "a": 1\r\n\t}',
+        "123456789012345678901234567890",
+        "1" * 5000,
+        "1e999",
+        '"\\ud83d"',
+        '"\ud83d"',
+        '""',
+        "[]",
+        '{"a": 1, "a": 2}',
+        "[" * 500 + "]" * 500,
+    ],
+)
+def test_json_stays_as_it_is(text: str) -> None:
+    assert to_json(text) == text
+    assert to_json(f" \n{text}\t\r\n") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{'a': True, 'b': [None, False]}", '{"a": true, "b": [null, false]}'),
+        ("{'a': true, \"b\": None}", '{"a": true, "b": null}'),
+        ("['x', \"it's\"]", '["x", "it\'s"]'),
+        ("'say \"hi\"'", '"say \\"hi\\""'),
+        ("'it\\'s'", '"it\'s"'),
+        ("''", '""'),
+        ("[1, 2, ]", "[1, 2 ]"),
+        ("{'a': 1,}", '{"a": 1}'),
+        ("()", "[]"),
+        ("( )", "[ ]"),
+        ("(1,)", "[1]"),
+        ("(1, (2, 3))", "[1, [2, 3]]"),
+        ("(1)", "1"),
+        ("(" * MAX_DEPTH + "None" + ")" * MAX_DEPTH, "null"),
+        ("( {'a': 1} )", '{"a": 1}'),
+        ("{1: 'a', None: 2, True: 3, 1.5: 4}", '{"1": "a", "null": 2, "true": 3, "1.5": 4}'),
+        (
+            "[.5, 5., -.5, +5, 1e+16, 0.0, 12345678901234567890]",
+            "[0.5, 5.0, -0.5, 5, 1e+16, 0.0, 12345678901234567890]",
+        ),
+        ("'''it's\n\"two\" lines'''", '"it\'s\\n\\"two\\" lines"'),
+        ('"""a "b" c"""', '"a \\"b\\" c"'),
+        ("''''a'''", '"\'a"'),
+        (r"'\x41\u00e9\U0001f600\101\0\a\v\d+\\'", '"Aé😀A\\u0000\\u0007\\u000b\\\\d+\\\\"'),
+        ("'one \\\nline'", '"one line"'),
+        ('"a\nb\\/c"', '"a\\nb\\/c"'),  # a raw line end: not JSON, not Python, but what else could it be?
+        ('"\\x41"', '"A"'),
+        ("'\\ud83d\\ude00'", '"\\ud83d\\ude00"'),
+    ],
+)
+def test_what_json_spells_otherwise(text: str, wanted: str) -> None:
+    assert to_json(text) == wanted
+    json.loads(wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "hello", "hello world", "NaN", "Infinity", "-Infinity", "[nan]", "TRUE", "nil", "undefined"),
+        *(
+            "[",
+            "]",
+            "[1",
+            "[1 2]",
+            "[,]",
+            "[1,,2]",
+            "(,)",
+            "[1)",
+            "{",
+            "{'a'}",
+            "{'a' 1}",
+            "{'a':}",
+            "{a: 1}",
+            "{1, 2}",
+        ),
+        *("{[1]: 2}", "{(1, 2): 3}", "{'a': 1 'b': 2}", "{'a': 1}}", "1, 2", "1 2", "'a' 'b'", "[] x"),
+        *("02134", "0x1f", "1_000", "1j", ".", "-", "+", "e5", ".e5", "1e", "1.5.2", "2024-01-01", "--5", "٣"),
+        *("'", "'a", '"a', "'a\\", "'a\\'", "'''a''", "b'a'", "r'a'", "f'a'"),
+        *(r"'\x4'", r"'\u00e'", r"'\U00110000'", r"'\N{DASH}'"),
+        *("f(1)", "__import__('os')", "[x for x in y]", "1 + 2", "[1] # one", "lambda: 0", "'%s' % 1"),
+        "[" * MAX_DEPTH + "()" + "]" * MAX_DEPTH,
+        "(" * 100_000,
+    ],
+)
+def test_what_is_no_literal(text: str) -> None:
+    assert to_json(text) is None
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 2]))
+def test_whatever_json_is_written_stays(value: Any, ascii_only: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    assert to_json(text) == text
+
+
+@given(VALUES)
+def test_whatever_python_prints_is_read(value: Any) -> None:
+    text = to_json(repr(value))
+    assert text is not None
+    assert json.loads(text) == value
+
+
+# Text that is nearly a literal gets further than text of any characters.
+NEARLY = st.lists(
+    st.sampled_from([*"{}[](),:'\"\\ \n0.5e-+xuUN", "'''", "True", "null", "\\u00e9", "a", "\ud83d"])
+).map("".join)
+
+
+@given(st.text() | NEARLY)
+def test_any_text_is_json_then_or_nothing(text: str) -> None:
+    found = to_json(text)
+    if found is not None:
+        json.loads(found)
+        assert to_json(found) == found
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "(1,", "'a', ", '"a\\n", ', "'\\", "'''", "1", "1.", "{'a':", "{'a': 1}, ", " ", "\\", "\n,", "a", '"', "''"],
+)
+@pytest.mark.parametrize("opener", ["", "[", "'", '"""'])
+def test_long_text_takes_no_longer_than_it_should(opener: str, unit: str) -> None:
+    text = opener + unit * (200_000 // len(unit))
+    begin = process_time()
+    to_json(text)
+    to_json(f"{text}]")
+    assert process_time() - begin < 3  # a walk that looks back takes minutes

@@ -1,0 +1,62 @@
+"""Tiny limits: over them, or just below, every dialect tells the same reply however its text is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua.core.tools import Offer
+from interlingua.dialects.registry import dialect_named
+from tests.support.harness import tool
+
+NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
+TOOLS = [tool("get_weather", {"city": "string", "days": "integer"}), tool("ls", ["path"])]
+SCRAPS = [
+    *('{"name": "get_weather", "arguments": ', '{"city": "Paris"}', '"arguments": {"city": "', '"id": "a1B2c3D4e"'),
+    *("{", "}", "[", "]", '"', ",", ":", "{}", "null", "ls", "get_weather", "city", " ", "\n", "x" * 20, "Hello. "),
+]
+SIZES = st.integers(5, 40)
+LIMITS = st.builds(il.Limits, header=SIZES, held=SIZES, args=SIZES, over=st.sampled_from(["flush", "error"]))
+
+
+def _texts(name: str) -> st.SearchStrategy[str]:
+    """What the model would write, slices of it, and soup of its markers."""
+    dialect = dialect_named(name)
+    grammar = dialect.grammar
+    openers = (*grammar.inner, *grammar.first_openers(Offer(TOOLS))) if grammar else ()
+    sample = dialect.sample or dialect_named("hermes").sample
+    places = st.integers(0, len(sample))
+    slices = st.tuples(places, places).map(lambda places: sample[min(places) : max(places)])
+    soup = st.sampled_from(sorted({*dialect.markers, *openers, *SCRAPS}))
+    return st.just(sample) | st.lists(slices | soup | soup, max_size=12).map("".join)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_in_every_cutting(name: str) -> None:
+    @settings(max_examples=40)
+    @given(_texts(name), LIMITS, st.sampled_from([None, TOOLS]), st.lists(st.integers(0, 400), max_size=5))
+    def check(text: str, limits: il.Limits, tools: list[dict[str, object]] | None, cuts: list[int]) -> None:
+        def read(pieces: list[str]) -> il.Reply:
+            parser = il.Parser(name, tools, options=il.Options(limits=limits))
+            return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+
+        whole = read([text])
+        assert read(list(text)) == whole
+        places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+        assert read([text[start:end] for start, end in pairwise(places)]) == whole
+
+    check()
+
+
+@pytest.mark.parametrize("args", ['{"path": "a long way down"}', '"a long way down"'])
+def test_arguments_wait_for_an_id_no_longer_than_they_may_be(args: str) -> None:
+    text = f'[TOOL_CALLS][{{"name": "ls", "arguments": {args}, "id": "a1B2c3D4e"}}]'
+    parser = il.Parser("mistral_v3", options=il.Options(limits=il.Limits(header=20, args=10, held=10)))
+    reply = il.fold(parser.feed(text) + parser.close())
+    assert (reply.calls[0].arguments, reply.calls[0].complete) == (args[:10], False)
+    assert reply.text == text.split(args[:10])[1]  # nothing is lost
+    assert [finding.kind for finding in reply.findings] == ["over-limit", "bad-arguments", "section-not-closed"]

@@ -1,0 +1,93 @@
+"""Tools as clients of every wire write them, and what fits which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interlingua.core.tools import Offer, Tool
+from interlingua.errors import BadInput
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "read", "description": "…", "parameters": SCHEMA}},
+        {"type": "function", "name": "read", "parameters": SCHEMA, "strict": True},
+        {"name": "read", "description": "…", "input_schema": SCHEMA},
+        Tool("read", SCHEMA),
+    ],
+    ids=["chat", "responses", "messages", "our own"],
+)
+def test_every_wire_writes_tools_its_way(tool: Any) -> None:
+    offer = Offer([tool])
+    assert offer.has("read")
+    assert offer.fitting('{"path": "x"}') == "read"
+
+
+def test_a_tool_without_parameters_takes_none() -> None:
+    offer = Offer([{"type": "function", "function": {"name": "now"}}, {"name": "bad", "input_schema": [1]}])
+    assert offer.names == ["now", "bad"]
+    assert Offer([Tool("now")]).fitting("{}") == "now"
+    assert Offer([Tool("now")]).fitting('{"a": 1}') is None
+
+
+@pytest.mark.parametrize("tool", [{}, {"function": {}}, {"function": "x"}, {"name": ""}, {"name": 3}, "bash", None])
+def test_a_tool_without_a_name_is_refused(tool: Any) -> None:
+    with pytest.raises(BadInput, match="without a name") as caught:
+        Offer([tool])
+    assert "parameters" in caught.value.hint
+
+
+def test_not_knowing_is_not_offering_none() -> None:
+    assert not Offer(None).known
+    assert not Offer(None).empty
+    assert Offer([]).known
+    assert Offer([]).empty
+    assert Offer(Offer([])).empty
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tool"),
+    [
+        ('{"path": "x"}', "read"),
+        ('{"command": "x"}', "bash"),
+        ('{"command": "x", "timeout": 3}', "bash"),
+        ('{"timeout": 3}', None),  # the required one is missing
+        ('{"path": "x", "command": "y"}', None),
+        ("{}", None),
+        ("[]", None),
+        ("not json", None),
+        ('{"path": ' + "[" * 100_000, None),
+    ],
+)
+def test_the_one_tool_that_fits(arguments: str, tool: str | None) -> None:
+    bash = {"properties": {"command": {}, "timeout": {}}, "required": ["command"]}
+    assert Offer([Tool("read", SCHEMA), Tool("bash", bash)]).fitting(arguments) == tool
+
+
+@pytest.mark.parametrize(
+    "schema", [{"properties": 5}, {"properties": {"a": {}}, "required": 7}, {"required": [{}]}, [1]]
+)
+def test_a_schema_that_is_none_takes_what_it_can_tell(schema: Any) -> None:
+    assert Offer([{"name": "x", "parameters": schema}]).fitting('{"b": 1}') is None
+
+
+def test_where_two_fit_none_is_picked() -> None:
+    assert Offer([Tool("a", SCHEMA), Tool("b", SCHEMA)]).fitting('{"path": "x"}') is None
+
+
+def test_a_tool_of_a_namespace_may_be_called_by_its_name_there() -> None:
+    tools = [{"type": "function", "name": name} for name in ("read", "write")]
+    offer = Offer([{"type": "namespace", "name": name, "tools": tools[: n + 1]} for n, name in enumerate(("a", "b"))])
+    assert offer.names == ["a__read", "b__read", "b__write"]
+    assert [offer.meant(name) for name in ("write", "b.write", "a/read", "functions.a.read")] == [
+        "b__write",
+        "b__write",
+        "a__read",
+        "a__read",
+    ]
+    assert offer.meant("read") is None  # there are two

@@ -1,0 +1,91 @@
+"""Genuine samples and a public parity corpus, where they lie beside the checkout. They are not part of the project."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua.common.jsontext.codec import read_object
+from interlingua.dialects.registry import BY_NAME, dialect_named
+from interlingua.parsing.markers import markers
+from tests.support.harness import Case, random_cuttings, reply
+from tests.support.paths import DATA, SHARED
+
+CORPUS = SHARED / "corpus"
+PARITY = DATA / "parity"
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+
+DIFFERENT = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in PARITY.glob("*.toml")}
+"""By family and case: why we answer otherwise than the engines do where they agree."""
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    path = CORPUS / name
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [row for line in lines if (row := json.loads(line)).get("dialect") in BY_NAME]
+
+
+def parsed(call: il.Call) -> dict[str, Any]:
+    arguments = read_object(call.arguments) and json.loads(call.arguments)
+    return {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
+
+
+HISTORY = ("NVIDIA-Nemotron-Nano-v2",)
+"""Templates that open the thinking in their prompt and leave it out of their history: no model goes on like that."""
+
+NATIVE = rows("native.jsonl")
+PARITY_ROWS = [row for row in rows("parity.jsonl") if "model_text" in row or "chunks" in row]
+
+
+@pytest.mark.parametrize("row", NATIVE, ids=lambda row: f"{row['template']}-{row['scenario']}")
+def test_native(row: dict[str, Any]) -> None:
+    text = row["generated_text"]
+    case = Case(
+        name=text[:40],
+        dialect=row["dialect"],
+        text=text,
+        tools=row["tools"],
+        prefill="" if row["template"] in HISTORY else row["prompt_prefill"] or "",
+        parts=[],
+    )
+    whole = reply(case, [text])
+    for how, pieces in [("per character", list(text)), *random_cuttings(text, 20)]:
+        assert reply(case, pieces) == whole, how
+    if row["roundtrip"] != "exact":
+        assert [call.name for call in whole.calls][:1] == [row["expected_calls"][0]["name"]]
+        return
+    assert [parsed(call) for call in whole.calls] == row["expected_calls"]
+    assert whole.text == (row["expected_content"] or "" if row["content_in_text"] else "")
+    assert whole.reasoning == (row["expected_reasoning"] or "" if row["reasoning_in_text"] else "")
+
+
+@pytest.mark.parametrize("row", PARITY_ROWS, ids=lambda row: f"{row['family']}-{row['case']}")
+def test_parity(row: dict[str, Any]) -> None:
+    """Cut-proof, no marker leaks, and the calls that the engines agree on; a reason where we differ."""
+    pieces = row.get("chunks") or [row["model_text"]]
+    dialect = dialect_named(row["dialect"])
+    offered = [{"function": tool} for tool in row["tools"]] if row["tools"] is not None else None
+    case = Case(name=row["case"], dialect=dialect.name, text="".join(pieces), tools=offered, parts=[])
+    whole = reply(case, [case.text])
+    assert reply(case, pieces) == whole
+    assert reply(case, case.text) == whole
+    reason = DIFFERENT.get(row["family"], {}).get(row["case"])
+    if reason is None or not reason.startswith("text: "):
+        assert not markers(*dialect.markers).search(whole.text + whole.reasoning, 0), whole
+    got = [parsed(call) for call in whole.calls if call.complete]
+    agreed = agreement(row)
+    if agreed is not None and got != agreed:
+        assert reason, f"{case.text!r}\n  engines: {agreed}\n  ours:    {got}"
+    else:
+        assert reason is None or reason.startswith("text: "), f"no difference is left: {reason}"
+
+
+def agreement(row: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The calls that all engines which read this family answered, if two do and agree."""
+    engines = [e["calls"] for e in row["expected"].values() if isinstance(e, dict) and "calls" in e]
+    agreed = len(engines) >= 2 and all(calls == engines[0] for calls in engines)
+    return engines[0] if agreed else None

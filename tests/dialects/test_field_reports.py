@@ -1,0 +1,279 @@
+"""What people reported of tool calls: each row of field_reports.toml, and by name what no row of text can tell."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+import interlingua as il
+from interlingua.dialects.registry import BY_NAME, dialect_named
+from tests.support import chat_scenarios as chat
+from tests.support import sdk
+from tests.support.cuts import one_by_one, pieces
+from tests.support.harness import Case, reply, shown
+from tests.support.paths import DATA
+
+NUMBERS = [f"E{number:02}" for number in range(1, 99)]
+NOT_A_PARSER = {
+    "E20": "a request: the ids in its history have to be the model's own; a test of translate_request",
+    "E43": "a request: arguments in its history that are no JSON; a test of translate_request",
+    "E84": "the Anthropic wire: one content block for each call; a test of its emitter",
+    "E85": "the Anthropic wire: tool_use only with a block of that kind; a test of its emitter",
+}
+"""Why a report has neither a row nor a test here, and where it belongs."""
+
+
+class Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A report in one dialect."""
+
+    report: str
+    dialect: str
+    why: str
+    text: str
+    parts: list[dict[str, Any]]
+    tools: dict[str, Any] | None = None
+    prefill: str = ""
+    stop: str = "tool_calls"
+    findings: list[str] | None = None
+    without: list[str] = []
+
+    @property
+    def case(self) -> Case:
+        tools, prefill = self.tools, self.prefill
+        return Case(name=self.why, dialect=self.dialect, text=self.text, tools=tools, prefill=prefill, parts=self.parts)
+
+
+def read_rows() -> list[Row]:
+    path = DATA / "field_reports.toml"
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8"))["row"], list[Row])
+
+
+def names(rows: list[Row]) -> Iterator[str]:
+    """`E08-hermes`, `E08-hermes-2`, …"""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        name = f"{row.report}-{row.dialect}"
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+ROWS = read_rows()
+each_row = pytest.mark.parametrize("row", ROWS, ids=list(names(ROWS)))
+each_dialect = pytest.mark.parametrize("dialect", [d for d in il.dialects() if d.shape], ids=lambda d: d.name)
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fits(expected: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Whether a part is what a row says. What the row does not say of a call is not looked at."""
+    if "call" in expected:
+        return {"complete": True, **part} == {"complete": True, **part, **expected}
+    for kind in ("text", "reasoning"):
+        if f"{kind}_with" in expected:
+            return str(expected[f"{kind}_with"]) in part.get(kind, "")
+    return part == expected
+
+
+def fit(expected: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> bool:
+    if not expected:
+        return not parts
+    if "anything" in expected[0]:
+        return any(fit(expected[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
+    return bool(parts) and fits(expected[0], parts[0]) and fit(expected[1:], parts[1:])
+
+
+@each_row
+def test_report(row: Row) -> None:
+    case = row.case
+    whole = reply(case, [row.text])
+    got = shown(whole)
+    report = f"\n  report:   {row.why}\n  text:     {row.text!r}\n  got:      {got}\n  expected: {row.parts} {row.stop}"
+    assert fit(row.parts, got["parts"]), report
+    assert got["stop"] == row.stop, report
+    assert row.findings is None or got["findings"] == row.findings, f"{report} {row.findings}"
+    assert not [marker for marker in row.without if marker in whole.text + whole.reasoning], report
+    assert len({call.id for call in whole.calls}) == len(whole.calls), report
+    for cut in [one_by_one(row.text), *(pieces(row.text, seed) for seed in range(20))]:
+        assert reply(case, cut) == whole, f"{report}\n  cut:      {cut}"
+
+
+@each_row
+def test_report_cut_off_anywhere(row: Row) -> None:
+    case = row.case
+    for end in range(len(row.text)):
+        reply(case, [row.text[:end]])
+
+
+def test_every_report_is_here() -> None:
+    tested = {name[5:8].upper() for name in globals() if re.match(r"test_e\d\d_", name)}
+    rows = {row.report for row in ROWS}
+    assert sorted(rows | tested | set(NOT_A_PARSER)) == NUMBERS
+    assert not (rows | tested) & set(NOT_A_PARSER)
+
+
+def test_every_dialect_is_here() -> None:
+    assert {row.dialect for row in ROWS} <= set(BY_NAME)
+
+
+# ── on the wire ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+KIMI_CALL = ("functions.get_weather:0", "get_weather", '{"city": "Paris"}')
+
+
+def heard(stream: bytes, **options: Any) -> sdk.Said:
+    """What a client understands of the first choice."""
+    translator = il.Translator(**options)
+    return sdk.listen(translator.feed(stream) + translator.close()).choices[0]
+
+
+def sent_calls(stream: bytes) -> list[dict[str, Any]]:
+    """Every entry of tool_calls that goes out."""
+    translator = il.Translator()
+    frames = sdk.frames(translator.feed(stream) + translator.close())
+    deltas = [choice["delta"] for frame in frames for choice in frame["choices"]]
+    return [entry for delta in deltas for entry in delta.get("tool_calls") or ()]
+
+
+def test_e19_the_models_counter_is_not_the_index() -> None:
+    section = chat.SECTION + chat.kimi("functions.a:7", "{}") + chat.kimi("functions.b:8", "{}") + chat.CLOSE
+    entries = [entry for entry in sent_calls(chat.spoken([section])) if "id" in entry]
+    assert [(entry["index"], entry["id"]) for entry in entries] == [(0, "functions.a:7"), (1, "functions.b:8")]
+
+
+@pytest.mark.parametrize("dialect", ["kimi_k3", "hermes", "qwen3_coder"])
+def test_e21_made_ids_are_not_made_again_in_the_next_turn(dialect: str) -> None:
+    text = chat.choice({"role": "assistant", "content": dialect_named(dialect).sample}, "stop")
+    turns = [chat.sse({**chat.chunk(text), "id": f"gen-{turn}"}) for turn in range(3)]
+    ids = [id for turn in turns for id, _, _ in heard(turn, dialect=dialect).calls]
+    assert len(set(ids)) == len(ids) >= 6
+
+
+@pytest.mark.parametrize("finish", ["length", "tool_calls", "stop"])
+def test_e42_a_cut_call_is_not_told_as_finished(finish: str) -> None:
+    native = chat.spoken([chat.SECTION + chat.CALL + "functions.f:0" + chat.ARGS + '{"a": "lo'], finish=finish)
+    structured = chat.called([chat.start("f", '{"a": "lo')], finish=finish)
+    assert heard(native).finish == heard(structured).finish == "length"
+
+
+@pytest.mark.parametrize("stream", [chat.spoken([chat.SECTION_OF_PARIS]), chat.called([chat.start("f", '{"a": 1}')])])
+def test_e73_the_first_delta_of_a_call_has_all_that_clients_ask_for(stream: bytes) -> None:
+    first, *more = sent_calls(stream)
+    assert first.keys() == {"index", "id", "type", "function"}
+    assert first["type"] == "function"
+    assert all(
+        isinstance(value, str) for value in (first["id"], first["function"]["name"], first["function"]["arguments"])
+    )
+    assert not [entry for entry in more if "id" in entry or "name" in entry["function"]]
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos", "", None])
+def test_e74_calls_finish_as_calls(finish: str | None) -> None:
+    assert heard(chat.spoken([chat.SECTION_OF_PARIS], finish=finish)).finish == "tool_calls"
+    assert heard(chat.called([chat.start("f", '{"a": 1}')], finish=finish)).finish == "tool_calls"
+
+
+def test_e75_no_calls_do_not_finish_as_calls() -> None:
+    assert heard(chat.spoken(["Done."], finish="tool_calls")).finish == "stop"
+    assert heard(chat.called({"content": "Done."}, finish="tool_calls")).finish == "stop"
+
+
+def test_e82_characters_cut_between_their_bytes() -> None:
+    text = "São 東京 🚀 " + chat.SECTION + chat.kimi("functions.f:0", '{"a": "🚀東"}') + chat.CLOSE
+    stream = chat.spoken([text]).replace(b"\\ud83d\\ude80", "🚀".encode())
+    translator = il.Translator()
+    out = b"".join([translator.feed(byte) for byte in one_by_one(stream)] + [translator.close()])
+    said = sdk.listen(out).choices[0]
+    assert (said.text, said.calls) == ("São 東京 🚀 ", [("functions.f:0", "f", '{"a": "🚀東"}')])
+
+
+def test_e91_choices_share_nothing() -> None:
+    texts = [chat.SECTION_OF_PARIS, f"One: {chat.SECTION_OF_PARIS} Two.", "<think>Hm.</think>Three."]
+    dice = random.Random(91)
+    deltas = [[chat.choice({"content": piece}, index=n) for piece in text] for n, text in enumerate(texts)]
+    chunks = []
+    while any(deltas):
+        chunks.append(chat.chunk(dice.choice([waiting for waiting in deltas if waiting]).pop(0)))
+    ends = [chat.chunk(chat.choice({}, "stop", index=n)) for n in range(3)]
+    assert sdk.listen(il.Translator().feed(chat.sse(*chunks, *ends))).choices == {
+        0: sdk.Said(calls=[KIMI_CALL], finish="tool_calls"),
+        1: sdk.Said(text="One:  Two.", calls=[KIMI_CALL], finish="tool_calls"),
+        2: sdk.Said(reasoning="Hm.", text="Three.", finish="stop"),
+    }
+
+
+@pytest.mark.parametrize("residue", [chat.END, chat.END + chat.CLOSE, "}" + chat.END, " " + chat.CLOSE + "\n"])
+def test_e96_markers_behind_structured_arguments(residue: str) -> None:
+    stream = chat.called([chat.start("f", '{"a"')], [chat.more(": 1}" + residue)], model=chat.KIMI)
+    assert heard(stream).calls == [("call_1", "f", '{"a": 1}')]
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_e97_a_stream_without_a_finish(done: bool) -> None:
+    """Calls that have ended are calls. What ends without [DONE] may have been cut, and the client has to learn that."""
+    called = chat.spoken([chat.SECTION_OF_PARIS, " <|tool_ca"], finish=None, done=done)
+    assert heard(called) == sdk.Said(text=" <|tool_ca", calls=[KIMI_CALL], finish="tool_calls" if done else None)
+    assert heard(chat.spoken(["Hello <|tool_ca"], finish=None, done=done)).finish == ("stop" if done else None)
+
+
+# ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("dialect", ["mistral_v3", "mistral_v11", "mistral_v13"])
+def test_e65_ids_for_mistral_are_nine_letters_and_digits(dialect: str) -> None:
+    calls = il.parse(dialect_named(dialect).sample, dialect).calls
+    assert calls
+    assert not [call.id for call in calls if not re.fullmatch("[A-Za-z0-9]{9}", call.id)]
+
+
+# ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_pieces(text: str, dialect: il.Dialect) -> il.Reply:
+    parser = il.Parser(dialect)
+    events = [event for at in range(0, len(text), 16) for event in parser.feed(text[at : at + 16])]
+    return il.fold(events + parser.close())
+
+
+def scales(short: str, long: str, dialect: il.Dialect) -> bool:
+    """Whether eight times the text takes about eight times as long. A busy machine gets three tries."""
+
+    def seconds(text: str) -> float:
+        before = time.process_time()
+        in_pieces(text, dialect)
+        return time.process_time() - before
+
+    return any(seconds(long) < 24 * seconds(short) for _ in range(3))
+
+
+@each_dialect
+def test_e89_long_arguments_take_no_more_time_for_each_piece(dialect: il.Dialect) -> None:
+    short, long = (dialect.sample.replace("Paris", "x" * size) for size in (8_000, 64_000))
+    assert "x" * 64_000 in "".join(call.arguments for call in in_pieces(long, dialect).calls)
+    assert scales(short, long, dialect)
+
+
+@each_dialect
+def test_e90_no_text_makes_the_parser_go_back_and_back(dialect: il.Dialect) -> None:
+    grammar = dialect.grammar
+    assert grammar
+    every = (*dialect.markers, *grammar.inner)
+    halves = "".join(marker[:-1] for marker in every)
+    for unit in ["".join(every), halves, *grammar.openers[:1], "<", '{"a":[', '{"name": "', '\\"']:
+        short = unit * (4_000 // len(unit) + 1)
+        assert scales(short, short * 8, dialect), unit
+
+
+@each_dialect
+def test_e98_a_second_parser_compiles_nothing(dialect: il.Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    il.parse(dialect.sample, dialect)
+    monkeypatch.setattr(re, "compile", None)
+    assert il.parse(dialect.sample, dialect).calls

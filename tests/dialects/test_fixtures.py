@@ -1,0 +1,32 @@
+"""Every row of every dialect's fixtures, in every cutting."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.harness import FIXTURES, Case, cases, check, check_streams, check_truncations, check_whole
+
+CASES = [case for path in sorted(FIXTURES.glob("*.toml")) for case in cases(path.stem)]
+rows = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+@rows
+def test_whole(case: Case) -> None:
+    check_whole(case)
+
+
+@pytest.mark.cuts
+@rows
+def test_every_cut(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.cuts
+@rows
+def test_every_truncation(case: Case) -> None:
+    check_truncations(case)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.findings], ids=str)
+def test_nothing_waits_that_need_not(case: Case) -> None:
+    check_streams(case)

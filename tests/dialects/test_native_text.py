@@ -1,0 +1,289 @@
+"""parse, render and Parser: inverse of each other, cut-proof on anything, and the limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua import events as ev
+from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
+from interlingua.dialects.registry import dialect_named
+from interlingua.errors import RenderError, UnknownDialect, UsageError
+from interlingua.parsing.markers import markers
+from tests.support.harness import tool
+
+KIMI = dialect_named("kimi_k2")
+MARKS = markers(*KIMI.markers)
+
+# ── parse(render(x)) == x ───────────────────────────────────────────────────────────────────────────────────────────
+
+hostile = st.sampled_from([*KIMI.markers, "functions.", ":0", "call_", "<", "|>", "<|", "\\", '"', "{", "}", "\n", " "])
+chars = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+texts = st.lists(chars | hostile, min_size=1, max_size=6).map("".join)
+plain = texts.filter(lambda text: text.strip() and not MARKS.search(text, 0))
+names = st.from_regex(r"[A-Za-z0-9_.:\-]{1,24}", fullmatch=True) | st.sampled_from(
+    ["functions", "functions.x", "a:1", "a:b", "3", "call_59ad", "mcp__x-y__z", "日本語", "a b", "functions_Bash_2"]
+)
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+layouts: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]
+)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> Call:
+    arguments = draw(st.dictionaries(texts, values, max_size=4))
+    return Call("", draw(names), json.dumps(arguments, **draw(layouts)))
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Reply:
+    """Neighbours of one kind would become one part, so there are none."""
+    drawn: list[Part] = draw(st.lists(plain.map(Text) | plain.map(Reasoning) | calls(), max_size=6))
+    parts = drawn[:1] + [b for a, b in pairwise(drawn) if type(a) is not type(b) or isinstance(b, Call)]
+    numbered = [
+        Call(f"functions.{part.name}:{n}", part.name, part.arguments) if isinstance(part, Call) else part
+        for n, part in enumerate(parts)
+    ]
+    called = any(isinstance(part, Call) for part in numbered)
+    return Reply(parts=numbered, stop_reason="tool_calls" if called else "stop")
+
+
+def streamed(pieces: list[str], **options: Any) -> Reply:
+    parser = il.Parser("kimi_k2", **options)
+    return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+
+
+def pieces_of(text: str, cuts: list[int]) -> list[str]:
+    places = sorted(cut % (len(text) + 1) for cut in cuts)
+    return [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+@given(replies(), st.lists(st.integers(0, 10_000), max_size=8))
+def test_what_is_rendered_is_read_back(reply: Reply, cuts: list[int]) -> None:
+    written = il.render(reply, "kimi_k2")
+    assert il.parse(written, "kimi_k2") == reply
+    assert streamed(pieces_of(written, cuts)) == reply
+
+
+def test_render_writes_its_own_id_where_the_given_one_does_not_hold_the_name() -> None:
+    reply = Reply(parts=[Call("call_1", "ls", "{}"), Call("toolu_2", "rm", "{}")])
+    written = il.render(reply, "kimi_k2")
+    assert [call.id for call in il.parse(written, "kimi_k2").calls] == ["functions.ls:0", "functions.rm:1"]
+
+
+def test_an_incomplete_call_is_rendered_and_read_back_as_such() -> None:
+    reply = Reply(parts=[Call("functions.ls:0", "ls", '{"a', complete=False)])
+    again = il.parse(il.render(reply, "kimi_k2"), "kimi_k2")
+    assert again.parts == reply.parts
+    assert again.stop_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [Text("a <|tool_call_end|> b")],
+        [Reasoning("a </think> b")],
+        [Call("x", "two\nlines", "{}")],
+        [Call("x", "a<|tool_call_argument_begin|>b", "{}")],
+        [Call("x", "a<think>b", "{}")],
+        [Call("x", "ls", "prose </think> x")],
+        [Text("<thi"), Text("nk>hello")],
+        [Call("x", "ls", '{"a": <|tool_call_end|>')],
+        [Call("x", "ls", "{", complete=False), Text("more")],
+    ],
+)
+def test_what_cannot_be_written_is_refused(parts: list[Part]) -> None:
+    with pytest.raises(RenderError):
+        il.render(Reply(parts=parts), "kimi_k2")
+
+
+def test_the_standard_dialect_writes_text_alone() -> None:
+    assert il.render(Reply(parts=[Text("hi")]), "standard") == "hi"
+    for part in (Reasoning("hm"), Call("x", "ls", "{}")):
+        with pytest.raises(RenderError):
+            il.render(Reply(parts=[part]), "standard")
+
+
+# ── anything at all ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCRAPS = ["functions.ls:0", "ls:", "ls", "3", '{"a": "', '"}', "{}", "null", " ", "\n", "<|tool", "<｜"]
+NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
+soups = st.sampled_from(NATIVE).flatmap(
+    lambda dialect: st.tuples(
+        st.just(dialect),
+        st.lists(st.sampled_from([*dialect.markers, *SCRAPS]) | chars, max_size=14).map("".join),
+    )
+)
+offers = st.sampled_from([None, [], [tool("ls", ["a"])], [tool("ls", ["a"]), tool("rm", ["b"])]])
+
+
+def read(dialect: il.Dialect, pieces: list[str], offer: list[dict[str, Any]] | None) -> Reply:
+    parser = il.Parser(dialect, tools=offer)
+    return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+
+
+@given(soups, offers, st.lists(st.integers(0, 10_000), max_size=8))
+@example((KIMI, 'ls:3{}<|tool_call_argument_begin|>{"a": "<|tool_call_end|>'), [tool("ls", ["a"])], [3])
+def test_marker_soup(soup: tuple[il.Dialect, str], offer: list[dict[str, Any]] | None, cuts: list[int]) -> None:
+    """Never raises, always in order, the same in every cutting, and no marker comes out as text."""
+    dialect, text = soup
+    whole = il.parse(text, dialect, tools=offer)
+    assert read(dialect, list(text), offer) == whole
+    assert read(dialect, pieces_of(text, cuts), offer) == whole
+    for part in whole.parts:
+        if not isinstance(part, Call) and dialect.special_tokens:
+            assert not markers(*dialect.tokens).search(part.text, 0) or _made_by_dropping(text, dialect)
+
+
+def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
+    """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
+    return markers(*dialect.markers).without(text) != re.sub("|".join(map(re.escape, dialect.markers)), "", text)
+
+
+@given(chars, st.lists(st.integers(0, 100), max_size=5))
+def test_text_without_markers_is_untouched(text: str, cuts: list[int]) -> None:
+    for dialect in NATIVE:
+        if not markers(*dialect.markers).search(text, 0):
+            assert read(dialect, pieces_of(text, cuts), None).text == text
+    assert il.parse(text, "standard").text == text
+
+
+# ── streaming ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_name_goes_out_before_the_arguments_and_these_as_they_come() -> None:
+    parser = il.Parser("kimi_k2")
+    assert parser.feed("<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_call_argument_") == []
+    assert parser.feed("begin|>") == [ev.CallStart(0, "functions.ls:0", "ls")]
+    assert parser.feed('{"pa') == [ev.ArgsDelta(0, '{"pa')]
+    assert parser.feed('th": "\\') == [ev.ArgsDelta(0, 'th": "\\')]
+    assert parser.feed('n<|tool_call_end|>"}') == [ev.ArgsDelta(0, 'n<|tool_call_end|>"}'), ev.CallEnd(0)]
+    assert parser.feed("<|tool_call_end|>") == []
+    assert parser.close()[-1] == ev.Stop("tool_calls")
+
+
+def test_half_a_marker_comes_out_at_once_when_it_cannot_become_one() -> None:
+    parser = il.Parser("kimi_k2")
+    assert parser.feed("a <|tool_cal") == [ev.TextDelta("a ")]
+    assert parser.held == "<|tool_cal"
+    assert parser.feed("ibre") == [ev.TextDelta("<|tool_calibre")]
+    assert parser.feed("<thin") == []
+    assert parser.close() == [ev.TextDelta("<thin"), ev.Stop("stop")]
+
+
+def test_a_parser_reads_one_reply() -> None:
+    parser = il.Parser("kimi_k2")
+    parser.close()
+    for use in (parser.close, lambda: parser.feed("x")):
+        with pytest.raises(UsageError, match="closed"):
+            use()
+
+
+def test_an_unknown_dialect_names_the_nearest() -> None:
+    with pytest.raises(UnknownDialect) as caught:
+        il.parse("", "kimi_k2x")
+    assert "kimi_k2" in caught.value.hint
+
+
+# ── limits ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OPEN = "<|tool_calls_section_begin|><|tool_call_begin|>"
+ARGS = "<|tool_call_argument_begin|>"
+NEXT = "<|tool_call_begin|>functions.rm:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
+OVER = {
+    "header": (OPEN + "x" * 50 + NEXT, il.Limits(header=20)),
+    "arguments": (OPEN + "functions.ls:0" + ARGS + '{"a": "' + "x" * 50 + '"}' + NEXT, il.Limits(args=20)),
+    "arguments that are not JSON": (OPEN + "functions.ls:0" + ARGS + "x" * 50 + NEXT, il.Limits(held=20)),
+}
+
+
+@pytest.mark.parametrize(("text", "limits"), OVER.values(), ids=OVER)
+def test_over_a_limit_what_was_held_goes_out_and_reading_starts_afresh(text: str, limits: il.Limits) -> None:
+    options = il.Options(limits=limits)
+    whole = streamed([text], options=options)
+    assert streamed(list(text), options=options) == whole
+    assert "over-limit" in [finding.kind for finding in whole.findings]
+    assert whole.calls[-1] == Call("functions.rm:1", "rm", "{}")
+    everything = whole.text + "".join(call.arguments for call in whole.calls)
+    assert everything.count("x") == 50, "nothing is lost"
+    assert [call.complete for call in whole.calls[:-1]] == [False] * (len(whole.calls) - 1)
+
+
+@pytest.mark.parametrize(("text", "limits"), OVER.values(), ids=OVER)
+def test_over_a_limit_the_reply_ends_if_so_set(text: str, limits: il.Limits) -> None:
+    options = il.Options(limits=il.Limits(header=limits.header, held=limits.held, args=limits.args, over="error"))
+    whole = streamed([text], options=options)
+    assert whole.failure is not None
+    assert "longer than 20 characters" in whole.failure.message
+    assert [call.complete for call in whole.calls] in ([], [False])
+    assert streamed(list(text), options=options).failure == whole.failure
+
+
+def test_runaway_white_space_is_not_held_for_ever() -> None:
+    parser = il.Parser("kimi_k2")
+    out = [event for _ in range(1000) for event in parser.feed(" ")]
+    assert len(parser.held) < 300
+    assert il.fold(out + parser.close()).text == " " * 1000
+
+
+# ── wrong use ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ANY: Any = il  # what a program without a type checker can write
+WRONG: dict[str, Any] = {
+    "Options.delivery": lambda: ANY.Options(delivery="hole"),
+    "Options.reasoning": lambda: ANY.Options(reasoning="maybe"),
+    "Options.taken_ids": lambda: ANY.Options(taken_ids=[1]),
+    "Limits.over": lambda: ANY.Limits(over="throw"),
+    "Limits.header": lambda: ANY.Limits(header="1 KiB"),
+    "a list of tools": lambda: ANY.parse("", "kimi_k2", tools="bash"),
+    "not {'name'": lambda: ANY.parse("", "kimi_k2", tools={"name": "bash"}),
+    "not 5": lambda: ANY.parse("", "kimi_k2", tools=5),
+    "no dialect is called None": lambda: ANY.parse("", None),
+    "no wire is called None": lambda: ANY.Translator(source=None),
+    "text is str, not bytes": lambda: ANY.Parser("kimi_k2").feed(b"x"),
+    "data is bytes, not str": lambda: ANY.Translator().feed("x"),
+    "Limits.event: less than 1": lambda: ANY.Limits(event=0),
+    "a model id is str, not NoneType": lambda: ANY.dialect_for(None),
+    "no dialect is called ['a']": lambda: ANY.parse("x", ["a"]),
+    "a reply is a Reply, not str": lambda: ANY.render("abc", "kimi_k2"),
+    "options are an Options, not dict": lambda: ANY.Parser("kimi_k2", options={}),
+    "options are an Options": lambda: ANY.Translator(options={}),
+    "a reply is a dict, not NoneType": lambda: ANY.translate_reply(None),
+}
+
+
+@pytest.mark.parametrize(("said", "make"), WRONG.items(), ids=WRONG)
+def test_wrong_use_is_refused_with_a_hint(said: str, make: Any) -> None:
+    with pytest.raises(il.InterlinguaError, match=re.escape(said)) as caught:
+        make()
+    assert caught.value.hint
+
+
+def test_prefill_counts_beside_options() -> None:
+    parser = il.Parser("kimi_k2", prefill="<think>", options=il.Options(reasoning="as_content"))
+    assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hm\n\nx"
+
+
+def test_replies_share_nothing() -> None:
+    """Two parsers fed in turn read what each would read alone."""
+    one, two = KIMI.sample, KIMI.sample.replace("Paris", "Oslo").replace("get_weather", "ls")
+    first, second = il.Parser("kimi_k2"), il.Parser("kimi_k2")
+    events: tuple[list[ev.Event], list[ev.Event]] = ([], [])
+    for at in range(0, max(len(one), len(two)), 3):
+        events[0].extend(first.feed(one[at : at + 3]))
+        events[1].extend(second.feed(two[at : at + 3]))
+    assert il.fold(events[0] + first.close()) == il.parse(one, "kimi_k2")
+    assert il.fold(events[1] + second.close()) == il.parse(two, "kimi_k2")

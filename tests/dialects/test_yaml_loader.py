@@ -1,0 +1,281 @@
+"""Dialects from files: every built-in one comes back as it is, and what is wrong with a file is told with its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua.cli.dialects.show import written
+from interlingua.common.yaml_reader import DEEPEST, LONGEST
+from interlingua.dialects.registry import dialect_named
+from interlingua.errors import BadInput, UsageError
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+MY_MODEL = """\
+name: my_model
+summary: "My Model: calls in tags"
+models: "*my-model*"
+shape:
+  tagged_params:
+    call: {open: "<call=", end: ">", close: "</call>"}
+    param: {open: "<arg=", end: ">", close: "</arg>"}
+thinking: ["<think>", "</think>"]
+noise: "<|end|>"
+sample: <think>Hm.</think><call=ls><arg=path>/</arg></call>
+"""
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "my_model.yaml"
+    path.write_text(MY_MODEL, encoding="utf-8")
+    dialect = il.load_dialect(path)
+    assert dialect == il.load_dialect(str(path)) == il.load_dialect(MY_MODEL)
+    assert dialect == il.Dialect(
+        name="my_model",
+        summary="My Model: calls in tags",
+        models=("*my-model*",),
+        shape=TaggedParams(
+            call=Tag(open=("<call=",), end=(">",), close=("</call>",)),
+            param=Tag(open=("<arg=",), end=(">",), close=("</arg>",)),
+        ),
+        thinking=(il.Span("<think>", "</think>"),),
+        noise=("<|end|>",),
+        sample="<think>Hm.</think><call=ls><arg=path>/</arg></call>",
+    )
+    assert [call.name for call in il.parse("<call=ls></call><|end|>", dialect).calls] == ["ls"]
+
+
+def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "my_model.yaml"
+    path.write_text(MY_MODEL, encoding="utf-8-sig")
+    assert il.load_dialect(path) == il.load_dialect(MY_MODEL)
+
+
+def test_a_dialect_without_calls() -> None:
+    dialect = il.load_dialect('{name: quiet, summary: it only thinks, thinking: ["<t>", "</t>"]}')
+    assert il.parse("<t>Hm.</t>Yes.", dialect).reasoning == "Hm."
+
+
+SHORT_FORMS = {
+    "one span": ('["<think>", "</think>"]', (il.Span("<think>", "</think>"),)),
+    "one mapping": ('{open: "<t>", close: "</t>", after: "\\n"}', (il.Span("<t>", "</t>", after="\n"),)),
+    "a list of one": ('[["<think>", "</think>"]]', (il.Span("<think>", "</think>"),)),
+    "several": ('[["<a>", "</a>"], {open: "<b>", close: "</b>"}]', (il.Span("<a>", "</a>"), il.Span("<b>", "</b>"))),
+    "none": ("[]", ()),
+}
+
+
+@pytest.mark.parametrize(("given", "thinking"), SHORT_FORMS.values(), ids=SHORT_FORMS)
+def test_short_forms(given: str, thinking: tuple[il.Span, ...]) -> None:
+    assert il.load_dialect(f"name: x\nsummary: y\nthinking: {given}").thinking == thinking
+
+
+@pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
+def test_every_dialect_can_be_copied(dialect: il.Dialect) -> None:
+    assert il.load_dialect(written(dialect)) == dialect
+
+
+@given(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=8), max_size=4))
+def test_every_text_can_be_written(text: str, markers: list[str]) -> None:
+    dialect = il.Dialect("x", text, noise=tuple(markers), sample=text)
+    assert il.load_dialect(written(dialect)) == dialect
+
+
+def changed(old: str, new: str) -> str:
+    assert MY_MODEL.count(old) == 1
+    return MY_MODEL.replace(old, new)
+
+
+WRONG: dict[str, tuple[str, str, str]] = {
+    # a file, what the error says, what the hint says
+    "no mapping": ("- name\n", ":1: expected a mapping, got a list", "for example: name: my_model"),
+    "empty": ("\n\n", "is empty", "YAML"),
+    "no YAML": ('name: "x\n', ":2: found unexpected end of stream", "double quotes"),
+    "not printable": ("name: \0\n", "special characters are not allowed", "double quotes"),
+    "two documents": ("name: x\n---\nname: y\n", "another document", "YAML"),
+    "too long": ("#" * LONGEST + "\n#", f"{LONGEST} are the most", "right file"),
+    "too deep": ("[" * 200 + "\n", f"deeper than {DEEPEST} levels", "YAML"),
+    "a field twice": (changed("noise:", "name: y\nnoise:"), ":9: the field 'name' is there twice", "leave one"),
+    "a glob without quotes": (changed('"*my-model*"', "*my-model*"), ":3: ", 'begins with * is quoted: "*…"'),
+    "an alias": (changed('"*my-model*"', "*my-model"), ":3: an alias", 'begins with * is quoted: "*…"'),
+    "an anchor": (changed('"*my-model*"', "&my-model"), ":3: an anchor", 'begins with & is quoted: "&…"'),
+    "a tag": (changed("my_model\n", "!!python/name:os.system\n"), ":1: a tag", 'begins with ! is quoted: "!…"'),
+    "a list as a name": ("? [a]\n: b\n", ":1: a field's name", "`field: value`"),
+    "a mistyped field": (changed("noise:", "nosie:"), ":9: nosie: there is no such field", "did you mean 'noise'?"),
+    "a mistyped field, by example": (changed("noise:", "nosie:"), "nosie", 'for example: noise: ["<|im_end|>"]'),
+    "a field like no other": (changed("noise:", "xyz:"), "xyz: there is no such field", "known: caveats, ids, "),
+    "a mistyped field of a shape": (
+        changed("    param:", "    parm:"),
+        ":7: shape.tagged_params.parm: there is no such field",
+        "did you mean 'param'?",
+    ),
+    "deeper": (changed('{open: "<call="', '{opne: "<call="'), "shape.tagged_params.call.opne", "'open'? for example:"),
+    "missing": ("name: x\n# no more", ":1: summary: this field is missing", "for example: summary: "),
+    "missing in a shape, by example": (
+        "name: x\nsummary: y\nshape: {framed_json: {open: x}}",
+        "shape.framed_json.header: this field is missing",
+        'for example: header: "functions.{name}:{n}"',
+    ),
+    "a closer, by example": (
+        changed('close: "</call>"', 'closes: "</call>"'),
+        "closes",
+        'example: close: "<|close|>',
+    ),
+    "keys, by example": (
+        "name: x\nsummary: y\nshape: {json_envelope: {open: x, name_key: y}}",
+        "name_key: there is no such field",
+        'for example: name_keys: "name"',
+    ),
+    "missing in a shape": (
+        changed('    param: {open: "<arg=", end: ">", close: "</arg>"}\n', ""),
+        "shape.tagged_params.param: this field is missing, and expected is a mapping",
+        "for example: param: {",
+    ),
+    "a number": (
+        changed('"<|end|>"', "42"),
+        "noise: expected a text, or a list of such, got the number 42, which is a text only in quotes",
+        "for example: noise: ",
+    ),
+    "a truth value": (changed('"<|end|>"', "yes"), "got the truth value yes, which is a text only in quotes", "noise"),
+    "nothing": (changed('"<|end|>"', ""), "noise: expected a text, or a list of such, got nothing", "noise"),
+    "a list in a list": (changed('"<|end|>"', "[[x]]"), "noise: expected a text, got a list", "for example: noise"),
+    "a list for a text": (
+        changed("name: my_model", "name: [x]"),
+        "name: expected a text, got a list",
+        "name: my_model",
+    ),
+    "a text for a truth value": (
+        changed("noise:", "special_tokens: maybe\nnoise:"),
+        ":9: special_tokens: expected true or false, got the text 'maybe'",
+        "for example: special_tokens: false",
+    ),
+    "no such choice": (
+        changed("noise:", "ids: ten\nnoise:"),
+        "ids: expected one of call, nine, got the text 'ten'",
+        "for example: ids: call",
+    ),
+    "a span of one": (
+        changed(', "</think>"', ""),
+        "thinking: expected a pair [open, close], got the text '<think>'",
+        "[",
+    ),
+    "a span of three": (
+        changed('"</think>"]', '"</think>", "x"]'),
+        "thinking: expected a pair [open, close], got the text '<think>'",
+        'for example: thinking: ["<think>", "</think>"]',
+    ),
+    "a shape without fields": (
+        changed("shape:\n", "shape: tagged_params\nx:\n"),
+        "expected a mapping with one shape",
+        "{",
+    ),
+    "no shape": ("name: x\nsummary: y\nshape: {}", ":3: shape: expected exactly one shape, got none", "framed_json"),
+    "two shapes": (
+        changed("  tagged_params:", "  framed_json: {}\n  tagged_params:"),
+        "expected exactly one shape, got framed_json, tagged_params",
+        "one of: ",
+    ),
+    "no such shape": (
+        changed("tagged_params:", "tagged_param:"),
+        ":5: shape: no shape is called 'tagged_param'",
+        "did you mean 'tagged_params'?",
+    ),
+    "a shape that is a text": (changed("  tagged_params:\n", "  tagged_params: x\nx:\n"), "shape.tagged_params: ", ""),
+    "upper case": (
+        changed('"*my-model*"', '"*My-Model*"'),
+        "models: '*My-Model*' is not in lower case",
+        "'*my-model*'",
+    ),
+    "an empty marker": (
+        changed('"<|end|>"', '["<|end|>", ""]'),
+        "noise: a marker is missing or empty",
+        "leave the field",
+    ),
+    "an empty marker in a shape": (
+        changed('"<call="', '""'),
+        "shape.tagged_params: call.open is empty",
+        "write the marker",
+    ),
+    "no opener": (changed('"<call="', "[]"), "shape", ""),
+    "a bad header": (
+        "name: x\nsummary: y\nshape: {framed_json: {open: <call>, header: '{nme}'}}",
+        ":3: shape.framed_json: a header has no field {nme}",
+        "{name}",
+    ),
+    "a bad template": (
+        "name: x\nsummary: y\nshape: {json_envelope: {open: <call>, call: '{$nme}'}}",
+        "shape",
+        "",
+    ),
+    "an empty role": (
+        written(dialect_named("harmony")).replace('role: "assistant"', 'role: ""'),
+        "shape.channels: role is empty",
+        "write the marker",
+    ),
+    "a sample that cannot be written": (
+        changed("<call=ls>", "<call=ls>{}</call><call=ls>"),
+        "sample: read and written again, it differs",
+        "a sample is",
+    ),
+    "a sample without calls": (
+        changed("sample: <think>Hm.</think><call=ls>", "sample: <think>Hm.</think><call:ls>"),
+        "sample: no call was found in it; it was read as '<call:ls>",
+        "compare the markers",
+    ),
+    "a sample that is written otherwise": (
+        changed("</call>\n", "</call>!<|end|>\n"),
+        "sample: read and written again, it differs from character 52 on: '' instead of '<|end|>'",
+        "a sample is exactly what we write",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said", "hint"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told(tmp_path: Path, text: str, said: str, hint: str) -> None:
+    path = tmp_path / "my_model.yaml"
+    path.write_bytes(text.encode())
+    with pytest.raises(BadInput) as raised:
+        il.load_dialect(path)
+    assert said in str(raised.value)
+    assert str(raised.value).startswith(str(path))
+    assert hint in raised.value.hint
+    assert raised.value.hint
+
+
+def test_any_change_of_a_file_is_taken_or_told() -> None:
+    dice = random.Random(0)
+    texts = [re.sub(r"^ *# .*\n", "", written(dialect), flags=re.M) for dialect in il.dialects()]
+    for _ in range(600):
+        lines = dice.choice(texts).splitlines()
+        at = dice.randrange(len(lines))
+        name = lines[at].partition(":")[0]
+        values = ("[]", '""', '[""]', "{}", "null", "3", "true", '"x"', '["a", "b"]', '["", ""]', '"{$x"')
+        lines[at : at + 1] = dice.choice(([], [f"{name}: {dice.choice(values)}"]))
+        with suppress(il.InterlinguaError):
+            il.load_dialect("\n".join(lines) + "\n")
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no\.yaml: No such file"):
+        il.load_dialect(tmp_path / "no.yaml")
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("name: é".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"is not UTF-8: .* at byte 6"):
+        il.load_dialect(path)
+    with pytest.raises(UsageError, match="not int"):
+        il.load_dialect(3)  # type: ignore[arg-type]
+
+
+def test_a_name_that_is_known_may_be_taken() -> None:
+    mine = il.load_dialect(written(dataclasses.replace(dialect_named("qwen3_coder"), noise=("<|mine|>",))))
+    assert mine.name == "qwen3_coder"
+    assert mine != dialect_named("qwen3_coder")

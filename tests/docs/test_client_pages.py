@@ -1,0 +1,50 @@
+"""What docs/clients says of an SDK is what `make e2e` runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from e2e.clients import CLIENTS
+from e2e.script import SCRIPTS
+from tests.support.paths import ROOT
+
+PAGES = ROOT / "docs" / "clients"
+SHOWN = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.M | re.S)
+LINKED = re.compile(r"\]\([./]*/e2e/scripts/([^)]+)\)")
+PINNED = re.compile(r"(@?[\w/-]+)(?:\[[\w,]+\])?(?:==|@)(\d[\w.]+)")
+
+SDKS = sorted(path.stem for path in PAGES.glob("*.md") if LINKED.search(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("name", SDKS)
+def test_lines_shown_are_lines_that_run(name: str) -> None:
+    text = (PAGES / f"{name}.md").read_text("utf-8")
+    run = {
+        line.strip() for script in LINKED.findall(text) for line in (SCRIPTS / script).read_text("utf-8").splitlines()
+    }
+    blocks = [block for language, block in SHOWN.findall(text) if language in ("python", "js", "sh")]
+    shown = [line.strip() for block in blocks for line in block.splitlines()]
+    assert shown
+    assert [line for line in shown if line and line not in run] == []
+
+
+@pytest.mark.parametrize("name", SDKS)
+def test_versions_are_those_that_run(name: str) -> None:
+    text, client = (PAGES / f"{name}.md").read_text("utf-8"), CLIENTS[name]
+    pins = {**client.python, **client.npm}
+    named = dict(PINNED.findall(text))
+    assert named
+    assert {package: pins.get(package) for package in named} == named
+    assert re.search(rf"^Tried with [\w-]+ {re.escape(client.version)}, ", text, re.M)
+
+
+def test_all_that_is_run_is_told() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([^|]+)` \|", (PAGES.parent / "clients.md").read_text("utf-8"), re.M)
+    assert rows == [(client.title, api) for client in CLIENTS.values() for api in client.apis]
+
+
+def test_every_script_has_a_page() -> None:
+    linked = {name for path in PAGES.glob("*.md") for name in LINKED.findall(path.read_text("utf-8"))}
+    assert {path.name for path in SCRIPTS.iterdir() if path.is_file()} == linked

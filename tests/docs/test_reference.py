@@ -1,0 +1,137 @@
+"""The reference is what the code says, and what it says of dialects is true."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from docs.generate import AGREED, COMPARED, PAGES, REFERENCE
+from interlingua.cli.dialects.show import field_docs
+from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.yaml_loader import SHAPES
+from interlingua.errors import RenderError
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+from interlingua.parsing.shapes.tagged_params.tag import Tag
+from tests.dialects.test_corpus import CORPUS, PARITY_ROWS, agreement
+from tests.support.harness import tool
+
+DOCS = REFERENCE.parent
+TOOLS = [tool("save", {"s": "string", "t": "string"}), tool("ls", ["path"]), {"function": {"name": "new"}}]
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
+def test_the_reference_is_made_from_the_code(name: str, page: Callable[[], str]) -> None:
+    assert (REFERENCE / name).read_text(encoding="utf-8") == page(), "run: make docs"
+
+
+def test_every_page_is_made() -> None:
+    assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
+
+
+@pytest.mark.parametrize("kind", [Tag, *SHAPES.values()], ids=lambda kind: str(kind.__name__))
+def test_every_field_is_explained(kind: type[Any]) -> None:
+    assert [field.name for field in dataclasses.fields(kind) if field.name not in field_docs(kind)] == []
+
+
+def test_architecture_names_every_top_level_folder() -> None:
+    named = set(re.findall(r"\b([a-z_]+)/", (DOCS.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")))
+    package = DOCS.parent / "src" / "interlingua"
+    assert {path.parent.name for path in package.glob("*/__init__.py")} <= named
+
+
+def test_links_lead_somewhere() -> None:
+    for path in (*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md")):
+        for link, place in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8")):
+            target = path.parent / link if link else path
+            assert target.exists(), f"{path.name}: {link}"
+            assert not place or place in _places(target), f"{path.name}: {link}#{place}"
+
+
+def _places(page: Path) -> list[str]:
+    """What a link can lead to within a page: its headings, as they stand in addresses."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+def test_the_numbers_of_the_parity_corpus() -> None:
+    assert len(PARITY_ROWS) == COMPARED
+    assert sum(agreement(row) is not None for row in PARITY_ROWS) == AGREED
+
+
+# ── caveats: what cannot be read right ────────────────────────────────────────────────────────────────────────────────
+
+BARE = '{"name": "ls", "arguments": {"path": "."}}'
+LONG = json.dumps({"s": "x" * il.Limits().header})
+READ: dict[str, tuple[str, str, list[str]]] = {
+    # a text, the text that is told, and the arguments of the calls
+    "minimax_m3": (
+        ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="new">]<]minimax[>[<i>3]<]minimax[>[</i>]<]minimax[>[<o>'
+        "]<]minimax[>[</o>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        "",
+        ['{"i": 3, "o": {}}'],
+    ),
+    "lfm2": (
+        "<|tool_call_start|>[save(s='f(a='1', t='2')')]<|tool_call_end|>",
+        "",
+        ['{"s": "f(a=\'1", "t": "2\')"}'],
+    ),
+    "pythonic": ('[save(s="f("a"), g")]', ', g")]', ['{"s": "f(\\"a"}']),
+    "gemma4": (
+        '<|tool_call>call:save{s:<|"|>say <|"|>hi<|"|>, t:no<|"|>}<tool_call|>',
+        "",
+        ['{"s": "say \\"hi", "t": "no"}'],
+    ),
+    "functiongemma": ("<start_function_call>call:new{s:<escape>3<escape>}<end_function_call>", "", ['{"s": 3}']),
+    "llama3_json": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
+    "xlam": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
+    "phi4": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
+    "mistral_v3": (f'[TOOL_CALLS][{{"name": "save", "arguments": {LONG}, "id": "VvvODy9mT"}}]', "", [LONG]),
+    "granite3": ("Say Here is my thought process: no. Here is my response: <response> yes.", "Say  yes.", []),
+    "tool_calls_array": (
+        "Say Here are my reasoning steps:\nno. [BEGIN FINAL RESPONSE] <answer> yes.",
+        "Say  yes.",
+        [],
+    ),
+    "ernie45": ("Write <response> here.", "Write  here.", []),
+    "functionary_v32": ('>>>all\nType:\n>>>all\n>>>ls\n{"path": "."}', "Type:\n", ['{"path": "."}']),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_caveats(name: str) -> None:
+    text, told, arguments = READ[name]
+    reply = il.parse(text, name, tools=TOOLS)
+    assert (reply.text, [call.arguments for call in reply.calls]) == (told, arguments)
+    assert not any(call.id in text for call in reply.calls)
+
+
+def tagged(dialect: il.Dialect) -> TaggedParams | None:
+    shape = getattr(dialect.shape, "body", None) or dialect.shape
+    return shape if isinstance(shape, TaggedParams) else None
+
+
+TAGGED = {dialect.name: shape for dialect in il.dialects() if (shape := tagged(dialect))}
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_a_value_that_holds_what_ends_it_is_not_written(name: str) -> None:
+    """What is not told apart when it is read is refused when it is written."""
+    shape = TAGGED[name]
+    quote = shape.quote.close if shape.quote else ""
+    ends = f"a\n{quote}{shape.param.close[0]}\n{shape.call.close[0]}\nb"
+    with pytest.raises(RenderError, match="which would end it"):
+        il.render(il.Reply(parts=[il.Call("", "save", json.dumps({"s": ends}))]), name)
+
+
+def test_every_caveat_is_tried() -> None:
+    with_caveats = {dialect.name for dialect in il.dialects() if dialect.caveats}
+    assert with_caveats == READ.keys() | TAGGED.keys()
+    assert dialect_named("detect").caveats

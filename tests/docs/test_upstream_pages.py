@@ -1,0 +1,75 @@
+"""The settings on the pages about upstreams are tried: with their paths, keys and fields, at a stand-in on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from interlingua.core.reply import Call, Reply
+from interlingua.dialects.native_text import render
+from interlingua.dialects.registry import dialect_for
+from interlingua.upstreams import profiles
+from tests.support import upstream_server as up
+from tests.support.gateway_process import running
+from tests.support.paths import ROOT
+from tests.support.upstream_server import UpstreamServer
+
+PAGES = sorted((ROOT / "docs" / "upstreams").glob("*.md"))
+SETTINGS = [
+    pytest.param(page.stem, block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S))
+]
+TOOL = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+REPLY = Reply(parts=[Call("", "read", '{"path": "a"}'), Call("", "read", '{"path": "b"}')])
+
+
+def test_there_is_a_page_for_each_that_people_ask_about() -> None:
+    wanted = {"openrouter", "moonshot", "deepseek", "vllm", "sglang", "llama.cpp", "ollama"}
+    assert wanted <= {page.name.removesuffix(".md") for page in PAGES} <= {profile.name for profile in profiles()}
+
+
+@pytest.mark.parametrize(("name", "text"), SETTINGS)
+def test_its_settings_bring_calls_to_the_client(name: str, text: str, upstream: UpstreamServer) -> None:
+    settings = yaml.safe_load(re.sub(r"\$\{\w+\}", "sk-from-the-page", text))
+    (entry,) = settings["upstreams"].values()
+    url = urlsplit(entry["url"])
+    entry["url"] = f"http://127.0.0.1:{upstream.port}{url.path}"
+    entry.setdefault("profile", name)  # which its real address would have told
+    client, model = next(iter(settings["models"].items()))
+    there = model.get("model", client)
+    dialect = dialect_for(there) if "dialect" not in entry else dialect_for(entry["dialect"].replace("_", "-"))
+    upstream.add(there, up.chat(*render(REPLY, dialect=dialect.name), finish="stop"))
+    with running(config=yaml.safe_dump(settings)) as gateway:
+        said = _ask(gateway.base, client)
+    asked = upstream.asked(there)[-1]
+    assert asked.path == f"{url.path}/chat/completions"
+    assert asked.headers.get("authorization") == ("Bearer sk-from-the-page" if "key" in entry else None)
+    assert entry.get("extra", {}).items() <= asked.body.items()
+    assert [tool["function"]["name"] for tool in asked.body["tools"]] == ["read"]
+    calls = [call["function"] for call in said["choices"][0]["message"]["tool_calls"]]
+    assert [(call["name"], json.loads(call["arguments"])) for call in calls] == [
+        ("read", {"path": "a"}),
+        ("read", {"path": "b"}),
+    ]
+    assert said["choices"][0]["finish_reason"] == "tool_calls"
+    assert not said["choices"][0]["message"]["content"]
+
+
+def _ask(base: str, model: str) -> Any:
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function", "function": TOOL}],
+    }
+    request = urllib.request.Request(
+        f"{base}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as response:
+        return json.loads(response.read())

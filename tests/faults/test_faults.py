@@ -1,0 +1,508 @@
+"""The fault server and its check: the list is complete, every scenario plays, our gateway is right, and one that passes
+everything on is found wrong where it must be."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import conformance
+from bench.conformance_page import page
+from interlingua.cli import main
+from interlingua.faults.apis import APIS, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, offered
+from interlingua.faults.catalog import NONE, ROWS, SCENARIOS, rows_of, scripts_for
+from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker.client_view import Heard, hear
+from interlingua.faults.checker.scenario import Outcome, Scenario, name_in
+from interlingua.faults.checker.trial import Target
+from interlingua.faults.runner import Judged, check
+from interlingua.faults.upstream.server import UpstreamServer
+from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.schema import Upstream
+from tests.support.gateway_process import running
+from tests.support.paths import TESTS
+
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+PLAYED = [(scenario, api) for scenario in SCENARIOS for api in scenario.apis]
+SLOW = {18, 19, 24}
+"""Rows that take seconds: one API will do."""
+
+
+@pytest.fixture(scope="module")
+def faults() -> Iterator[UpstreamServer]:
+    server = UpstreamServer(book=scripts_for)
+    yield server
+    server.stop()
+
+
+def base_of(faults: UpstreamServer) -> str:
+    return faults.url.removesuffix("/v1")
+
+
+# ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_row_has_a_scenario() -> None:
+    assert [row.number for row in ROWS] == list(range(1, 43))
+    assert [row.number for row in ROWS if not row.scenarios] == []
+    assert sum(len(row.scenarios) for row in ROWS) == len(SCENARIOS) == len(BY_NAME)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_scenario_is_told_in_sentences(scenario: Scenario) -> None:
+    assert re.fullmatch(rf"fault-{scenario.row:02}-[a-z0-9]+(-[a-z0-9]+)*", scenario.name)
+    assert scenario.happens.endswith(".")
+    assert scenario.right.endswith(".")
+
+
+@pytest.mark.parametrize("model", ["{}", "{}--7f-2", "openai/{}", "faults,{}--a", "x/y/{}--b"])
+def test_a_scenario_is_found_in_a_models_id(model: str) -> None:
+    assert {name_in(model.format(name)) for name in BY_NAME} == set(BY_NAME)
+
+
+def test_other_models_are_none() -> None:
+    assert name_in("gpt-9") == ""
+    assert name_in("fault-4-x") == ""
+
+
+def test_every_row_has_a_test_of_ours() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py"))
+    names = re.findall(r"^(?:async )?def test_(\d\d(?:_and_\d\d)*)_", text, re.MULTILINE)
+    tested = {int(number) for name in names for number in name.split("_and_")}
+    assert {row.number for row in ROWS} <= tested
+
+
+# ── the server ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(faults: UpstreamServer, api: str, model: str, stream: bool = True, seconds: float = 5) -> tuple[bytes, bool]:
+    """What comes within some seconds, and whether it is over."""
+    with client.connect(faults.url) as sock:
+        sock.sendall(client.asking(api, model, stream, **offered(api)))
+        return client.read(sock, seconds)
+
+
+def heard(faults: UpstreamServer, api: str, model: str, stream: bool = True) -> Heard:
+    got = client.parsed(asked(faults, api, model, stream)[0])
+    return hear(Heard(got.status, dict(got.headers), got.body), api)
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_without_a_fault_the_server_speaks_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
+    got = heard(faults, api, NONE.name, stream)
+    assert (got.status, got.text, got.ended, got.error, got.odd) == (200, "Hello", True, "", [])
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_calls_are_said_in_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
+    got = heard(faults, api, f"fault-{'15-stream-for-whole' if stream else '14-whole-for-stream'}", stream)
+    assert (got.text, got.calls, got.odd) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
+
+
+@pytest.mark.parametrize(("scenario", "api"), PLAYED, ids=[f"{scenario.name}-{api}" for scenario, api in PLAYED])
+def test_every_scenario_plays(faults: UpstreamServer, scenario: Scenario, api: str) -> None:
+    waits = scenario.row in {2, 3, 20}
+    data, over = asked(faults, api, f"{scenario.name}--{APIS.index(api)}", seconds=0.3 if waits else 20)
+    silent = {"fault-02-no-headers", "fault-20-leaves-before-headers"}
+    silent |= {name for name in BY_NAME if name.startswith("fault-01-reset")}
+    assert bool(data) == (scenario.name not in silent)
+    assert over != waits
+    assert b"there is no such model" not in data
+
+
+def test_what_is_no_fault_of_an_api_is_refused(faults: UpstreamServer) -> None:
+    data, _ = asked(faults, MESSAGES_PATH, "fault-06-done-inside-call")
+    assert b"400 Bad Request" in data
+    assert b"is a fault of chat/completions only" in data
+    assert b"404 Not Found" in asked(faults, CHAT_PATH, "gpt-9")[0]
+
+
+def test_a_run_is_counted_from_one(faults: UpstreamServer) -> None:
+    for run in ("a", "b"):
+        model = f"fault-01-reset-once--{run}"
+        assert asked(faults, CHAT_PATH, model)[0] == b""
+        assert heard(faults, CHAT_PATH, model).text == "Hello"
+        assert faults.count(model) == 2
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        HEAD + b"5\r\nHello\r\n",
+        HEAD + b"5\r\nHello\r\n0",
+        HEAD + b"5\r\nHe",
+        HEAD + b"5",
+        HEAD,
+        b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nHello",
+        b"HTTP/1.1 200 OK\r\n",
+        b"",
+    ],
+)
+def test_an_answer_that_breaks_off_is_none(broken: bytes) -> None:
+    with pytest.raises(AssertionError, match="breaks off"):
+        client.whole_answer(broken)
+    assert client.whole_answer(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
+
+
+# ── our gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+CONFIG = """
+upstreams:
+  faults:
+    url: {url}
+    api: {api}
+    key: sk-upstream-0123456789abcdef
+    timeouts: {{connect: 2, first_event: 4, idle: 4, total: 30}}
+    retries: {{backoff: 0.05}}
+keepalive: 0.5
+limits: {{send: 5}}
+"""
+
+
+def judged(target: Target, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], Judged]:
+    return {(one.scenario.name, one.api): one for one in check(target, scenarios, apis)}
+
+
+def not_right(all_judged: dict[tuple[str, str], Judged]) -> list[str]:
+    return [
+        f"{name} ({api}): {one.verdict.outcome.value}: {one.verdict.why}"
+        for (name, api), one in all_judged.items()
+        if one.verdict.outcome not in (Outcome.RIGHT, Outcome.UNJUDGED)
+    ]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
+    rows = SCENARIOS if api == MESSAGES_PATH else [one for one in SCENARIOS if one.row not in SLOW]
+    with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as gateway:
+        found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
+    assert len(found) == len(rows)
+    assert not_right(found) == []
+    unjudged = {name for (name, _), one in found.items() if one.verdict.outcome is Outcome.UNJUDGED}
+    assert unjudged == {"fault-33-network", "fault-34-stopped", "fault-37-keys-in-logs", "fault-42-full-disk"}
+
+
+@pytest.mark.parametrize(("wire", "api"), [("anthropic-messages", CHAT_PATH), ("openai-responses", MESSAGES_PATH)])
+def test_our_gateway_in_front_of_other_apis(faults: UpstreamServer, wire: str, api: str) -> None:
+    upstream = {"anthropic-messages": MESSAGES_PATH, "openai-responses": RESPONSES_PATH}[wire]
+    rows = [one for one in SCENARIOS if one.row not in SLOW and upstream in one.apis]
+    with running(config=CONFIG.format(url=faults.url, api=wire)) as gateway:
+        found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
+        other = judged(Target(gateway.base, base_of(faults)), [BY_NAME["fault-06-done-inside-call"]], api)
+    assert not_right(found) == []
+    (one,) = other.values()
+    assert (one.verdict.outcome, "no such fault" in one.verdict.why) == (Outcome.REFUSED, True)
+
+
+# ── one that is not ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PassesOn(BaseHTTPRequestHandler):
+    """What many a gateway began as: what comes goes on, and what fails just ends."""
+
+    upstream = ""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")}
+        request = urllib.request.Request(self.upstream + self.path, body, headers)
+        try:
+            self._answer(urllib.request.urlopen(request, timeout=60))
+        except urllib.error.HTTPError as error:
+            self._answer(error)
+        except OSError:
+            pass
+
+    def _answer(self, response: Any) -> None:
+        self.send_response_only(response.status or 502)
+        for name, value in response.headers.items():
+            if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                self.send_header(name, value)
+        self.end_headers()
+        try:
+            while piece := response.read1(65536):
+                self.wfile.write(piece)
+        except (OSError, ValueError):
+            pass
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def passing_on(faults: UpstreamServer) -> Iterator[str]:
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    handler = type("Handler", (PassesOn,), {"upstream": base_of(faults)})
+    server = Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+MUST_BE_WRONG = [
+    "fault-02-silence",
+    "fault-03-stall-in-call",
+    "fault-03-stall-in-text",
+    "fault-04-reset-in-text",
+    "fault-04-reset-inside-call",
+    "fault-05-end-in-text",
+    "fault-05-end-inside-call",
+    "fault-05-no-done",
+    "fault-06-done-behind-call",
+    "fault-06-done-inside-call",
+    "fault-06-done-without-finish",
+    "fault-07-finish-twice",
+    "fault-10-502-page",
+    "fault-10-500-huge",
+    "fault-13-bad-event",
+    "fault-13-bad-event-inside-call",
+    "fault-14-whole-for-stream",
+    "fault-15-stream-for-whole",
+    "fault-16-envelope",
+    "fault-17-invalid-bytes",
+    "fault-17-surrogate-halves",
+    "fault-25-prefixed-name",
+    "fault-25-same-ids",
+    "fault-26-all-again",
+    "fault-26-cumulative",
+    "fault-26-one-index",
+    "fault-26-unindexed",
+    "fault-27-told-twice-kimi-k2",
+    "fault-29-call-without-tools-kimi-k2",
+    "fault-32-no-usage",
+    "fault-35-client-headers",
+    "fault-35-upstream-headers",
+    "fault-37-key-repeated",
+    "fault-39-foreign-host",
+    "fault-39-foreign-origin",
+]
+MUST_BE_RIGHT = [
+    "fault-07-usage-behind-finish",
+    "fault-09-error-in-text",
+    "fault-10-400-json",
+    "fault-11-429-long",
+    "fault-12-crlf",
+    "fault-12-several-lines",
+    "fault-17-split-characters",
+    "fault-26-interleaved",
+    "fault-28-quoted-markup-qwen2-5",
+    "fault-36-named-address",
+    "fault-41-storm",
+]
+
+
+@pytest.fixture(scope="module")
+def passed_on(faults: UpstreamServer) -> dict[str, Judged]:
+    scenarios = [BY_NAME[name] for name in (*MUST_BE_WRONG, *MUST_BE_RIGHT)]
+    with passing_on(faults) as gateway:
+        target = Target(gateway, base_of(faults), key="sk-shown-0123456789", patience=2)
+        return {one.scenario.name: one for one in check(target, scenarios, [CHAT_PATH], jobs=8)}
+
+
+@pytest.mark.parametrize("name", MUST_BE_WRONG)
+def test_what_is_wrong_is_found(passed_on: dict[str, Judged], name: str) -> None:
+    assert passed_on[name].verdict.outcome is Outcome.WRONG, passed_on[name].verdict.why
+
+
+@pytest.mark.parametrize("name", MUST_BE_RIGHT)
+def test_what_is_right_is_not_called_wrong(passed_on: dict[str, Judged], name: str) -> None:
+    assert passed_on[name].verdict.outcome is Outcome.RIGHT, passed_on[name].verdict.why
+
+
+# ── the commands ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_list(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["faults", "list"]) == 0
+    told = capsysbinary.readouterr().out.decode()
+    assert all(f"\n    {name}\n" in told for name in BY_NAME)
+    assert main(["faults", "list", "--json"]) == 0
+    listed = json.loads(capsysbinary.readouterr().out)
+    assert [one["name"] for one in listed] == [scenario.name for scenario in SCENARIOS]
+    assert {one["row"] for one in listed} == set(range(1, 43))
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "problem"),
+    [
+        (["check", "127.0.0.1:8484"], 2, "no URL of a server"),
+        (["check", "http://127.0.0.1:9", "--only", "four"], 2, "no list of rows"),
+        (["check", "http://127.0.0.1:9", "--only", "43"], 2, "there is no row 43"),
+        (["check", "http://127.0.0.1:9", "--patience", "0"], 2, "more than nothing"),
+        (["check", "http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"], 2, "is not set"),
+        (["check", "http://127.0.0.1:9"], 1, "cannot connect to http://127.0.0.1:9"),
+        (["check", "http://127.0.0.1:9", "--api", "soap"], 2, "invalid choice: 'soap'"),
+        (["serve", "--port", "99999"], 2, "there is no port 99999"),
+    ],
+)
+def test_what_is_wrong_with_a_command(
+    capsys: pytest.CaptureFixture[str], args: list[str], status: int, problem: str
+) -> None:
+    assert main(["faults", *args]) == status
+    error, hint = capsys.readouterr().err.splitlines()
+    assert problem in error
+    assert hint.startswith("hint: ")
+
+
+def test_a_port_that_is_taken(faults: UpstreamServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["faults", "serve", "--port", str(faults.port)]) == 1
+    assert f"cannot listen on port {faults.port}" in capsys.readouterr().err
+
+
+def test_the_check_tells_what_it_finds(faults: UpstreamServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with passing_on(faults) as gateway:
+        args = ["faults", "check", f"{gateway}/v1", "--faults", base_of(faults), "--api", "chat"]
+        assert main([*args, "--only", "28"]) == 0
+        told = capsysbinary.readouterr()
+        assert b"right      fault-28-quoted-markup-qwen2-5 (chat)" in told.out
+        assert told.err.decode().strip() == "1 right"
+        assert main([*args, "--only", "26", "--json"]) == 1
+        told = capsysbinary.readouterr()
+        lines = {one["name"]: one for one in map(json.loads, told.out.splitlines())}
+        assert lines["fault-26-one-index"]["outcome"] == "wrong"
+        assert lines["fault-26-one-index"]["why"]
+        assert b"error: the gateway is not right everywhere" in told.err
+
+
+def test_a_gateway_that_passes_nothing_on(
+    faults: UpstreamServer, upstream: UpstreamServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with passing_on(upstream) as gateway:  # it asks another
+        assert main(["faults", "check", gateway, "--faults", base_of(faults)]) == 1
+    out, err = capsys.readouterr()
+    error, hint = err.splitlines()
+    assert out == ""
+    why = "404, and the upstream was not asked: there is no such model"
+    assert error == f"error: the gateway does not pass on fault-00-none: {why}"
+    assert "`interlingua faults serve`" in hint
+    assert "--model-prefix" in hint
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_one_that_still_waits_is_not_judged(faults: UpstreamServer, api: str) -> None:
+    config = f"upstreams: {{faults: {{url: '{faults.url}'}}}}\nkeepalive: 0.5\n"
+    with running(config=config) as gateway:
+        found = judged(Target(gateway.base, base_of(faults), patience=3), rows_of([3]), api)
+    for one in found.values():
+        assert one.verdict.outcome is Outcome.UNJUDGED, one
+        assert "it still waits after 3 s" in one.verdict.why
+
+
+def test_an_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
+    with passing_on(faults) as gateway:
+        target = Target(f"{gateway}/elsewhere", base_of(faults))
+        (one,) = judged(target, [BY_NAME["fault-12-crlf"]], CHAT_PATH).values()
+    assert one.verdict.outcome is Outcome.RIGHT  # it asks whatever it is asked
+    with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as ours:
+        (one,) = judged(
+            Target(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT_PATH
+        ).values()
+    assert (one.verdict.outcome, "404" in one.verdict.why) == (Outcome.REFUSED, True)
+
+
+def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        command = [sys.executable, "-m", "interlingua", "faults", "serve", "--port", "0"]
+        process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
+    try:
+        banner = until(lambda: err.read_text(), "Or an agent")
+        url = re.search(r"faults at (http://\S+)/v1", banner)
+        assert url
+        assert banner_settings(banner, tmp_path).timeouts.idle < Target("", "").patience
+        with client.connect(url[1]) as sock:
+            sock.sendall(client.asking(MESSAGES_PATH, "fault-05-end-in-text"))
+            assert b"Let me" in client.read(sock, 10)[0]
+        told = json.loads(until(lambda: out.read_text(), "\n"))
+        assert (told["model"], told["path"], told["client_left"]) == ("fault-05-end-in-text", "/v1/messages", False)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def banner_settings(banner: str, folder: Path) -> Upstream:
+    """What the banner says that a gateway of ours is to be given."""
+    said = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2 ", banner)
+    assert said, banner
+    file = folder / said[2]
+    file.write_text(said[1])
+    (upstream,) = load(file, {}).settings.upstreams.values()
+    return upstream
+
+
+def until(text: Callable[[], str], word: str) -> str:
+    end = time.monotonic() + 30
+    while word not in (told := text()):
+        assert time.monotonic() < end, told
+        time.sleep(0.05)
+    return told
+
+
+# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_says_what_each_gateway_does() -> None:
+    outcomes = {MESSAGES_PATH: ("right", "the reply came through"), CHAT_PATH: ("wrong", "text 'a|b' <i>\x1b")}
+    results = [
+        {"name": scenario.name, "api": api, "outcome": outcome, "why": why}
+        for scenario in SCENARIOS
+        for api, (outcome, why) in outcomes.items()
+    ]
+    told = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": results}], ["Other"], 3, 25)
+    cell = r"right (messages): the reply came through<br>**wrong** (chat): text 'a\|b' \<i\>  |"
+    assert told.count(cell) == len(SCENARIOS)
+    assert f"- Some 1.2, 2026-11-15: {len(SCENARIOS)} right, {len(SCENARIOS)} wrong, 0 refused, 0 not judged" in told
+    assert "- Other: **missing**, for it was not judged here" in told
+
+
+def test_whoever_was_not_judged_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(name: str) -> dict[str, Any]:
+        if name == "litellm":
+            raise RuntimeError("it does not start")
+        return {"gateway": conformance.GATEWAYS[name].title, "version": "1", "day": "2026-11-15", "results": []}
+
+    monkeypatch.setattr(conformance, "FOUND", tmp_path / "found")
+    monkeypatch.setattr(conformance, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(conformance, "judge", judge)
+    with pytest.raises(RuntimeError):
+        conformance.main([])
+    told = (tmp_path / "page.md").read_text()
+    assert "- Interlingua 1, " in told
+    assert "- LiteLLM: **missing**" in told
+    assert conformance.main(["ccr"]) == 1
+    assert "error: not judged here: LiteLLM\n" in capsys.readouterr().err
+    monkeypatch.setattr(conformance, "judge", lambda name: {**judge("ours"), "gateway": name})
+    assert conformance.main(["litellm"]) == 0
+    assert "**missing**" not in (tmp_path / "page.md").read_text()
+
+
+def test_the_page_is_of_these_scenarios() -> None:
+    told = (TESTS.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert [row.number for row in ROWS if f"| **{row.number}. " not in told] == []
+    assert [one.name for one in SCENARIOS if f"| {one.name.split('-', 2)[2]}: " not in told] == []

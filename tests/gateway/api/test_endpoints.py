@@ -1,0 +1,116 @@
+"""What the gateway answers itself."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.support.gateway_process import Running, running
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """Lists its models, and counts how often."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        type(self).asked.append(self.path)
+        shown = self.headers.get("authorization", "its-own").removeprefix("Bearer ")
+        body = json.dumps({"object": "list", "data": [{"id": shown}, {"id": "kimi"}, {"no": "id"}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    Upstream.asked = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def gateway(url: str) -> Iterator[Running]:
+    with running(config=f"upstreams: {{one: {{url: '{url}'}}}}\nmodels: {{kimi: {{upstream: one}}}}\n") as started:
+        yield started
+
+
+def fetch(
+    gateway: Running, path: str, method: str = "GET", data: bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
+    request = urllib.request.Request(gateway.base + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: Running) -> None:
+    client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
+    assert [model.id for model in client.models.list()] == ["kimi", "its-own"]
+    other = anthropic.Anthropic(base_url=gateway.base, api_key="any")
+    assert [model.id for model in other.models.list()] == ["kimi", "its-own"]
+    assert client.models.retrieve("provider/any-model").id == "provider/any-model"
+    assert Upstream.asked == ["/v1/models"]  # once, for a while
+
+
+def test_a_list_that_is_one_clients_own_is_told_to_no_other(url: str) -> None:
+    """Where clients' keys pass, what they may see differs."""
+    with running(config=f"upstreams: {{one: {{url: '{url}', passthrough: true}}}}\n") as gateway:
+        for key in ("anna", "bob", "anna"):
+            client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key=key)
+            assert [model.id for model in client.models.list()] == [key, "kimi"]
+
+
+def test_health(gateway: Running) -> None:
+    assert fetch(gateway, "/healthz") == (200, b"ok\n")
+    assert fetch(gateway, "/readyz") == (200, b"ready\n")
+    assert fetch(gateway, "/", "HEAD") == (200, b"")
+    assert b"interlingua_streams_open 0" in fetch(gateway, "/metrics")[1]
+    with urllib.request.urlopen(f"{gateway.base}/metrics", timeout=10) as response:
+        assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_tokens_are_an_estimate_and_never_an_error(gateway: Running) -> None:
+    client = anthropic.Anthropic(base_url=gateway.base, api_key="any")
+    text = "the quick brown fox jumps over the lazy dog " * 20
+    tool: Any = {"name": "ls", "description": text, "input_schema": {"type": "object"}}
+    ask: Any = [{"role": "user", "content": text}]
+    alone = client.messages.count_tokens(model="kimi", messages=ask).input_tokens
+    assert 150 < alone < 300  # it has 180 words
+    assert (
+        alone * 1.8 < client.messages.count_tokens(model="kimi", messages=ask, tools=[tool]).input_tokens < alone * 2.3
+    )
+    odd = json.dumps({"model": 7, "messages": {"a": [None, 1.5, {"type": "image", "source": {"data": "x" * 5000}}]}})
+    status, body = fetch(gateway, "/v1/messages/count_tokens", "POST", odd.encode())
+    assert status == 200
+    assert 1500 <= json.loads(body)["input_tokens"] < 1600
+
+
+def test_what_is_not_there_is_told_in_the_clients_words(gateway: Running) -> None:
+    status, body = fetch(gateway, "/v1/completions", "POST", b"{}")
+    assert status == 404
+    assert "there are POST /v1/chat/completions" in json.loads(body)["error"]["message"]
+    status, body = fetch(gateway, "/v1/messages", "GET")
+    assert status == 405
+    assert json.loads(body)["type"] == "error"
+    assert fetch(gateway, "/v1/messages/count_tokens", "POST", b"[1]")[0] == 400

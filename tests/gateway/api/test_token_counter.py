@@ -1,0 +1,150 @@
+"""How many tokens a request has, asked for itself: by upstreams that count, and estimated for all others."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.support import upstream_server as up
+from tests.support.gateway_process import Running, running
+from tests.support.upstream_server import UpstreamServer
+
+CONFIG = """
+upstreams:
+  chat: {{url: "{url}", key: k}}
+  claude: {{url: "{url}", api: anthropic-messages, key: k}}
+  quiet: {{url: "{url}", api: anthropic-messages, key: k, count_tokens: estimate}}
+  oracle: {{url: "{url}", api: openai-responses, key: k, count_tokens: upstream}}
+default: chat
+models:
+  claude-*: {{upstream: claude}}
+  quiet-*: {{upstream: quiet}}
+  oracle-*: {{upstream: oracle}}
+"""
+TEXT = "The quick brown fox jumps over the lazy dog, and nobody is surprised. " * 40
+ASK: list[Any] = [{"role": "user", "content": TEXT}]
+COUNTED = up.answer("200 OK", b'{"input_tokens": 4242}')
+REPLY = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+}
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[UpstreamServer]:
+    server = UpstreamServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gateway(upstream: UpstreamServer) -> Iterator[Running]:
+    with running(config=CONFIG.format(url=upstream.url)) as started:
+        yield started
+
+
+def count(gateway: Running, body: dict[str, Any], path: str = "messages/count_tokens") -> tuple[dict[str, Any], str]:
+    """What is told, and the header that says how it was found."""
+    request = urllib.request.Request(f"{gateway.base}/v1/{path}", json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=20) as response:
+        return json.loads(response.read()), response.headers.get("x-interlingua-estimate", "")
+
+
+def test_an_estimate_says_so_and_the_sdks_read_it(gateway: Running) -> None:
+    told, header = count(gateway, {"model": "m", "messages": ASK})
+    assert (told["estimated"], header) == (True, "true")
+    assert 500 < told["input_tokens"] < 750  # it has 600
+    claude = anthropic.Anthropic(base_url=gateway.base, api_key="any")
+    assert claude.messages.count_tokens(model="m", messages=ASK).input_tokens == told["input_tokens"]
+    assert claude.beta.messages.count_tokens(model="m", messages=ASK).input_tokens == told["input_tokens"]
+    client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
+    response = client.responses.input_tokens.count(model="m", input=TEXT)
+    assert response.object == "response.input_tokens"
+    assert abs(response.input_tokens - told["input_tokens"]) < 5
+
+
+def test_an_upstream_of_messages_is_asked_first(gateway: Running, upstream: UpstreamServer) -> None:
+    model = upstream.add("claude-counts", COUNTED)
+    body = {"model": model, "messages": ASK, "max_tokens": 5, "stream": True, "temperature": 0.5, "system": "Be brief."}
+    assert count(gateway, body) == ({"input_tokens": 4242}, "")
+    asked = upstream.asked(model)[0]
+    assert asked.path == "/v1/messages/count_tokens"
+    assert asked.body.keys() == {"model", "messages", "system"}, "it would refuse all else"
+    assert asked.headers["x-api-key"] == "k"
+
+
+def test_an_upstream_of_responses_is_asked_if_that_is_set(gateway: Running, upstream: UpstreamServer) -> None:
+    model = upstream.add("oracle-counts", COUNTED)
+    told, header = count(gateway, {"model": model, "messages": ASK, "max_tokens": 5})
+    assert (told, header) == ({"input_tokens": 4242}, "")
+    assert upstream.asked(model)[0].path == "/v1/responses/input_tokens"
+
+
+def test_one_that_is_not_to_be_asked_is_not(gateway: Running, upstream: UpstreamServer) -> None:
+    model = upstream.add("quiet-counts", COUNTED)
+    assert count(gateway, {"model": model, "messages": ASK})[1] == "true"
+    assert upstream.count(model) == 0
+
+
+FAILURES = {
+    "no-path": up.answer("404 Not Found", b"{}"),
+    "refused": up.answer("400 Bad Request", b'{"error": {"message": "no"}}'),
+    "broken": up.reset(),
+    "nonsense": up.answer("200 OK", b"[]"),
+    "no-number": up.answer("200 OK", b'{"input_tokens": "many"}'),
+    "none": up.answer("200 OK", b'{"input_tokens": 0}'),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_whatever_it_answers_there_is_a_count(gateway: Running, upstream: UpstreamServer, name: str) -> None:
+    model = upstream.add(f"claude-{name}", FAILURES[name])
+    for _ in range(2):
+        told, header = count(gateway, {"model": model, "messages": ASK})
+        assert (500 < told["input_tokens"] < 750, header) == (True, "true")
+    assert upstream.count(model) == (1 if name == "no-path" else 2), "who has no such path is not asked again"
+
+
+def test_it_is_not_waited_for_long(gateway: Running, upstream: UpstreamServer) -> None:
+    model = upstream.add("claude-slow", up.wait(30))
+    begin = time.monotonic()
+    assert [count(gateway, {"model": model, "messages": ASK})[1] for _ in range(3)] == ["true"] * 3
+    assert time.monotonic() - begin < 9
+    assert upstream.count(model) == 1
+
+
+def test_what_cannot_be_told_to_it_is_estimated(gateway: Running) -> None:
+    for body in (
+        {"model": "claude-x", "messages": 7},
+        {"model": "claude-x"},
+        {},
+        {"model": ["m"]},
+        {"model": "m" * 999},
+    ):
+        assert count(gateway, body)[1] == "true"
+
+
+def test_what_upstreams_report_corrects_the_estimate(gateway: Running, upstream: UpstreamServer) -> None:
+    """Reported once: cached tokens are tokens, too."""
+    before = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
+    usage = {"prompt_tokens": before * 2, "completion_tokens": 1, "total_tokens": before * 2 + 1}
+    reply = json.dumps({**REPLY, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": before}}})
+    upstream.add("learnt", up.answer("200 OK", reply.encode()))
+    claude = anthropic.Anthropic(base_url=gateway.base, api_key="any")
+    for _ in range(8):
+        said = claude.messages.create(model="learnt", max_tokens=9, messages=ASK)
+    assert said.usage.input_tokens + (said.usage.cache_read_input_tokens or 0) == before * 2
+    after = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
+    assert before * 1.5 < after <= before * 2
+    assert count(gateway, {"model": "other", "messages": ASK})[0]["input_tokens"] == before

@@ -1,0 +1,81 @@
+"""LangChain runs whole tool loops through the gateway: its agent, and a loop by hand with `bind_tools`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from tests.support.client_loops import DIALECTS, KEY, PROMPT, STEPS, Notebook, Talk, check
+
+
+def chat(base: str, model: str) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model=model, base_url=f"{base}/v1", api_key=SecretStr(KEY), max_retries=0)
+
+
+def responses(base: str, model: str) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(
+        model=model,
+        base_url=f"{base}/v1",
+        api_key=SecretStr(KEY),
+        max_retries=0,
+        use_responses_api=True,
+        store=False,
+        include=["reasoning.encrypted_content"],
+        output_version="responses/v1",
+    )
+
+
+def messages(base: str, model: str) -> Any:
+    from langchain_anthropic import ChatAnthropic
+
+    key = SecretStr(KEY)
+    return ChatAnthropic(model_name=model, base_url=base, api_key=key, max_retries=0, timeout=30, stop=None)
+
+
+def by_agent(model: Any, tools: list[Any], prompt: Any) -> str:
+    from langchain.agents import create_agent
+
+    agent: Any = create_agent(model, tools, system_prompt="You take notes.")
+    return str(agent.invoke({"messages": [prompt]})["messages"][-1].text)
+
+
+def by_hand(model: Any, tools: list[Any], prompt: Any) -> str:
+    bound = model.bind_tools(tools)
+    told = [prompt]
+    for _ in range(len(STEPS) + 3):
+        reply = None
+        for chunk in bound.stream(told):
+            reply = chunk if reply is None else reply + chunk
+        assert reply is not None
+        assert not reply.invalid_tool_calls
+        told.append(reply)
+        if not reply.tool_calls:
+            break
+        told += [{tool.name: tool for tool in tools}[call["name"]].invoke(call) for call in reply.tool_calls]
+    return str(told[-1].text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("way", [by_agent, by_hand])
+@pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True), (messages, True)])
+def test_langchain(
+    talk: Talk,
+    dialect: str,
+    way: Callable[[Any, list[Any], Any], str],
+    model: Callable[[str, str], Any],
+    keeps_thinking: bool,
+) -> None:
+    from langchain.messages import HumanMessage
+    from langchain.tools import tool
+
+    notebook = Notebook()
+    tools = [tool(one) for one in (notebook.note, notebook.add, notebook.clock)]
+    said = way(model(talk.base, f"demo/{dialect}"), tools, HumanMessage(PROMPT))
+    check(talk, notebook, said, dialect, keeps_thinking)

@@ -1,0 +1,600 @@
+"""The demo model: it does what it is asked, in every dialect, and always comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua.core.reply import Part, Reasoning, Reply
+from interlingua.core.tools import Offer
+from interlingua.dialects.registry import dialect_named
+from interlingua.gateway.demo.argument_faker import Hints, fill
+from interlingua.gateway.demo.planner import TIRED, reply_to
+from interlingua.gateway.demo.prompt_language import own_words, steps
+from interlingua.gateway.demo.server import MODELS, start
+from interlingua.gateway.demo.tokenizer import UNWRITABLE, deltas, native, pieces
+from interlingua.translation.request_translation import prepare_request
+from tests.support.harness import tool
+from tests.support.request_forms import CHAT
+from tests.support.sdk import listen
+from tests.translation.test_recorded_requests import REQUESTS, WHOLE
+
+Json = dict[str, Any]
+ALL = pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
+HERMES, KIMI = dialect_named("hermes"), dialect_named("kimi_k2")
+
+
+def needing(name: str, params: Json) -> Json:
+    """A tool whose params are all required."""
+    made = tool(name, params)
+    made["function"]["parameters"]["required"] = list(params)
+    return made
+
+
+BASH = tool("Bash", {"command": "string", "timeout": "integer", "background": "boolean"})
+BASH["function"]["parameters"]["required"] = ["command"]
+WEATHER = needing("get_weather", {"city": "string"})
+PLOT = tool("plot", {"points": "array", "style": "object", "title": "string"})
+WRITE = needing("Write", {"file_path": "string", "content": "string"})
+TOOLS = [BASH, WEATHER, PLOT, WRITE, needing("Read", {"path": "string"}), tool("get_time", {}), tool("now", {})]
+FREE = {"type": "function", "function": {"name": "anything"}}
+
+
+def body(prompt: str, *more: Json, **fields: Any) -> Json:
+    return {"messages": [{"role": "user", "content": prompt}, *more], "tools": TOOLS, **fields}
+
+
+def called(reply: Reply) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in reply.calls]
+
+
+def turn(reply: Reply, result: str = "ok") -> list[Json]:
+    """What an agent adds to the conversation behind a reply with calls."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    results = [{"role": "tool", "tool_call_id": call.id, "content": result} for call in reply.calls]
+    return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+
+
+# ── in every dialect ──────────────────────────────────────────────────────────────────────────────────────────────
+
+PROMPTS = [
+    "hello",
+    "What is the weather in Paris and São Paulo?",
+    "Use Bash command='echo \"one\" > a.txt && cat <a.txt' and Bash command=\"printf '🚀'\" timeout=5",
+    'plot(points=[[1, 2.5], [3, 4]], style={"line": "dashed", "wide": true}, title=\'Año\') then get_time',
+    "get_time and now()",
+]
+
+
+@ALL
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_what_it_writes_is_read_as_what_it_meant(dialect: il.Dialect, prompt: str) -> None:
+    meant = reply_to(body(prompt), dialect)
+    assert meant.calls
+    if dialect.grammar is None:
+        return
+    text = native(meant, dialect)
+    cut = pieces(text, dialect)
+    assert "".join(cut) == text
+    parser = il.Parser(dialect, tools=TOOLS)
+    piecewise = il.fold([event for piece in cut for event in parser.feed(piece)] + parser.close())
+    for read in (il.parse(text, dialect, tools=TOOLS), piecewise):
+        assert called(read) == called(meant), text
+        assert read.reasoning.strip() == meant.reasoning, text
+        assert read.text.strip() == "", text
+        assert [finding.kind for finding in read.findings] == [], text
+
+
+@ALL
+def test_special_tokens_are_one_piece(dialect: il.Dialect) -> None:
+    cut = pieces(dialect.sample, dialect)
+    assert "".join(cut) == dialect.sample
+    for token in dialect.tokens:
+        if token in dialect.sample and not any(token in other for other in dialect.tokens if other != token):
+            assert token in cut
+
+
+@ALL
+def test_words_are_read_as_words(dialect: il.Dialect) -> None:
+    marks = " ".join(dialect.markers[:3])
+    for asked in ({"messages": [{"role": "user", "content": f"Hi, {marks} you"}]}, body("now", tool_choice="none")):
+        meant = reply_to(asked, dialect)
+        assert dialect.name in meant.text
+        if dialect.grammar is not None:
+            assert il.parse(native(meant, dialect), dialect, tools=TOOLS).text == meant.text
+
+
+@ALL
+def test_a_whole_loop(dialect: il.Dialect) -> None:
+    """Two calls, a third behind their results, words behind its result; ids are never given twice."""
+    prompt = (
+        "Use Bash command='echo one > a.txt' and Bash command='echo two > b.txt', "
+        "then Bash command='cat a.txt b.txt > proof.txt'"
+    )
+    commands: list[list[str]] = []
+    ids: list[str] = []
+    more: list[Json] = []
+    for _ in range(3):
+        reply = reply_to(body(prompt, *more), dialect)
+        commands.append([args["command"] for _, args in called(reply)])
+        ids += [call.id for call in reply.calls]
+        more += turn(reply, "it worked")
+    assert commands == [["echo one > a.txt", "echo two > b.txt"], ["cat a.txt b.txt > proof.txt"], []]
+    assert "it worked" in reply.text
+    assert len(set(ids)) == 3
+
+
+def test_kimi_counts_over_the_conversation() -> None:
+    first = reply_to(body("get_time and now(), then get_time"), KIMI)
+    assert [call.id for call in first.calls] == ["functions.get_time:0", "functions.now:1"]
+    second = native(reply_to(body("get_time and now(), then get_time", *turn(first)), KIMI), KIMI)
+    assert "functions.get_time:2<" in second
+
+
+def test_thinking_comes_first_unless_it_is_switched_off() -> None:
+    assert isinstance(reply_to(body("hi"), KIMI).parts[0], Reasoning)
+    for off in (
+        {"reasoning_effort": "none"},
+        {"thinking": {"type": "disabled"}},
+        {"reasoning": {"enabled": False}},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+    ):
+        assert not reply_to(body("hi", **off), KIMI).reasoning
+    assert not any(
+        reply_to(body("hi"), d).reasoning for d in il.dialects() if d.grammar and not (d.thinking or d.router)
+    )
+
+
+def test_what_a_dialect_cannot_write_is_said_in_words() -> None:
+    unwritable = Reply(parts=[Reasoning("hm"), il.Call("1", "a<|tool_call_end|>", "{}")])
+    assert il.parse(native(unwritable, KIMI), KIMI).text == UNWRITABLE
+
+
+# ── the language of prompts ───────────────────────────────────────────────────────────────────────────────────────
+
+LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
+    ("just prose about bash, and then some", []),
+    ("x=1 PROOF_FILE=/tmp/x", []),
+    ("anything x=1", [[("anything", {"x": 1})]]),
+    ("city=Paris", [[("get_weather", {"city": "Paris"})]]),
+    ("bash command=ls.", [[("Bash", {"command": "ls"})]]),
+    ("Bash command='touch /tmp/x'", [[("Bash", {"command": "touch /tmp/x"})]]),
+    ('Read path="a b.txt"', [[("Read", {"path": "a b.txt"})]]),
+    ("get_weather city=“São Paulo”, please", [[("get_weather", {"city": "São Paulo"})]]),
+    ("get_weather city=`東京`", [[("get_weather", {"city": "東京"})]]),
+    (r"Bash command='it\'s \n \\'", [[("Bash", {"command": "it's \\n \\"})]]),
+    ("Bash command='never closed", [[("Bash", {"command": "'never"})]]),
+    ("Bash(command=ls, timeout=5, background=true)", [[("Bash", {"command": "ls", "timeout": 5, "background": True})]]),
+    ('Bash({"command": "ls"}) Bash {"command": "pwd"}', [[("Bash", {"command": "ls"}), ("Bash", {"command": "pwd"})]]),
+    ('Bash timeout="5" command="5"', [[("Bash", {"timeout": 5, "command": "5"})]]),
+    ("city=Paris city=Rome", [[("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Rome"})]]),
+    ("Bash command=ls city=Rome", [[("Bash", {"command": "ls"}), ("get_weather", {"city": "Rome"})]]),
+    ("Bash command=ls, Then read path=a", [[("Bash", {"command": "ls"})], [("Read", {"path": "a"})]]),
+    ("Bash command='if x; then y; fi' and then stop", [[("Bash", {"command": "if x; then y; fi"})]]),
+    ("get_time, then now() and now", [[("get_time", {})], [("now", {})]]),
+    ("read it now, get_weather city=Rome", [[("get_weather", {"city": "Rome"})]]),
+    ('plot points=[1, [2]] style={"a": {"b": null}}', [[("plot", {"points": [1, [2]], "style": {"a": {"b": None}}})]]),
+    ("Bash command= and more", [[("Bash", {"command": ""})]]),
+    ("if command==ls", []),
+]
+
+
+@pytest.mark.parametrize(("prompt", "expected"), LANGUAGE, ids=[prompt for prompt, _ in LANGUAGE])
+def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Json]]]) -> None:
+    assert [[(wish.tool, wish.args) for wish in step] for step in steps(prompt, Offer([*TOOLS, FREE]))] == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("<system-reminder>\nBash command=rm\n</system-reminder>\nhello", "hello"),
+        (
+            "hello<system-reminder>a</system-reminder> you <environment_context><cwd>/x</cwd></environment_context>",
+            "hello you",
+        ),
+        ("<system-reminder>cut sh…", ""),
+        ("hi<system-reminder>a</system-reminder><system-reminder>b", "hi"),
+        ("<info>Bash</info>What is <context>?", "What is <context>?"),
+        ('"Use Bash command=\\"ls -l\\""', 'Use Bash command="ls -l"'),
+        ('"a" and "b"', '"a" and "b"'),
+        ("<system-reminder>a</system-reminder>", ""),
+    ],
+)
+def test_notes_of_agents_are_not_the_users_words(message: str, words: str) -> None:
+    assert own_words(message) == words
+
+
+REMINDER = {"role": "user", "content": "<system-reminder>Bash command='rm -r x'</system-reminder>"}
+ANSWER = {"role": "assistant", "content": "Done."}
+
+
+def again(prompt: str) -> list[Json]:
+    return turn(reply_to(body(prompt), HERMES))
+
+
+CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
+    ("city=Paris", [REMINDER, REMINDER], {}, [("get_weather", {"city": "Paris"})]),
+    ("city=Paris", [*again("city=Paris"), REMINDER], {}, []),
+    (
+        "city=Paris then city=Rome",
+        [*again("city=Paris"), {"role": "user", "content": "Go on"}],
+        {},
+        [("get_weather", {"city": "Rome"})],
+    ),
+    (
+        "city=Paris",
+        [*again("city=Paris"), ANSWER, {"role": "user", "content": "now city=Rome"}],
+        {},
+        [("get_weather", {"city": "Rome"})],
+    ),
+    (
+        "city=Paris then city=Rome",
+        [*again("city=Paris"), ANSWER, {"role": "user", "content": "use read"}],
+        {},
+        [("Read", {"path": "README.md"})],
+    ),
+    ("hi", [*again("hi"), {"role": "user", "content": "Go on"}], {}, []),
+    ("city=Paris city=Rome", [], {"parallel_tool_calls": False}, [("get_weather", {"city": "Paris"})]),
+    ("city=Paris city=Rome", again("city=Paris"), {"parallel_tool_calls": False}, [("get_weather", {"city": "Rome"})]),
+    ("hi", [], {"tool_choice": "none"}, []),
+    (
+        "hi city=Rome",
+        again("city=Rome"),
+        {"tool_choice": "required"},
+        [("Bash", {"command": "echo hello from demo/hermes"})],
+    ),
+    (
+        "hi",
+        [],
+        {"tool_choice": {"type": "function", "function": {"name": "get_weather"}}},
+        [("get_weather", {"city": "Paris"})],
+    ),
+    (
+        "Bash command=x city=Oslo",
+        [],
+        {"tool_choice": {"type": "function", "function": {"name": "get_weather"}}},
+        [("get_weather", {"city": "Oslo"})],
+    ),
+    (
+        "hi",
+        [],
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "now"}}]},
+            }
+        },
+        [("now", {})],
+    ),
+    ("hi", [], {"tools": []}, []),
+    ("Summarize this. Respond with TEXT ONLY. Do NOT call any tools.", [], {}, []),
+    ("hello", [], {}, [("Bash", {"command": "echo hello from demo/hermes"})]),
+    ("write a poem", [], {}, [("Bash", {"command": "echo hello from demo/hermes"})]),
+    ("read src/main.py and README.md", [], {}, [("Read", {"path": "src/main.py"}), ("Read", {"path": "README.md"})]),
+    ("both", [], {"tools": [tool("now", {})]}, [("now", {})]),
+]
+
+
+@pytest.mark.parametrize(("prompt", "more", "fields", "expected"), CONVERSATIONS)
+def test_where_a_conversation_stands(prompt: str, more: list[Json], fields: Json, expected: list[Any]) -> None:
+    assert called(reply_to({**body(prompt, *more), **fields}, HERMES)) == expected
+
+
+def test_the_last_tool_where_one_must_be_called() -> None:
+    tools = [BASH, needing("final_answer", {"answer": "string"})]
+    first = {**body("Bash command=ls"), "tools": tools, "tool_choice": "required"}
+    assert [name for name, _ in called(reply_to(first, HERMES))] == ["Bash"]
+    told = [{"role": "assistant", "content": "Calling tools: …"}, {"role": "user", "content": "Observation:\nok"}]
+    assert [name for name, _ in called(reply_to({**first, "messages": first["messages"] + told}, HERMES))] == [
+        "final_answer"
+    ]
+
+
+@pytest.mark.parametrize("prompt", ["hi", "go on and on", "city=Paris", "get_time then get_time then now()"])
+@pytest.mark.parametrize("nudge", ["", "Go on.", "<system-reminder>x</system-reminder>"])
+def test_it_always_comes_to_an_end(prompt: str, nudge: str) -> None:
+    messages: list[Json] = [{"role": "user", "content": prompt}]
+    for _ in range(10):
+        reply = reply_to({"messages": messages, "tools": TOOLS}, HERMES)
+        if not reply.calls:
+            return
+        messages += turn(reply) + ([{"role": "user", "content": nudge}] if nudge else [])
+    raise AssertionError(messages)
+
+
+def test_it_tires_of_being_told_to_go_on() -> None:
+    messages: list[Json] = []
+    for _ in range(TIRED):
+        messages.append({"role": "user", "content": "Go on."})
+        messages += [*turn(reply_to({"messages": messages, "tools": TOOLS}, HERMES)), ANSWER]
+    reply = reply_to({"messages": [*messages, {"role": "user", "content": "Go on."}], "tools": TOOLS}, HERMES)
+    assert not reply.calls
+
+
+def test_titles_and_formats() -> None:
+    system = {"role": "system", "content": "Write a title for this conversation."}
+    titled = reply_to({"messages": [system, {"role": "user", "content": "hi " * 500}]}, HERMES)
+    assert len(titled.text) < 40
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    asked = {"messages": [system], "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+    assert isinstance(json.loads(reply_to(asked, HERMES).text)["title"], str)
+    assert json.loads(reply_to({**asked, "response_format": {"type": "json_object"}}, HERMES).text)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_recorded_requests(name: str) -> None:
+    wire, request = REQUESTS[name]
+    asked = prepare_request(json.loads(json.dumps(request)), wire, CHAT).body
+    for dialect in (KIMI, HERMES, dialect_named("qwen3_coder"), dialect_named("pythonic")):
+        reply = reply_to(asked, dialect)
+        text = native(reply, dialect)
+        assert called(il.parse(text, dialect, tools=asked.get("tools"))) == called(reply), text
+
+
+# ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+numbers = st.integers(-1000, 1000)
+
+
+@st.composite
+def schemas(draw: st.DrawFn, depth: int = 3) -> Json:
+    """Schemas that make sense."""
+    kinds = ["string", "integer", "number", "boolean", "enum", "const", "format", "null"]
+    kind = draw(st.sampled_from([*kinds, "array", "object", "anyOf", "allOf", "ref"] if depth else kinds))
+    inner = schemas(depth=depth - 1)
+    match kind:
+        case "string":
+            low = draw(st.integers(0, 60))
+            return {"type": ["string", "null"], "minLength": low, "maxLength": low + draw(st.integers(0, 60))}
+        case "integer" | "number":
+            low = draw(numbers)
+            words = draw(st.sampled_from([("minimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum")]))
+            bounds = dict(zip(words, (low, low + draw(st.integers(2, 50))), strict=True))
+            return {"type": kind, **{word: bounds[word] for word in words if draw(st.booleans())}}
+        case "enum":
+            return {"enum": draw(st.lists(st.text() | numbers | st.none(), min_size=1, max_size=4))}
+        case "const":
+            return {"const": draw(st.text() | numbers | st.none())}
+        case "format":
+            return {"type": "string", "format": draw(st.sampled_from(["date", "date-time", "email", "ipv4"]))}
+        case "array":
+            low = draw(st.integers(0, 3))
+            return {"type": "array", "items": draw(inner), "minItems": low, "maxItems": low + draw(st.integers(0, 3))}
+        case "object":
+            return draw(objects(depth - 1))
+        case "anyOf":
+            return {draw(st.sampled_from(["anyOf"])): [draw(inner), draw(inner)], "description": "either"}
+        case "allOf":
+            return {"allOf": [draw(objects(depth - 1))]}
+        case "ref":
+            return {"$ref": "#/$defs/place"}
+    return {"type": kind}
+
+
+@st.composite
+def objects(draw: st.DrawFn, depth: int = 2) -> Json:
+    properties = draw(
+        st.dictionaries(st.sampled_from(["path", "command", "city", "url", "x", "filePath"]), schemas(depth=depth))
+    )
+    required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+PLACE = {"type": "object", "properties": {"lat": {"type": "number", "maximum": 90}}, "required": ["lat"]}
+
+
+@settings(max_examples=300)
+@given(objects(), st.sampled_from(["", "Add 2 and 3.5 to a/b.txt in Oslo, see https://example.com/x", "-7 99999"]))
+def test_made_up_arguments_are_valid(schema: Json, prompt: str) -> None:
+    schema = {**schema, "$defs": {"place": PLACE}}
+    made = fill(schema, Hints("demo/x", prompt))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(made)))
+    assert set(made) == set(schema["required"])
+
+
+GUESSES: list[tuple[str, Any, Any]] = [
+    ("command", {"type": "string"}, "echo hello from demo/x"),
+    ("command", {"type": "array", "items": {"type": "string"}}, ["echo", "hello from demo/x"]),
+    ("file_path", {"type": "string"}, "src/a.py"),
+    ("city", {"type": "string"}, "New York"),
+    ("url", {"type": "string"}, "https://example.com/q"),
+    ("n", {"type": "integer"}, 12),
+    ("n", {"type": "integer", "maximum": 5, "minimum": 4}, 4),
+    ("n", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
+    ("n", {"type": "integer", "multipleOf": 5}, 5),
+    ("unit", {"enum": ["c", "f"]}, "c"),
+    ("limit", {"type": "integer", "default": 10}, 10),
+    ("limit", {"type": "integer", "default": "ten", "examples": [7]}, 7),
+    ("code", {"type": "string", "pattern": "^[A-Z]{3}$"}, "ABC"),
+    ("code", {"type": "string", "pattern": "(", "maxLength": 5}, "print"),
+    ("day", {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "2025-01-01"),
+    ("mail", {"type": "string", "pattern": r"[a-z]+@[a-z]+\.[a-z]{2,}"}, "a@b.co"),
+    ("pair", {"type": "array", "prefixItems": [{"const": 1}, {"const": "b"}]}, [1, "b"]),
+    ("many", {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}, ["a", "b"]),
+    ("some", {"type": "object", "properties": {"id": {"type": "STRING"}}, "minProperties": 1}, {"id": "1"}),
+    ("maybe", {"anyOf": [{"type": "null"}, {"type": "bool"}]}, False),
+    ("odd", {"type": "teapot"}, "hello from demo/x"),
+    ("odd", 5, "hello from demo/x"),
+]
+
+
+@pytest.mark.parametrize(("name", "schema", "expected"), GUESSES)
+def test_guesses(name: str, schema: Any, expected: Any) -> None:
+    prompt = "Look at src/a.py 12 times from New York, see https://example.com/q"
+    assert fill({"properties": {name: schema}, "required": [name]}, Hints("demo/x", prompt)) == {name: expected}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^(.|.|.|.|.|.|.|.)*$x",
+        r"(\w+\w+\w+)+!",
+        r"^(?=(\w*)*$).*!",
+        r"\w*\w*\w*\w*\w*\w*\w*\w*\w*!",
+        "(?:" * 200 + "a" + "{1,99})" * 200,
+        "a{99999}",
+        "\\w{0,99}" * 20,
+    ],
+)
+def test_a_hostile_pattern_is_not_tried(pattern: str) -> None:
+    """It is a client's. A matcher may take longer for it than there is time."""
+    schema = {"properties": {"code": {"type": "string", "pattern": pattern}}, "required": ["code"]}
+    began = time.process_time()
+    assert fill(schema, Hints("demo/x"))["code"]
+    assert time.process_time() - began < 0.5
+
+
+def test_circles_end() -> None:
+    node = {"$ref": "#"}
+    for schema in (
+        {"type": "object", "properties": {"a": node, "b": node}, "required": ["a", "b"]},
+        {"allOf": [node, node, node]},
+        {
+            "anyOf": [node, node],
+            "properties": {"l": {"type": "array", "items": node, "minItems": 64}},
+            "required": ["l"],
+        },
+    ):
+        assert isinstance(fill(schema, Hints("demo/x")), dict)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["user", "assistant", "tool"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "text", "tool_calls", "id", "function", "name", "parameters", "properties", "type"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+)
+
+
+@given(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(["messages", "tools", "tool_choice", "response_format"], anything))
+)
+def test_whatever_is_asked_has_an_answer(asked: Json) -> None:
+    reply = reply_to(asked, KIMI)
+    assert list(deltas(reply, KIMI))
+
+
+# ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asking(what: Callable[[aiohttp.ClientSession, str], Awaitable[None]], pace: float = 0) -> None:
+    async def run() -> None:
+        url, runner = await start(pace)
+        try:
+            async with aiohttp.ClientSession() as session:
+                await asyncio.wait_for(what(session, url), 10)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(run())
+
+
+async def streamed(session: aiohttp.ClientSession, url: str, asked: Json) -> list[Json]:
+    async with session.post(f"{url}/chat/completions", json={**asked, "stream": True}) as response:
+        events = (await response.text()).removesuffix("\n\n").split("\n\n")
+    assert events.pop() == "data: [DONE]"
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+@pytest.mark.parametrize("model", ["demo/kimi_k2", "demo/standard"])
+def test_whole_and_streamed_are_the_same(model: str) -> None:
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        asked = body("get_time and city=Paris", model=model)
+        async with session.post(f"{url}/chat/completions", json=asked) as response:
+            whole = await response.json()
+        chunks = await streamed(session, url, {**asked, "stream_options": {"include_usage": True}})
+        message = whole["choices"][0]["message"]
+        told = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+        for field in ("content", "reasoning_content"):
+            assert "".join(delta.get(field) or "" for delta in told) == (message.get(field) or "")
+        args = "".join(call["function"]["arguments"] for delta in told for call in delta.get("tool_calls", ()))
+        assert args == "".join(call["function"]["arguments"] for call in message.get("tool_calls", ()))
+        assert chunks[-1]["usage"] == whole["usage"]
+        assert whole["usage"]["completion_tokens"] == len(told) - 2
+        assert chunks[0]["id"] != whole["id"]
+        assert whole["choices"][0]["finish_reason"] == ("stop" if "kimi" in model else "tool_calls")
+
+    asking(what)
+
+
+@ALL
+def test_a_loop_over_http(dialect: il.Dialect) -> None:
+    """As an agent has it behind a gateway: streams are translated, calls answered, until there are words."""
+
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        asked = body("city=Paris and Bash command='ls -l', then get_time", model=f"demo/{dialect.name}", stream=True)
+        turns = []
+        for _ in range(3):
+            translator = il.Translator("openai-chat", "openai-chat", dialect, tools=TOOLS)
+            async with session.post(f"{url}/chat/completions", json=asked) as response:
+                sent = [translator.feed(piece) async for piece in response.content.iter_any()]
+            said = listen(b"".join([*sent, translator.close()])).choices[0]
+            turns.append([(name, json.loads(arguments)) for _, name, arguments in said.calls])
+            calls: list[Part] = [il.Call(*call) for call in said.calls]
+            asked["messages"] += turn(Reply(parts=calls), "all is well")
+        assert turns == [[("get_weather", {"city": "Paris"}), ("Bash", {"command": "ls -l"})], [("get_time", {})], []]
+        assert said.finish == "stop"
+        assert "all is well" in said.text
+        assert translator.findings == []
+
+    asking(what)
+
+
+def test_models_and_refusals() -> None:
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        async with session.get(f"{url}/models") as response:
+            assert [model["id"] for model in (await response.json())["data"]] == list(MODELS)
+        for sent, status in (
+            (json.dumps(body("hi", model="gpt-5")), 404),
+            ("[]", 400),
+            ("{", 400),
+            ('{"model": "demo/hermes"}', 400),
+        ):
+            async with session.post(f"{url}/chat/completions", data=sent) as response:
+                assert response.status == status
+                assert (await response.json())["error"]["message"]
+
+    asking(what)
+
+
+def test_no_more_tokens_than_were_asked_for() -> None:
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        chunks = await streamed(session, url, body("hi", model="demo/hermes", max_tokens=3))
+        assert chunks[-1]["choices"][0]["finish_reason"] == "length"
+        assert len(chunks) == 1 + 3 + 1
+
+    asking(what)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_it_ends_when_its_client_leaves(stream: bool) -> None:
+    async def what(session: aiohttp.ClientSession, url: str) -> None:
+        others = asyncio.all_tasks()
+        posting = session.post(f"{url}/chat/completions", json=body("hi", model="demo/hermes", stream=stream))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3), posting as response:
+                await response.text()
+        await asyncio.sleep(0.2)
+        assert asyncio.all_tasks() <= others
+
+    asking(what, pace=30)

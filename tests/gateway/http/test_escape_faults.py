@@ -1,0 +1,95 @@
+"""Row 38 of the table of faults: what clients and upstreams say is shown to people, and obeyed by no terminal, reader
+of logs or browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import upstream_server as up
+from tests.support.gateway_process import Running, running
+from tests.support.raw_client import CHAT, MESSAGES, ask, get, request, send
+from tests.support.upstream_server import UpstreamServer
+
+FAKED = "\r\n2026-01-01T00:00:00.000Z 200 ok  faked\n"
+EVIL = FAKED + "\x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u2028<script>1</script>\x00"
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONFIG = """
+log: {{format: {form}, level: {level}}}
+capture: {{dir: captures}}
+upstreams: {{test: {{url: "{url}", retries: {{attempts: 1}}}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[UpstreamServer]:
+    server = UpstreamServer()
+    yield server
+    server.stop()
+
+
+def play(upstream: UpstreamServer, gateway: Running) -> None:
+    """Whatever may bring it: ids of models, headers, errors, texts, names of tools, words that are none."""
+    spoken = up.ROLE + up.delta(EVIL) + up.event({"error": {"message": EVIL, "type": EVIL, "code": EVIL}})
+    odd = up.ROLE + up.delta(tool_calls=[{"index": 0, "id": EVIL, "function": {"name": EVIL, "arguments": EVIL}}])
+    upstream.add(EVIL, up.head(), up.send(spoken))
+    upstream.add("odd", up.head(), up.send(odd + up.delta(finish=EVIL) + up.DONE))
+    upstream.add("refused", up.answer("418 Teapot", json.dumps({"error": {"message": EVIL, "code": EVIL}}).encode()))
+    upstream.add("page", up.answer("500 Oh", EVIL.encode(), "text/html"))
+    for wire in (CHAT, MESSAGES):
+        for model in (EVIL, "odd", "refused", "page", f"{EVIL * 20}"):
+            upstream.add(f"{EVIL * 20}", up.answer("404 No", EVIL.encode()))
+            got = ask(gateway, wire, model)
+            assert not any(OBEYED.search(value) for _, value in got.headers)
+    send(gateway, request("/v1/messages", b'{"model": "' + EVIL.encode() + b'"}', {"user-agent": "\x1b[2J"}))
+    send(gateway, b"GET /\x1b[2J HTTP/1.1\r\nhost: x\r\n\r\n")
+    get(gateway, "/v1/%0d%0a%1b%5b2J")
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_38_a_line_of_the_log_is_one_and_shows_all(upstream: UpstreamServer, form: str, level: str) -> None:
+    with running(config=CONFIG.format(url=upstream.url, form=form, level=level)) as gateway:
+        play(upstream, gateway)
+        assert gateway.stop() == 0
+        text = gateway.log.read_text(encoding="utf-8")
+    assert not OBEYED.search(text)
+    lines = [line for line in text.split("\n") if "200 ok  faked" in line]
+    assert lines
+    told = text.split("\n")[1:-1] if form == "json" else text[text.index("\n20") + 1 :].split("\n")[:-1]
+    for line in told:
+        if form == "json":
+            assert json.loads(line)["level"]
+        else:
+            assert re.match(r"20\d\d-\d\d-\d\dT[\d:.]+Z (?!200 ok  faked)", line), line
+
+
+def test_38_captures_are_shown_without_being_obeyed(upstream: UpstreamServer) -> None:
+    with running(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
+        play(upstream, gateway)
+        assert gateway.stop() == 0
+        files = sorted((gateway.folder / "captures").glob("*.jsonl"))
+        assert files
+        for file in files:
+            command = [sys.executable, "-m", "interlingua", "translate", "--explain", str(file)]
+            ran = subprocess.run(command, capture_output=True, timeout=30)
+            shown = (ran.stdout + ran.stderr).decode()
+            assert "Traceback" not in shown
+            assert not OBEYED.search(shown), shown[:500]
+
+
+def test_38_nothing_is_a_page(upstream: UpstreamServer) -> None:
+    """Nobody serves HTML here, and no browser may guess that somebody does."""
+    upstream.add("<script>", up.answer("404 No", b"<html><script>alert(1)</script>"))
+    with running(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
+        answers = [get(gateway, path) for path in ("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/<script>")]
+        answers += [ask(gateway, CHAT, "<script>"), ask(gateway, CHAT, "<script>", stream=False)]
+    for got in answers:
+        assert "html" not in str(got.header("content-type"))
+        assert got.header("x-content-type-options") == "nosniff"
+        assert got.header("content-security-policy") == "default-src 'none'"

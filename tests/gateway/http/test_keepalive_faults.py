@@ -1,0 +1,111 @@
+"""A line on which nothing comes for long is cut by those between: clients of a stream get signs of life, and nothing
+else changes for them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.support import anthropic_scenarios as messages
+from tests.support import responses_scenarios as responses
+from tests.support import upstream_server as up
+from tests.support.gateway_process import running
+from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call
+
+CONFIG = """
+log: {{format: json}}
+keepalive: 0.2
+upstreams:
+  chat: {{url: "{url}"}}
+  claude: {{url: "{url}", api: anthropic-messages}}
+  responses: {{url: "{url}", api: openai-responses}}
+default: chat
+models: {{messages-*: {{upstream: claude}}, responses-*: {{upstream: responses}}}}
+"""
+SIGNS = {
+    CHAT: b": keep-alive\n\n",
+    MESSAGES: b'event: ping\ndata: {"type": "ping"}\n\n',
+    RESPONSES: b": keep-alive\n\n",
+}
+FINISH = up.delta(finish="tool_calls") + up.DONE
+CHAT_PIECES = [up.ROLE + up.delta("Let me see."), call('{"path": ', name="read"), call('"a"}') + FINISH]
+MESSAGE = messages.sse(
+    messages.begin(),
+    *messages.text(0, "Let me see."),
+    *messages.call(1, '{"path": "a"}', name="read"),
+    *messages.end("tool_use"),
+)
+RESPONSE = responses.told(
+    responses.told_message(["Let me see."]), responses.told_call(['{"path": "a"}'], index=1, name="read")
+)
+
+
+def thirds(data: bytes) -> list[bytes]:
+    """Cut in the middle of events."""
+    size = len(data) // 3
+    return [data[:size], data[size : 2 * size], data[2 * size :]]
+
+
+PIECES = {
+    "in thirds": thirds(b"".join(CHAT_PIECES)),
+    "in frames": CHAT_PIECES,
+    "messages-": thirds(MESSAGE),
+    "responses-": thirds(RESPONSE),
+}
+
+
+@pytest.fixture(scope="module")
+def on() -> Iterator[Stage]:
+    upstream = up.UpstreamServer()
+    try:
+        with running(config=CONFIG.format(url=upstream.url)) as gateway:
+            yield Stage(upstream, gateway)
+    finally:
+        upstream.stop()
+
+
+@pytest.mark.parametrize("what", PIECES)
+def test_02_signs_of_life_stand_between_frames(on: Stage, what: str) -> None:
+    for api, heard in on.ask_all(on.plays(what, (up.head(), up.each(PIECES[what], 0.9)))).items():
+        assert (heard.text, heard.calls, heard.error) == ("Let me see.", [("read", '{"path": "a"}')], "")
+        assert heard.ended
+        first = heard.body.index(b"Let")
+        assert heard.body.count(SIGNS[api], first) >= 3
+        for sign in re.finditer(re.escape(SIGNS[api]), heard.body):
+            assert heard.body[: sign.start()].endswith(b"\n\n") or not sign.start()
+
+
+def test_02_who_hears_enough_gets_none(on: Stage) -> None:
+    pieces = [up.ROLE, *[up.delta("word ")] * 30, up.delta(finish="stop") + up.DONE]
+    for heard in on.ask_all(on.plays("talks", (up.head(), up.each(pieces, 0.03)))).values():
+        assert b"keep-alive" not in heard.body[heard.body.index(b"word") :]
+        assert b"ping" not in heard.body
+
+
+def sdk_tool(on: Stage, api: str, model: str) -> Any:
+    """The arguments of the one call, as the official SDK puts them together."""
+    if api == MESSAGES:
+        client = anthropic.Anthropic(api_key="none", base_url=on.gateway.base, max_retries=0)
+        with client.messages.stream(model=model, **asking(api)) as stream:
+            return stream.get_final_message().content[1].input  # type: ignore[union-attr]
+    openai_client = openai.OpenAI(api_key="none", base_url=f"{on.gateway.base}/v1", max_retries=0)
+    if api == CHAT:
+        with openai_client.chat.completions.stream(model=model, **asking(api)) as chat:
+            return chat.get_final_completion().choices[0].message.tool_calls[0].function.arguments  # type: ignore[index]
+    with openai_client.responses.stream(model=model, **asking(api)) as told:
+        return told.get_final_response().output[1].arguments  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_02_the_official_sdks_do_not_mind(on: Stage, api: str) -> None:
+    model = on.plays("in frames for an SDK", (up.head(), up.each(CHAT_PIECES, 0.9)))
+    began = time.monotonic()
+    got = sdk_tool(on, api, model)
+    assert got == ({"path": "a"} if api == MESSAGES else '{"path": "a"}')
+    assert time.monotonic() - began > 1.5

@@ -1,0 +1,256 @@
+"""A capture gives back exactly what came, holds no secrets, and is never in the way of a stream."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from interlingua.errors import BadInput
+from interlingua.events import Finding
+from interlingua.gateway.observability.capture_format import Asked, Captured, End, Findings, Request, Sent
+from interlingua.gateway.observability.capture_writer import Captures, Recording, read
+from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.settings import schema as settings
+from interlingua.gateway.settings.redaction import Redactor
+
+KEY = "correcthorse42"
+CLIENTS = "the-clients-own-key-1234"
+
+
+def exchange(id: str = "req_1", **fields: Any) -> Exchange:
+    return Exchange(**{"id": id, "path": "/v1/messages", "wire": "anthropic-messages", "started": 0.0, **fields})
+
+
+def captures_in(folder: Path, keep: int = 1000, **options: Any) -> Captures:
+    return Captures(settings.Capture(dir=str(folder), keep=keep), Redactor([KEY]), **options)
+
+
+def play(recording: Recording, pieces: Iterable[bytes], told: Exchange) -> None:
+    recording.request({"Authorization": f"Bearer {CLIENTS}", "User-Agent": "test"}, b'{"model": "m"}')
+    recording.asked("https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}')
+    for piece in pieces:
+        recording.received(piece)
+        recording.sent(piece.upper())
+    recording.finish(told)
+
+
+def captured(folder: Path) -> Captured:
+    (path,) = folder.glob("*")
+    return read(path)
+
+
+def test_a_whole_exchange(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path / "a" / "b")
+    findings = [Finding("noise", f"saw {KEY}", "place\ud800")]
+    told = exchange(status=200, model="m\ud800", error=f"bad {KEY}", findings=findings)
+    play(captures.open(told), [b"data: 1\n\n", "data: é".encode()[:-1], b"\xa9\n\n", b""], told)
+    captures.close()
+
+    capture = captured(tmp_path / "a" / "b")
+    (request,), (asked,) = capture.all(Request), capture.all(Asked)
+    assert (request.id, request.path, request.wire) == ("req_1", "/v1/messages", "anthropic-messages")
+    assert request.headers == {"Authorization": "***", "User-Agent": "test"}
+    assert (request.data, asked.data) == (b'{"model": "m"}', b'{"model": "n"}')
+    assert (asked.url, asked.headers) == ("https://host/v1/chat?key=***", {"x-api-key": "***", "accept": "*/*"})
+    assert [line.data for line in capture.received] == [b"data: 1\n\n", b"data: \xc3", b"\xa9\n\n", b""]
+    assert [line.data for line in capture.all(Sent)] == [b"DATA: 1\n\n", b"DATA: \xc3", b"\xa9\n\n", b""]
+    assert capture.all(Findings)[0].findings == [Finding("noise", "saw ***", "place\\ud800")]
+    (end,) = capture.all(End)
+    assert (end.exchange["status"], end.exchange["error"], end.truncated) == (200, "bad ***", False)
+    assert [line.at for line in capture.lines] == sorted(line.at for line in capture.lines)
+    assert captures.dropped == 0
+
+
+def test_every_byte_comes_back(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path)
+    pieces = [bytes([byte]) for byte in range(256)] + [os.urandom(5000), b"correct", b"horse", b"\r", b"\n"]
+    play(captures.open(exchange()), pieces, exchange())
+    captures.close()
+    assert [line.data for line in captured(tmp_path).received] == pieces
+
+
+def test_attempts_are_told_apart(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path)
+    recording = captures.open(exchange())
+    for data in (b"first", b"second"):
+        recording.asked("http://x", {}, b"")
+        recording.received(data)
+    recording.finish(exchange())
+    captures.close()
+    assert [line.data for line in captured(tmp_path).received] == [b"second"]
+
+
+@pytest.mark.parametrize("key", [KEY, CLIENTS])
+@pytest.mark.parametrize("size", [1, 2, 5, 7, 1000])
+def test_a_secret_that_is_cut(tmp_path: Path, key: str, size: int) -> None:
+    """An upstream may repeat a key, and the network may cut it anywhere."""
+    captures = captures_in(tmp_path)
+    data = f'{{"error": "no such key: {key}, or {key[:9]}"}}'.encode()
+    play(captures.open(exchange()), [data[at : at + size] for at in range(0, len(data), size)], exchange())
+    captures.close()
+    whole = b"".join(line.data for line in captured(tmp_path).received)
+    assert whole == data.replace(key.encode(), b"***")
+    (path,) = tmp_path.glob("*")
+    assert key not in path.read_text()
+
+
+def test_headers_that_are_no_text(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path)
+    recording = captures.open(exchange("../../odd id"))
+    recording.request({"user-agent": "caf\udce9"}, b"")
+    recording.finish(exchange())
+    captures.close()
+    assert captured(tmp_path).all(Request)[0].headers == {"user-agent": "caf\\udce9"}
+    (path,) = tmp_path.iterdir()
+    assert path.name.endswith("-______odd_id.jsonl")
+
+
+def test_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    captures = captures_in(folder)
+    play(captures.open(exchange()), [], exchange())
+    captures.close()
+    (path,) = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_only_whole_files_have_names(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path)
+    recording = captures.open(exchange())
+    recording.request({}, b"x" * 100_000)
+    wait_for(lambda: [path.name[0] + path.suffix for path in tmp_path.iterdir()] == ["..part"])
+    captures.close()
+    assert [*tmp_path.iterdir()] == []
+    assert captures.dropped == 1
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    old, new = (tmp_path / f".2026010{day}T120000000000Z-req.part" for day in (1, 2))
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    captures_in(tmp_path)
+    assert [*tmp_path.iterdir()] == [new]
+
+
+def test_the_oldest_go_first(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").touch()
+    for number in range(5):
+        captures = captures_in(tmp_path, keep=3)
+        play(captures.open(exchange(f"req_{number}")), [], exchange())
+        captures.close()
+    kept = sorted(path.name.partition("-")[2] for path in tmp_path.iterdir())
+    assert kept == ["", "req_2.jsonl", "req_3.jsonl", "req_4.jsonl"]  # and the file that is none of ours
+
+
+class Full(io.BytesIO):
+    """A disk with room for so many bytes."""
+
+    room = 0
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self.room:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return super().write(data)
+
+
+@pytest.mark.parametrize("room", [0, 300, 500])
+def test_a_full_disk(tmp_path: Path, room: int) -> None:
+    disks: list[Full] = []
+
+    def create(path: Path) -> BinaryIO:
+        path.touch()
+        disks.append(Full())
+        disks[-1].room = room if len(disks) == 1 else 1 << 20
+        return disks[-1]
+
+    captures = captures_in(tmp_path, create=create)
+    play(captures.open(exchange("a")), [b"data"] * 10, exchange())
+    play(captures.open(exchange("b")), [b"data"] * 10, exchange())
+    captures.close()
+    assert [path.name.partition("-")[2] for path in tmp_path.iterdir()] == ["b.jsonl"]
+    assert captures.dropped == 1
+    assert disks[0].closed
+
+
+def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    play(captures.open(exchange()), [b"data"], exchange())
+    captures.close()
+    assert captures.dropped == 1
+
+
+def test_a_slow_disk_holds_up_nobody(tmp_path: Path) -> None:
+    may = threading.Event()
+
+    def create(path: Path) -> BinaryIO:
+        may.wait(10)
+        return path.open("xb")
+
+    captures = captures_in(tmp_path, limit=5000, create=create)
+    begun = time.monotonic()
+    first = captures.open(exchange("first"))
+    second = captures.open(exchange("second"))
+    play(first, [b"x" * 1000] * 100, exchange())
+    for number in range(100):
+        play(captures.open(exchange(f"more_{number}")), [b"x" * 5000], exchange())
+    assert time.monotonic() - begun < 2
+    may.set()
+    captures.close()
+    assert captures.dropped >= 90
+
+    captures = captures_in(tmp_path)
+    (path,) = tmp_path.glob("*-first.jsonl")
+    capture = read(path)
+    assert capture.all(End)[0].truncated
+    assert [line.data for line in capture.received] == [b"x" * 1000] * len(capture.received)
+    assert len(capture.received) < 5
+    second.finish(exchange())  # after the end: nothing happens
+
+
+def test_a_body_that_is_larger_than_all_room(tmp_path: Path) -> None:
+    captures = captures_in(tmp_path, limit=5000)
+    play(captures.open(exchange()), [b"x" * 6000], exchange())
+    captures.close()
+    assert captured(tmp_path).all(End)[0].truncated
+    assert captures.dropped == 1
+
+
+def test_without_settings_nothing_is_kept() -> None:
+    captures = Captures(None, Redactor([]))
+    play(captures.open(exchange()), [b"data"], exchange())
+    captures.close()
+    assert captures.dropped == 0
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match=r"capture\.dir: cannot write to .*: Not a directory") as error:
+        captures_in(tmp_path / "file" / "folder")
+    assert "directory" in error.value.hint
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"kind": "other", "at": 0}', b"\xff", b""])
+def test_a_file_that_is_no_capture(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"kind": "sent", "at": 0, "text": "x"}\n' + line + b"\n")
+    with pytest.raises(BadInput, match="line 2 is none of a capture"):
+        read(path)

@@ -1,0 +1,161 @@
+"""The numbers are right, and Prometheus can read them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import pytest
+
+from interlingua.events import Finding, Usage
+from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.metrics import Metrics
+
+
+class Family(NamedTuple):
+    kind: str
+    samples: dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+SUFFIXES = {"counter": {""}, "gauge": {""}, "histogram": {"_bucket", "_sum", "_count"}}
+
+
+def parsed(text: str) -> dict[str, Family]:
+    """Strict: help, type and samples of each metric in a row, no sample twice, every line right."""
+    assert text.endswith("\n")
+    families: dict[str, Family] = {}
+    helped = name = ""
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            _, _, helped, about = line.split(" ", 3)
+            assert about
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert re.fullmatch(r"[a-z_:][a-z0-9_:]*", name)
+            assert name == helped
+            assert name not in families
+            families[name] = Family(kind, {})
+        else:
+            match = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+            assert match, line
+            full, inner, number = match.groups()
+            assert full.startswith(name)
+            assert full.removeprefix(name) in SUFFIXES[families[name].kind], line
+            labels = LABEL.findall(inner or "")
+            assert "".join(m.group() for m in LABEL.finditer(inner or "")) == (inner or ""), line
+            key = (full.removeprefix(name), tuple(labels))
+            assert key not in families[name].samples, line
+            families[name].samples[key] = float(number)
+    return families
+
+
+def exchange(**fields: Any) -> Exchange:
+    return Exchange(**{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields})
+
+
+GOOD = exchange(
+    model="anything-a-client-likes",
+    upstream_model="and-so-here",
+    upstream="openrouter",
+    dialect="kimi_k2",
+    attempts=3,
+    upstream_status=200,
+    status=200,
+    first_byte=10.25,
+    ended=14.0,
+    calls=2,
+    reads=7,
+    usage=Usage(input=1200, output=340),
+    findings=[Finding("noise", "a"), Finding("renamed", "b"), Finding("noise", "c")],
+)
+
+
+def test_every_number_of_a_request() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.begin(GOOD)
+        metrics.end(GOOD)
+    text = metrics.render().decode()
+    seen = {name: family.samples for name, family in parsed(text).items()}
+    route = (("wire", "anthropic-messages"), ("upstream", "openrouter"), ("status", "200"), ("outcome", "ok"))
+    assert seen["interlingua_requests_total"] == {("", route): 2}
+    assert seen["interlingua_streams_open"] == {("", ()): 0}
+    assert seen["interlingua_reads_total"] == {("", ()): 14}
+    assert seen["interlingua_retries_total"] == {("", ()): 4}
+    assert seen["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
+    assert seen["interlingua_findings_total"] == {("", (("kind", "noise"),)): 4, ("", (("kind", "renamed"),)): 2}
+    assert seen["interlingua_tokens_total"] == {
+        ("", (("direction", "input"),)): 2400,
+        ("", (("direction", "output"),)): 680,
+    }
+    assert seen["interlingua_upstream_errors_total"] == {}
+    assert "anything-a-client-likes" not in text
+    assert "and-so-here" not in text
+
+
+def test_a_histogram_adds_up() -> None:
+    metrics = Metrics()
+    for seconds in (0.01, 0.25, 0.26, 5.0, 1000.0):
+        metrics.end(exchange(upstream="u", first_byte=10.0 + seconds, ended=10.0 + seconds))
+    for name in ("first_byte", "request"):
+        family = parsed(metrics.render().decode())[f"interlingua_{name}_seconds"]
+        assert family.kind == "histogram"
+        buckets = [(dict(labels)["le"], n) for (suffix, labels), n in family.samples.items() if suffix == "_bucket"]
+        assert [n for _, n in buckets] == sorted(n for _, n in buckets)
+        assert dict(buckets)["0.25"] == 2  # a bound belongs to its bucket
+        assert dict(buckets)["0.5"] == 3
+        assert buckets[-1] == ("+Inf", 5.0)
+        labels = (("upstream", "u"),)
+        assert family.samples["_count", labels] == 5
+        assert family.samples["_sum", labels] == pytest.approx(1005.52)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(0, "no-answer"), (429, "429"), (503, "503"), (200, "stream"), (799, "stream")]
+)
+def test_how_an_upstream_failed(status: int, kind: str) -> None:
+    metrics = Metrics()
+    metrics.end(exchange(upstream="u", upstream_status=status, outcome="upstream-failed"))
+    family = parsed(metrics.render().decode())["interlingua_upstream_errors_total"]
+    assert family.samples == {("", (("upstream", "u"), ("kind", kind))): 1}
+
+
+def test_what_is_open() -> None:
+    metrics = Metrics()
+
+    def open_now() -> float:
+        return parsed(metrics.render().decode())["interlingua_streams_open"].samples["", ()]
+
+    metrics.begin(exchange(id="a"))
+    metrics.begin(exchange(id="b"))
+    assert open_now() == 2
+    metrics.end(exchange(id="a"))
+    metrics.end(exchange(id="never-begun"))
+    assert open_now() == 1
+
+
+def test_numbers_that_others_keep() -> None:
+    families = parsed(Metrics("w1", lambda: 17, lambda: 3, lambda: 2).render().decode())
+    worker = (("worker", "w1"),)
+    assert families["interlingua_held_back_bytes"] == Family("gauge", {("", worker): 17})
+    assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", worker): 3})
+    assert families["interlingua_captures_lost_total"] == Family("counter", {("", worker): 2})
+    assert all(labels[:1] == worker for family in families.values() for _, labels in family.samples)
+
+
+def test_odd_label_values_are_escaped() -> None:
+    metrics = Metrics()
+    metrics.end(exchange(upstream='a"b\\c\nd\ud800', calls=1, dialect="x"))
+    assert 'upstream="a\\"b\\\\c\\nd?"' in metrics.render().decode()
+    parsed(metrics.render().decode())
+
+
+def test_series_are_bounded() -> None:
+    metrics = Metrics()
+    for number in range(2000):
+        metrics.end(exchange(upstream=f"u{number}", ended=11.0))
+    families = parsed(metrics.render().decode())
+    assert len(families["interlingua_requests_total"].samples) == 501
+    assert sum(families["interlingua_requests_total"].samples.values()) == 2000
+    assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1500

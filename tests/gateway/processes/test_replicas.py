@@ -1,0 +1,356 @@
+"""Two gateways behind nginx, with the configuration that deploy/ has: one of them dies or stops under load."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from interlingua.gateway.api.app import ENDPOINTS
+from tests.support import upstream_server as up
+from tests.support.chat_scenarios import kimi
+from tests.support.gateway_process import BUSY, Running, running
+from tests.support.paths import ROOT
+from tests.support.raw_client import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    WIRES,
+    Got,
+    ask,
+    begin,
+    body_for,
+    offered,
+    text_of,
+    whole_answer,
+)
+from tests.support.upstream_server import UpstreamServer
+from tests.translation.test_ids_over_turns import turn
+
+NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+CONF = ROOT / "deploy" / "nginx.conf"
+MAIN = """
+daemon off;
+{user}worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  include {folder}/interlingua.conf;
+}}
+"""
+STREAMS = 48
+ASKERS = 3
+WORDS = [f"word{number} " for number in range(60)]
+TEXT = "".join(WORDS)
+CONFIG = """
+upstreams:
+  test: {{url: "{url}", retries: {{attempts: 1}}}}
+  claude: {{url: "{url}", api: anthropic-messages, retries: {{attempts: 1}}}}
+default: test
+models: {{claude-talk: {{upstream: claude}}}}
+seal_key: {key}
+"""
+
+needs_nginx = pytest.mark.skipif(NGINX is None, reason="there is no nginx here (apt-get install nginx-light)")
+
+
+class Replicas(NamedTuple):
+    both: list[Running]
+    front: Running
+    """nginx, asked like a gateway."""
+
+    def behind(self, got: Got) -> Running:
+        """Who has answered."""
+        last = str(got.header("x-replica")).split(", ")[-1]
+        return next(one for one in self.both if one.base.endswith(last))
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def nginx(replicas: list[Running]) -> Iterator[Running]:
+    """What deploy/ says, on free ports; and each answer tells who gave it."""
+    port = free_port()
+    conf = CONF.read_text()
+    for before, after in [
+        ("127.0.0.1:8484", replicas[0].base.removeprefix("http://")),
+        ("127.0.0.1:8485", replicas[1].base.removeprefix("http://")),
+        ("127.0.0.1:8080", f"127.0.0.1:{port}"),
+        ("proxy_buffering off;", "proxy_buffering off; add_header x-replica $upstream_addr always;"),
+    ]:
+        assert conf.count(before) == 1, before
+        conf = conf.replace(before, after)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        user = "user root;\n" if os.getuid() == 0 else ""
+        (folder / "nginx.conf").write_text(MAIN.format(folder=name, user=user))
+        (folder / "interlingua.conf").write_text(conf)
+        assert NGINX is not None
+        errors = folder / "error.log"
+        process = subprocess.Popen([NGINX, "-p", name, "-c", str(folder / "nginx.conf")], stderr=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + BUSY
+            while not listens(port):
+                assert process.poll() is None, errors.read_text()
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            yield Running(f"http://127.0.0.1:{port}", process, errors, folder)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+@contextmanager
+def replicated(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
+    with ExitStack() as stack:
+        keys = seal_keys or ("the same for both",) * 2
+        configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
+        both = [stack.enter_context(running(config=config)) for config in configs]
+        yield Replicas(both, stack.enter_context(nginx(both)))
+
+
+class Stream:
+    """One that is read by a thread, up to its end."""
+
+    def __init__(self, replicas: Replicas, wire: str, model: str) -> None:
+        self.wire = wire
+        self._socket = begin(replicas.front, wire, model)
+        self._data = bytearray()
+        self.begun = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        assert self.begun.wait(20)
+        head = Got(*(parsed_head(bytes(self._data))), b"")
+        self.replica = replicas.behind(head)
+
+    def _read(self) -> None:
+        with self._socket:
+            while True:
+                try:
+                    piece = self._socket.recv(1 << 16)
+                except ConnectionError:
+                    break
+                self._data += piece
+                if b"word1 " in self._data:
+                    self.begun.set()
+                if not piece:
+                    break
+
+    def got(self) -> Got:
+        """Raises if the body breaks off before its last chunk."""
+        self._thread.join(30)
+        return whole_answer(bytes(self._data))
+
+    @property
+    def is_whole(self) -> bool:
+        return text_of(got := self.got(), self.wire) == TEXT and has_ended(got, self.wire)
+
+    @property
+    def is_cut(self) -> bool:
+        """A client can see it: the last chunk of the body is missing."""
+        self._thread.join(30)
+        return not self._data.endswith(b"0\r\n\r\n") and TEXT.encode() not in self._data
+
+
+def parsed_head(data: bytes) -> tuple[int, list[tuple[str, str]]]:
+    head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    fields = (line.partition(":") for line in head[1:])
+    return int(head[0].split()[1]), [(name.lower(), value.strip()) for name, _, value in fields]
+
+
+def has_ended(got: Got, wire: str) -> bool:
+    last = got.events[-1]
+    if wire == CHAT:
+        return bool(last == "[DONE]")
+    return bool(last["type"] == ("message_stop" if wire == MESSAGES else "response.completed"))
+
+
+def long_stream(upstream: UpstreamServer, model: str) -> tuple[str, threading.Event]:
+    """Its first words come at once, and the others in turn once the event is set."""
+    go = threading.Event()
+    first, others = up.ROLE + b"".join(map(up.delta, WORDS[:5])), [*map(up.delta, WORDS[5:])]
+    end = up.delta(finish="stop") + up.DONE
+    upstream.add(model, up.head(), up.send(first), up.until(go), up.each(others, 0.03), up.send(end))
+    return model, go
+
+
+class Askers:
+    """Clients that ask one short question after the other."""
+
+    def __init__(self, front: Running, model: str, count: int = ASKERS) -> None:
+        self.answers: list[tuple[float, bool]] = []
+        """When each was asked, and whether the answer was right."""
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(front, model, n), daemon=True) for n in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, front: Running, model: str, number: int) -> None:
+        while not self._over.is_set():
+            wire, began = WIRES[number % len(WIRES)], time.monotonic()
+            try:
+                self.answers.append((began, text_of(ask(front, wire, model), wire) == "short"))
+            except (OSError, AssertionError, ValueError, KeyError, IndexError):
+                self.answers.append((began, False))
+
+    def wait_for(self, more: int) -> None:
+        until, goal = time.monotonic() + 30, len(self.answers) + more
+        while len(self.answers) < goal:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(30)
+
+
+@needs_nginx
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
+    model, go = long_stream(upstream, f"replica-{number.name}")
+    short = upstream.add(f"short-{number.name}", up.chat("short"))
+    with replicated(upstream) as replicas:
+        streams = [Stream(replicas, WIRES[n % 3], model) for n in range(STREAMS)]
+        first, second = replicas.both
+        on_first = [stream for stream in streams if stream.replica is first]
+        on_second = [stream for stream in streams if stream.replica is second]
+        assert min(len(on_first), len(on_second)) >= STREAMS // 3
+        askers = Askers(replicas.front, short)
+        askers.wait_for(12)
+        go.set()
+        time.sleep(0.3)  # all of them are in the middle
+        first.signal(number)
+        signalled = time.monotonic()
+        askers.wait_for(30)
+        for stream in on_second:
+            assert stream.is_whole, stream.got().body[-300:]
+        if number == signal.SIGTERM:
+            assert [stream for stream in on_first if not stream.is_whole] == []
+            assert first.process.wait(20) == 0
+        else:
+            assert [stream for stream in on_first if not stream.is_cut] == []
+            with pytest.raises(AssertionError, match="breaks off"):
+                on_first[0].got()
+        askers.wait_for(12)
+        askers.stop()
+        failed = [began for began, right in askers.answers if not right]
+        if number == signal.SIGTERM:
+            assert failed == []
+        else:  # who had heard the first word of it may be cut; nobody who asked later is
+            assert [began for began in failed if began > signalled] == []
+            assert len(failed) <= ASKERS
+        assert second.stop() == 0
+
+
+@needs_nginx
+def test_an_upstreams_503_is_the_clients_and_takes_no_replica_out(upstream: UpstreamServer) -> None:
+    busy = upstream.add("busy", up.answer("503 Service Unavailable", b'{"error": {"message": "busy today"}}'))
+    fine = upstream.add("fine", up.chat("Hello"))
+    with replicated(upstream) as replicas:
+        for _ in range(6):
+            got = ask(replicas.front, CHAT, busy)
+            assert (got.status, "busy today" in got.json["error"]["message"]) == (503, True)
+        served = set()
+        for _ in range(8):
+            got = ask(replicas.front, CHAT, fine)
+            assert text_of(got, CHAT) == "Hello"
+            served.add(replicas.behind(got).base)
+        assert len(served) == 2
+
+
+# ── a conversation that goes on elsewhere ─────────────────────────────────────────────────────────────────────────────
+
+THOUGHT = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-talk",
+    "content": [
+        {"type": "thinking", "thinking": "Let me look.", "signature": "SIG"},
+        {"type": "tool_use", "id": "toolu_1", "name": "ls", "input": {"city": "Oslo"}},
+    ],
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+
+
+def goes_on(wire: str, model: str, reply: Any) -> dict[str, Any]:
+    """The next request of a client that got this reply."""
+    _, said = turn(ENDPOINTS[f"/{wire}"], reply)
+    body = {**body_for(wire, model, stream=False), **offered(wire, "ls")}
+    field = "input" if wire == RESPONSES else "messages"
+    question = [{"role": "user", "content": "hi"}]
+    return {**body, field: [*question, *said]}
+
+
+@pytest.mark.parametrize("wire", [MESSAGES, RESPONSES])
+@pytest.mark.parametrize("same_key", [True, False])
+def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, wire: str, same_key: bool) -> None:
+    """The signature goes back to the upstream that gave it, if both replicas have one seal key; else it does not."""
+    body = json.dumps(THOUGHT).encode()
+    upstream.add("claude-talk", up.answer("200 OK", body))
+    keys = ("one", "one" if same_key else "another")
+    with ExitStack() as stack:
+        configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
+        first, second = (stack.enter_context(running(config=config)) for config in configs)
+        more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
+        reply = ask(first, wire, "claude-talk", stream=False, **offered(wire, "ls"), **more).json
+        before = upstream.count("claude-talk")
+        again = goes_on(wire, "claude-talk", reply)
+        got = ask(second, wire, again.pop("model"), **again)
+        assert got.status == 200, got.body
+        sent = upstream.asked("claude-talk", before + 1)[-1].body["messages"]
+    past = next(message for message in sent if message["role"] == "assistant")["content"]
+    assert ("SIG" in [block.get("signature") for block in past if block["type"] == "thinking"]) is same_key
+    assert [block["id"] for block in past if block["type"] == "tool_use"] == ["toolu_1"]
+    results = [block for message in sent[2:] for block in message["content"] if block["type"] == "tool_result"]
+    assert [block["tool_use_id"] for block in results] == ["toolu_1"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_ids_begun_on_one_are_known_on_the_other(upstream: UpstreamServer, wire: str) -> None:
+    model = "moonshotai/kimi-k2"
+    text = kimi("functions.ls:0", '{"city": "Oslo"}') + kimi("functions.ls:1", '{"city": "Rome"}')
+    body = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+    upstream.add(model, up.answer("200 OK", json.dumps(body).encode()))
+    with ExitStack() as stack:
+        config = CONFIG.format(url=upstream.url, key="one")
+        first, second = (stack.enter_context(running(config=config)) for _ in range(2))
+        reply = ask(first, wire, model, stream=False, **offered(wire, "ls")).json
+        before = upstream.count(model)
+        again = goes_on(wire, model, reply)
+        assert ask(second, wire, again.pop("model"), **again).status == 200
+        sent = upstream.asked(model, before + 1)[-1].body["messages"]
+    calls = next(message for message in sent if message["role"] == "assistant")["tool_calls"]
+    assert [call["id"] for call in calls] == ["functions.ls:0", "functions.ls:1"]
+    assert [m["tool_call_id"] for m in sent if m["role"] == "tool"] == ["functions.ls:0", "functions.ls:1"]

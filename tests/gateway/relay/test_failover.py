@@ -1,0 +1,39 @@
+"""How an upstream is found that answers, apart from sockets: those are in test_gateway_faults."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import aiohttp
+import pytest
+
+from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.relay.failover import Asker
+from interlingua.gateway.relay.upstream_request import Question
+from interlingua.gateway.routing.routes import Routes
+from interlingua.gateway.settings.schema import Retries, Settings, Upstream
+from interlingua.gateway.tokens.calibration import TokenCounts
+from interlingua.gateway.upstream.errors import UpstreamFailed
+from interlingua.gateway.upstream.retry_policy import Restraints
+
+NOBODY = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
+
+
+def test_a_body_is_not_kept_once_all_is_asked() -> None:
+    """A stream may last for an hour, and what an agent sends has megabytes."""
+    settings = Settings(upstreams={"nobody": NOBODY})
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
+    exchange = Exchange(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
+
+    restraints = Restraints(lambda *_: None)
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            asker = Asker(session, settings, question, exchange, None, {}, TokenCounts(), restraints)
+            await asker.answer(Routes(settings).find("m"))
+
+    with pytest.raises(UpstreamFailed, match="cannot connect"):
+        asyncio.run(ask())
+    assert body == {}

@@ -1,0 +1,310 @@
+"""Replies that are not as they were asked for, or not as anybody would write them: rows 14–17 and 25–29 of the table
+of faults, by their number, on real sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from interlingua.faults.apis import past_call
+from tests.support import upstream_server as up
+from tests.support.gateway_process import Running, running
+from tests.support.raw_client import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    WIRES,
+    Got,
+    ask,
+    calls_of,
+    offered,
+    text_of,
+    whole_calls_of,
+)
+from tests.support.upstream_server import UpstreamServer, call_delta
+
+CONFIG = """
+upstreams:
+  test:
+    url: {url}
+    timeouts: {{connect: 2, first_event: 5, idle: 5}}
+    retries: {{attempts: 1}}
+models:
+  "kimi*": {{upstream: test, dialect: kimi_k2}}
+  "hermes*": {{upstream: test, dialect: hermes}}
+"""
+WEATHER = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: UpstreamServer) -> Iterator[Running]:
+    with running(config=CONFIG.format(url=upstream.url)) as started:
+        yield started
+
+
+def completion(content: str | None, *calls: dict[str, Any], finish: str = "stop") -> dict[str, Any]:
+    """A whole chat completion."""
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = [{"id": f"c{n}", "type": "function", "function": call} for n, call in enumerate(calls)]
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def ends_well(got: Got, wire: str) -> bool:
+    last = {CHAT: "[DONE]", MESSAGES: "message_stop", RESPONSES: "response.completed"}[wire]
+    return bool((got.events[-1] if wire == CHAT else got.events[-1]["type"]) == last)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("type", ["application/json", "text/plain", "text/html; charset=utf-8"])
+def test_14_whole_reply_to_a_stream_request_is_told_as_a_stream(
+    gateway: Running, upstream: UpstreamServer, wire: str, type: str
+) -> None:
+    body = json.dumps(completion("It is", WEATHER, finish="tool_calls")).encode()
+    model = upstream.add(f"14-{wire}-{type}", up.answer("200 OK", b"\n\n" + body, type))
+    got = ask(gateway, wire, model, **offered(wire))
+    assert got.status == 200, got.body
+    assert str(got.header("content-type")).startswith("text/event-stream")
+    assert text_of(got, wire) == "It is"
+    assert calls_of(got, wire) == [("get_weather", '{"city": "Paris"}')]
+    assert ends_well(got, wire)
+    gateway.told("whole-reply")
+
+
+@pytest.mark.parametrize("body", [b"", b"   ", b"{", b"[]", b"null", b"<html>busy</html>", b'{"choices": []}', b"{}"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_14_a_body_that_is_no_reply_is_an_error_of_the_upstream(
+    gateway: Running, upstream: UpstreamServer, body: bytes, stream: bool
+) -> None:
+    model = upstream.add(f"14-none-{body!r}-{stream}", up.answer("200 OK", body))
+    got = ask(gateway, MESSAGES, model, stream)
+    assert (got.status, got.json["type"]) == (502, "error"), got.body
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("type", ["text/event-stream", "application/json", "application/octet-stream"])
+def test_15_stream_to_a_whole_request_is_put_together(
+    gateway: Running, upstream: UpstreamServer, wire: str, type: str
+) -> None:
+    pieces = [call_delta(0, "c0", name="get_weather", arguments=""), call_delta(0, arguments='{"city": "Paris"}')]
+    stream = up.ROLE + up.delta("It ") + up.delta("is") + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
+    model = upstream.add(f"15-{wire}-{type}", up.head(type=type), up.send(stream))
+    got = ask(gateway, wire, model, stream=False, **offered(wire))
+    assert got.status == 200, got.body
+    assert got.header("content-type") == "application/json"
+    assert text_of(got, wire) == "It is"
+    assert [(name, json.loads(args)) for name, args in calls_of(got, wire)] == [("get_weather", {"city": "Paris"})]
+    assert "streamed-reply" in str(got.header("x-interlingua-findings"))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_15_a_stream_that_breaks_off_makes_no_whole_reply(
+    gateway: Running, upstream: UpstreamServer, wire: str
+) -> None:
+    cut = up.ROLE + call_delta(0, "c0", name="get_weather", arguments='{"city": "Pa')
+    model = upstream.add(f"15-cut-{wire}", up.head(), up.send(cut))
+    got = ask(gateway, wire, model, stream=False, **offered(wire))
+    assert got.status == 502, got.body
+    assert "error" in got.json
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+def test_16_envelopes_are_unwrapped(gateway: Running, upstream: UpstreamServer, wire: str, stream: bool) -> None:
+    def wrapped(event: bytes) -> bytes:
+        return up.event({"data": json.loads(event[6:]), "success": True})
+
+    if stream:
+        said = [*map(wrapped, [up.ROLE, up.delta("Hello"), up.delta(finish="stop")]), up.DONE]
+        model = upstream.add(f"16-{wire}", up.head(), up.send(b"".join(said)))
+    else:
+        whole = json.dumps({"data": completion("Hello"), "success": True})
+        model = upstream.add(f"16-{wire}-whole", up.answer("200 OK", whole.encode()))
+    got = ask(gateway, wire, model, stream)
+    assert got.status == 200, got.body
+    assert text_of(got, wire) == "Hello"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_16_a_whole_envelope_to_a_stream_request(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    whole = json.dumps({"data": completion("Hello"), "success": True})
+    got = ask(gateway, wire, upstream.add(f"16-both-{wire}", up.answer("200 OK", whole.encode())))
+    assert got.status == 200, got.body
+    assert text_of(got, wire) == "Hello"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_17_one_byte_at_a_time(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    text = "naïve 😀 日本"
+    plain = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False).encode()
+    pieces = [call_delta(0, "c0", name="get_weather", arguments='{"city": "Zürich 😀"}')]
+    stream = up.ROLE + up.event(plain) + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
+    each = [stream[n : n + 1] for n in range(len(stream))]
+    model = upstream.add(f"17-{wire}", up.head(), up.each(each, 0.0001))
+    got = ask(gateway, wire, model, **offered(wire))
+    assert text_of(got, wire) == text
+    assert calls_of(got, wire) == [("get_weather", '{"city": "Zürich 😀"}')]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_17_halves_of_a_character_are_joined_and_bytes_that_are_none_replaced(
+    gateway: Running, upstream: UpstreamServer, wire: str
+) -> None:
+    def said(escaped: bytes) -> bytes:
+        return up.event(b'{"choices": [{"index": 0, "delta": {"content": "' + escaped + b'"}}]}')
+
+    texts = [rb"a\ud83d", rb"\ude00b", b"c\xff\xfed", rb"e\ud83d f", rb"\ude00g"]
+    stream = up.ROLE + b"".join(map(said, texts)) + up.delta(finish="stop") + up.DONE
+    got = ask(gateway, wire, upstream.add(f"17-halves-{wire}", up.head(), up.send(stream)))
+    assert got.status == 200, got.body
+    got.body.decode()  # strictly
+    assert text_of(got, wire) == "a😀bc\ufffd\ufffdde\ufffd f\ufffdg"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_17_half_characters_in_a_whole_reply(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    body = json.dumps(completion("a\ud83d b😀c")).encode()
+    got = ask(gateway, wire, upstream.add(f"17-whole-{wire}", up.answer("200 OK", body)), stream=False)
+    assert got.status == 200, got.body
+    assert text_of(got, wire) == "a\ufffd b😀c"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_25_ids_are_made_unique_and_prefixes_are_taken_off(
+    gateway: Running, upstream: UpstreamServer, wire: str
+) -> None:
+    pieces = [
+        call_delta(0, "same", name="functions.get_weather", arguments='{"city": "A"}'),
+        call_delta(1, "same", name="get_weather", arguments='{"city": "B"}'),
+        call_delta(2, "", name="get_weather", arguments='{"city": "C"}'),
+        call_delta(3, "used", name="get_weather", arguments='{"city": "D"}'),
+    ]
+    stream = up.ROLE + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
+    model = upstream.add(f"25-{wire}", up.head(), up.send(stream))
+    got = ask(gateway, wire, model, **offered(wire), **past_call(wire, "used", '{"city": "Z"}'))
+    calls = whole_calls_of(got, wire)
+    assert [name for _, name, _ in calls] == ["get_weather"] * 4
+    assert [json.loads(args)["city"] for _, _, args in calls] == ["A", "B", "C", "D"]
+    ids = [id for id, _, _ in calls]
+    assert all(ids)
+    assert len({*ids, "used"}) == 5
+
+
+ODD_DELTAS = {
+    "interleaved": [
+        call_delta(0, "a", name="get_weather", arguments=""),
+        call_delta(1, "b", name="get_weather", arguments=""),
+        call_delta(0, arguments='{"city": '),
+        call_delta(1, arguments='{"city": "'),
+        call_delta(0, arguments='"A"}'),
+        call_delta(1, arguments='B"}'),
+    ],
+    "unindexed": [
+        call_delta(None, "a", name="get_weather", arguments='{"city": '),
+        call_delta(None, arguments='"A"}'),
+        call_delta(None, "b", name="get_weather", arguments='{"city": "B"}'),
+    ],
+    "all on one index": [
+        call_delta(0, "a", name="get_weather", arguments='{"city": "A"}'),
+        call_delta(0, "b", name="get_weather", arguments='{"city": "B"}'),
+    ],
+    "id and name each time": [
+        call_delta(n, id, name="get_weather", arguments=piece)
+        for n, id, text in ((0, "a", '{"city": "A"}'), (1, "b", '{"city": "B"}'))
+        for piece in (text[:4], text[4:9], text[9:])
+    ],
+    "all arguments again at the end": [
+        call_delta(0, "a", name="get_weather", arguments='{"city": '),
+        call_delta(0, arguments='"A"}'),
+        call_delta(0, arguments='{"city": "A"}'),
+        call_delta(1, "b", name="get_weather", arguments='{"city": "B"}'),
+        call_delta(1, "b", name="get_weather", arguments='{"city": "B"}'),
+    ],
+    "each piece holds those before it": [
+        call_delta(n, id, name="get_weather", arguments=text[:length])
+        for n, id, text in ((0, "a", '{"city": "A"}'), (1, "b", '{"city": "B"}'))
+        for length in (4, 9, len(text))
+    ],
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("name", ODD_DELTAS)
+def test_26_odd_deltas_make_the_calls_that_are_meant(
+    gateway: Running, upstream: UpstreamServer, wire: str, name: str
+) -> None:
+    stream = up.ROLE + b"".join(ODD_DELTAS[name]) + up.delta(finish="tool_calls") + up.DONE
+    model = upstream.add(f"26-{wire}-{name}", up.head(), up.each([stream[:200], stream[200:]], 0.001))
+    got = ask(gateway, wire, model, **offered(wire))
+    calls = [(name, json.loads(args)) for name, args in calls_of(got, wire)]
+    assert calls == [("get_weather", {"city": "A"}), ("get_weather", {"city": "B"})]
+    assert ends_well(got, wire)
+
+
+KIMI = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+    '{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>'
+)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_27_a_call_as_text_and_structured_is_one(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    structured = call_delta(0, "functions.get_weather:0", name="get_weather", arguments='{"city": "Paris"}')
+    stream = up.ROLE + up.delta("So: " + KIMI) + structured + up.delta(finish="tool_calls") + up.DONE
+    model = upstream.add(f"kimi-27-{wire}", up.head(), up.send(stream))
+    got = ask(gateway, wire, model, **offered(wire))
+    assert [(name, json.loads(args)) for name, args in calls_of(got, wire)] == [("get_weather", {"city": "Paris"})]
+    assert text_of(got, wire).strip() == "So:"
+    assert b"tool_call" not in got.body.replace(b"tool_calls", b"") or wire == RESPONSES
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Models write <tool_call> and then JSON.",
+        "`<tool_call>` opens it, `</tool_call>` closes it.",
+    ],
+)
+def test_28_markup_that_is_quoted_is_text(gateway: Running, upstream: UpstreamServer, wire: str, text: str) -> None:
+    pieces = [text[n : n + 3] for n in range(0, len(text), 3)]
+    model = upstream.add(f"hermes-28-{wire}-{text[:12]}", up.chat(*pieces))
+    got = ask(gateway, wire, model, **offered(wire))
+    assert text_of(got, wire) == text
+    assert calls_of(got, wire) == []
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_28_an_example_in_a_code_block_is_no_call(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+    example = '{"name": "some_tool", "arguments": {}}'
+    pieces = ["As in:\n```\n<tool", "_call>\n", example, "\n</tool_call>\n```\nand so on."]
+    got = ask(gateway, wire, upstream.add(f"hermes-28-code-{wire}", up.chat(*pieces)), **offered(wire))
+    assert calls_of(got, wire) == []
+    assert example in text_of(got, wire)
+    assert text_of(got, wire).endswith("```\nand so on.")
+    gateway.told("not-a-tool")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("asked", ["no tools", "none", "choice none"])
+def test_29_nothing_is_a_call_where_no_tool_was_offered(
+    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool, asked: str
+) -> None:
+    model = f"kimi-29-{wire}-{stream}-{asked}"
+    if stream:
+        upstream.add(model, up.chat("So: ", *[KIMI[n : n + 7] for n in range(0, len(KIMI), 7)]))
+    else:
+        upstream.add(model, up.answer("200 OK", json.dumps(completion("So: " + KIMI)).encode()))
+    choice = {"type": "none"} if wire == MESSAGES else "none"
+    more = {"no tools": {}, "none": {"tools": []}, "choice none": {**offered(wire), "tool_choice": choice}}[asked]
+    got = ask(gateway, wire, model, stream, **more)
+    assert got.status == 200, got.body
+    assert calls_of(got, wire) == []
+    assert text_of(got, wire).startswith("So: ")
+    assert "<|tool" not in text_of(got, wire)

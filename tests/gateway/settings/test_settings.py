@@ -1,0 +1,469 @@
+"""What a settings file, the environment and flags say together, and what is told of every mistake in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from interlingua.errors import BadInput, UsageError
+from interlingua.gateway.routing.routes import routes_for
+from interlingua.gateway.settings.loader import Loaded, load
+from interlingua.gateway.settings.overrides import Flags
+from interlingua.gateway.settings.schema import Capture, Log, Model, Settings, Timeouts, Upstream
+
+LOCAL = "http://localhost:8000/v1"
+BASE = f"upstreams:\n  local: {{url: {LOCAL}}}\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory of its own, and a home beside it."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def loading(text: str, flags: Flags | None = None, **environment: str) -> Loaded:
+    path = Path("interlingua.yaml")
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return load(None, {"HOME": str(path.absolute().parent.parent), **environment}, flags)
+
+
+def wrong(text: str, flags: Flags | None = None, **environment: str) -> tuple[str, str]:
+    with pytest.raises(BadInput) as raised:
+        routes_for(loading(text, flags, **environment))
+    return str(raised.value), raised.value.hint
+
+
+# ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WHOLE = """\
+host: localhost
+port: 9000
+demo: yes
+drain: 1.5
+keepalive: 7
+upstreams:
+  router:
+    url: https://openrouter.ai/api/v1
+    key: ${ROUTER_KEY}
+    headers: {X-Title: "costs $$5 in ${CITY}"}
+    extra: {provider: {order: [a, b], n: 1, x: 1.5, on: true, none: null, day: 2026-01-01}}
+    timeouts: {idle: 300}
+models:
+  "kimi*": {upstream: router, fallback: [other], delivery: whole, timeouts: null}
+  other: {upstream: router}
+  fast: other
+tiers: {opus: other}
+keys: [one, "2"]
+limits: {held: 2048, over: error}
+capture: {dir: seen}
+log: {level: debug}
+"""
+
+
+def test_a_whole_file() -> None:
+    settings = loading(WHOLE, ROUTER_KEY="sk-1", CITY="Bern").settings
+    extra = {"order": ["a", "b"], "n": 1, "x": 1.5, "on": True, "none": None, "day": "2026-01-01"}
+    assert settings == Settings(
+        host="localhost",
+        port=9000,
+        demo=True,
+        drain=1.5,
+        keepalive=7,
+        upstreams={
+            "router": Upstream(
+                url="https://openrouter.ai/api/v1",
+                key="sk-1",
+                headers={"X-Title": "costs $5 in Bern"},
+                extra={"provider": extra},
+                timeouts=Timeouts(idle=300),
+            )
+        },
+        models={
+            "kimi*": Model(upstream="router", fallback=["other"], delivery="whole"),
+            "other": Model(upstream="router"),
+            "fast": "other",
+        },
+        tiers={"opus": "other"},
+        keys=["one", "2"],
+        limits=settings.limits,
+        capture=Capture(dir="seen"),
+        log=Log(level="debug"),
+    )
+    assert (settings.limits.held, settings.limits.over, settings.limits.body) == (2048, "error", 32 * 1024 * 1024)
+
+
+def test_nothing_at_all() -> None:
+    loaded = load(None, {"HOME": "/nonexistent"})
+    assert loaded == Loaded(Settings(), "", [], {})
+
+
+def test_later_ones_win() -> None:
+    text = BASE + "port: 1\nworkers: 1\nlog: {format: json, level: debug}\n"
+    settings = loading(
+        text,
+        Flags(workers="3"),
+        INTERLINGUA_WORKERS="2",
+        INTERLINGUA_PORT="2",
+        INTERLINGUA_LOG__FORMAT="text",
+        INTERLINGUA_UPSTREAMS__LOCAL__KEY="12345",
+        INTERLINGUA_KEYS="a, b",
+        INTERLINGUA_HOSTS='["c"]',
+        INTERLINGUA_MODELS="{x: {upstream: local}}",
+        INTERLINGUA_OTEL="on",
+        INTERLINGUA_DEFAULT="",
+    ).settings
+    assert (settings.port, settings.workers, settings.log) == (2, 3, Log(format="text", level="debug"))
+    assert settings.upstreams == {"local": Upstream(url=LOCAL, key="12345")}
+    assert (settings.keys, settings.hosts, settings.otel) == (["a", "b"], ["c"], True)
+    assert settings.models == {"x": Model(upstream="local")}
+
+
+VARIABLES = {
+    "a number": ("port: ${PORT}", {"PORT": "80"}, {"port": 80}),
+    "a truth value": ("demo: ${D}", {"D": "true"}, {"demo": True}),
+    "a word of several": ("delivery: ${D}", {"D": "whole"}, {"delivery": "whole"}),
+    "a text of digits": ("host: ${H}", {"H": "127"}, {"host": "127"}),
+    "no variable": ("host: a$b}c$$d", {}, {"host": "a$b}c$d"}),
+    "not twice": ("host: ${H}", {"H": "${X}"}, {"host": "${X}"}),
+}
+
+
+@pytest.mark.parametrize(("text", "environment", "expected"), VARIABLES.values(), ids=VARIABLES)
+def test_variables(text: str, environment: dict[str, str], expected: dict[str, Any]) -> None:
+    assert loading(text, None, **environment).settings == msgspec.convert(expected, Settings)
+
+
+DOTENV = """\
+# a comment
+A=plain
+export B = "two \\"words\\"\\n"
+C='single # no comment'  # a comment
+D=bare value # a comment
+E=a#b
+F=
+G="half
+no line
+"""
+
+
+def test_env_files(tmp_path: Path, here: Path) -> None:
+    (here / ".env").write_text(DOTENV, encoding="utf-8")
+    (tmp_path / ".env").write_text("A=beside\nE=beside\n", encoding="utf-8")
+    config = tmp_path / "mine.yaml"
+    config.write_text('hosts: ["${A}", "${B}", "${C}", "${D}", "${E}"]', encoding="utf-8")
+    loaded = load(config, {"E": "real"})
+    assert loaded.settings.hosts == ["beside", 'two "words"\n', "single # no comment", "bare value", "real"]
+    assert loaded.notes == [f".env:{n}: this is not NAME=VALUE, and is left out" for n in (8, 9)]
+
+
+def test_an_env_file_that_cannot_be_read(here: Path) -> None:
+    (here / ".env").write_bytes(b"A=\xff")
+    assert loading(BASE).notes == [".env cannot be read: it is not UTF-8"]
+
+
+# ── which file ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_where_the_file_is(tmp_path: Path, here: Path) -> None:
+    home = tmp_path / ".config" / "interlingua" / "interlingua.yaml"
+    xdg = tmp_path / "xdg" / "interlingua" / "interlingua.yaml"
+    for n, path in enumerate((home, xdg, tmp_path / "given.yaml", tmp_path / "named.yaml"), 1):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"port: {n}\n", encoding="utf-8")
+    environment = {"HOME": str(tmp_path)}
+    assert load(None, environment).source == str(home)
+    environment["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    assert load(None, environment).settings.port == 2
+    (here / "interlingua.yaml").write_text("port: 9\n", encoding="utf-8")
+    assert load(None, environment).source == "interlingua.yaml"
+    environment["INTERLINGUA_CONFIG"] = str(tmp_path / "named.yaml")
+    assert load(None, environment).settings.port == 4
+    assert load(tmp_path / "given.yaml", environment).settings.port == 3
+
+
+def test_an_upstream_in_a_line_stands_for_a_file() -> None:
+    text = BASE + "port: 1\n"
+    flags = Flags(
+        upstream="https://openrouter.ai/api/v1",
+        upstream_api="openai-responses",
+        upstream_profile="vllm",
+        dialect="hermes",
+    )
+    loaded = loading(text, msgspec.structs.replace(flags, upstream_key_env="KEY"), KEY="sk-1")
+    router = Upstream(
+        url="https://openrouter.ai/api/v1", api="openai-responses", key="sk-1", profile="vllm", dialect="hermes"
+    )
+    assert (loaded.source, loaded.settings) == ("", Settings(upstreams={"openrouter": router}, default="openrouter"))
+    assert loading(text, INTERLINGUA_UPSTREAM=LOCAL, INTERLINGUA_DIALECT="glm45").settings == Settings(
+        upstreams={"localhost": Upstream(url=LOCAL, dialect="glm45")}, default="localhost"
+    )
+    both = load("interlingua.yaml", {}, flags)
+    assert (both.settings.port, list(both.settings.upstreams)) == (1, ["local", "openrouter"])
+    assert [route.name for route in routes_for(both).find("x")] == ["openrouter"]
+
+
+def test_no_key_goes_to_another_address() -> None:
+    text = "upstreams:\n  localhost: {url: http://localhost:1, key: secret}\n"
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    assert load("mine.yaml", {}, Flags(upstream=LOCAL)).settings.upstreams == {"localhost": Upstream(url=LOCAL)}
+
+
+def test_flags_are_variables_too() -> None:
+    said = {"host": "::1", "port": "1", "workers": "2", "demo": "true", "capture": "dir", "log_level": "error"}
+    expected = Settings(host="::1", port=1, workers=2, demo=True, capture=Capture(dir="dir"), log=Log(level="error"))
+    assert load(None, {"HOME": "/nonexistent"}, Flags(**said)).settings == expected
+    environment = {f"INTERLINGUA_{name.upper()}": text for name, text in said.items()}
+    assert load(None, {"HOME": "/nonexistent", **environment}).settings == expected
+
+
+# ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_variables_that_set_nothing_are_noted() -> None:
+    environment = {"INTERLINGUA_PROT": "1", "INTERLINGUA_LOG__FORMT": "x", "INTERLINGUA_TIERS__OPIS": "x"}
+    assert loading(BASE, None, **environment).notes == [
+        "INTERLINGUA_PROT is no setting, and is left out; did you mean 'INTERLINGUA_PORT'?",
+        "INTERLINGUA_LOG__FORMT is no setting, and is left out; did you mean 'INTERLINGUA_LOG__FORMAT'?",
+        "INTERLINGUA_TIERS__OPIS is no setting, and is left out; did you mean 'INTERLINGUA_TIERS'?",
+    ]
+
+
+SECRETS = {
+    "a key": ("upstreams: {a: {url: http://a, key: sk-1}}", 0o644, "upstreams.a.key"),
+    "keys of clients": ("keys: [abc]", 0o640, "keys.0"),
+    "nobody else may read it": ("keys: [abc]", 0o600, ""),
+    "a variable": ("keys: ['${KEY}']", 0o644, ""),
+    "nothing": ("seal_key: ''", 0o644, ""),
+}
+
+
+@pytest.mark.parametrize(("text", "mode", "name"), SECRETS.values(), ids=SECRETS)
+def test_secrets_that_others_may_read_are_noted(text: str, mode: int, name: str) -> None:
+    path = Path("mine.yaml")
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    note = f"mine.yaml has a secret in it ({name}) and others may read it: write ${{NAME}} there, or chmod 600 it"
+    assert load(path, {"KEY": "k"}).notes == ([note] if name else [])
+
+
+# ── mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCHEMA = "`interlingua config schema` tells what may be set"
+MISTAKES: dict[str, tuple[str, str, str]] = {
+    "an unknown field": ("prot: 1", "1: prot: unknown field", "did you mean 'port'?"),
+    "an unknown field, deeper": (
+        f"{BASE}models:\n  kimi:\n    upstrem: local",
+        "5: models.kimi.upstrem: unknown field",
+        "did you mean 'upstream'?",
+    ),
+    "an unknown tier": (f"{BASE}tiers: {{opis: x}}", "3: tiers.opis: unknown field", "did you mean 'opus'?"),
+    "a text for a number": (
+        "\nport: http",
+        "2: port: expected a whole number from 0 to 65535, got the text 'http'",
+        "for example: port: 8484",
+    ),
+    "too large a number": (
+        "port: 70000",
+        "1: port: expected a whole number from 0 to 65535, got the number 70000",
+        "for example: port: 8484",
+    ),
+    "no whole number": (
+        "workers: 1.5",
+        "1: workers: expected a whole number from 1 to 256, got the number 1.5",
+        "for example: workers: 1",
+    ),
+    "too small a number": (
+        "limits: {body: 1}",
+        "1: limits.body: expected a whole number of at least 1024, got the number 1",
+        "for example: body: 33554432",
+    ),
+    "no time": ("drain: 0", "1: drain: expected a number over 0, got the number 0", "for example: drain: 30"),
+    "all time": ("drain: .inf", "1: drain: expected a number over 0, got the number .inf", "for example: drain: 30"),
+    "no number": ("drain: 0x_", "1: drain: expected a number over 0, got the number 0x_", "for example: drain: 30"),
+    "a number for a text": (
+        "host: 127",
+        "1: host: expected a text, got the number 127, which is a text only in quotes",
+        "for example: host: 127.0.0.1",
+    ),
+    "a text for a truth value": (
+        "demo: maybe",
+        "1: demo: expected true or false, got the text 'maybe'",
+        "for example: demo: false",
+    ),
+    "another word": (
+        "log: {format: xml}",
+        "1: log.format: expected one of text, json, got the text 'xml'",
+        "for example: format: text",
+    ),
+    "a text for a list": ("keys: abc", "1: keys: expected a list, got the text 'abc'", SCHEMA),
+    "a list for a mapping": ("upstreams: [a]", "1: upstreams: expected a mapping, got a list", SCHEMA),
+    "nothing for a mapping": ("log:", "1: log: expected a mapping, got nothing", SCHEMA),
+    "a number for a mapping": (
+        "upstreams: {u: {url: x, timeouts: 3}}",
+        "1: upstreams.u.timeouts: expected a mapping, got the number 3",
+        SCHEMA,
+    ),
+    "a list for the file": ("- a", "1: expected a mapping, got a list", SCHEMA),
+    "a list for a model": ("models: {a: []}", "1: models.a: expected a mapping or a text, got a list", SCHEMA),
+    "a missing field": (
+        "upstreams:\n  a: {key: x}",
+        "2: upstreams.a.url: this is missing",
+        "for example: url: https://openrouter.ai/api/v1",
+    ),
+    "a model without an upstream": (
+        f"{BASE}models:\n  a: {{}}",
+        "4: models.a.upstream: this is missing",
+        "name one of `upstreams`",
+    ),
+    "a capture without a place": (
+        "capture: {keep: 1}",
+        "1: capture.dir: this is missing",
+        "for example: dir: captures",
+    ),
+    "a limit without room": (
+        "port: 1\nlimits: {held: 0}",
+        "2: limits: Limits.held: less than 1",
+        "a limit leaves room for something",
+    ),
+    "no variable": (
+        "port: 1\nhost: ${HOTS}",
+        "2: host: the variable HOTS is not set",
+        "set it in the environment, or in a file .env",
+    ),
+    "nearly a variable": (
+        "seal_key: ${MY_SECERT}",
+        "1: seal_key: the variable MY_SECERT is not set",
+        "did you mean 'MY_SECRET'?",
+    ),
+    "an empty variable": (
+        "seal_key: ${NOTHING}",
+        "1: seal_key: the variable NOTHING is empty",
+        "set it in the environment, or in a file .env",
+    ),
+    "no name of a variable": (
+        "hosts: ['${a-b}']",
+        "1: hosts.0: '${a-b}' names no variable",
+        "write ${NAME}, or $$ for a dollar sign",
+    ),
+    "half a variable": ("host: ${ab", "1: host: '${ab' names no variable", "write ${NAME}, or $$ for a dollar sign"),
+    "what a variable says": (
+        "port: ${MY_SECRET}",
+        "1: port: expected a whole number from 0 to 65535, got what ${MY_SECRET} says",
+        "for example: port: 8484",
+    ),
+    "twice": ("port: 1\nport: 2", "2: the field 'port' is there twice", "leave one of them out"),
+    "an asterisk": (
+        "models:\n  *kimi*: {upstream: a}",
+        "2: expected alphabetic or numeric character, but found '*'",
+        'a text that begins with * is quoted: "*…"',
+    ),
+    "a variable inside braces": (
+        "upstreams:\n  u: {url: x, key: ${NOPE}}",
+        "2: expected ',' or '}', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
+    ),
+    "a variable inside brackets": (
+        "keys: [${NOPE}, b]",
+        "1: expected ',' or ']', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
+    ),
+    "a variable that is never closed": (
+        "keys: [${NOPE\n, b]",
+        "1: expected ',' or ']', but got '{'",
+        'inside of {…} and […] it is quoted: "${NOPE}"',
+    ),
+    "no YAML": (
+        "port: [1",
+        "1: expected ',' or ']', but got '<stream end>'",
+        "write YAML: a colon and a space behind each name, and the same indent for all that belongs together",
+    ),
+    "across entries": (
+        f"{BASE}models:\n  a:\n    upstream: locl",
+        "5: models.a.upstream: no upstream is called 'locl'",
+        "did you mean 'local'?",
+    ),
+    "across entries, of a list": (
+        f"{BASE}models:\n  a:\n    upstream: local\n    fallback:\n    - b",
+        "6: models.a.fallback: no entry of `models` is called 'b'",
+        "known: a",
+    ),
+    "nobody to ask": (
+        "port: 1",
+        "1: upstreams: there is none, so that nobody can be asked",
+        "name one, or start with --demo",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message", "hint"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_in_a_file(text: str, message: str, hint: str) -> None:
+    assert wrong(text, MY_SECRET="sk-1", NOTHING="") == (f"interlingua.yaml:{message}", hint)
+
+
+def test_files_that_cannot_be_read(here: Path) -> None:
+    (here / "latin.yaml").write_bytes(b"host: \xe9")
+    (here / "empty.yaml").write_text("# nothing\n", encoding="utf-8")
+    (here / "long.yaml").write_text("#" * 2_000_000, encoding="utf-8")
+    said = {}
+    for name in ("none.yaml", "latin.yaml", "empty.yaml", "long.yaml"):
+        with pytest.raises(BadInput) as raised:
+            load(name, {})
+        said[name] = str(raised.value)
+    assert said == {
+        "none.yaml": "cannot read none.yaml: No such file or directory",
+        "latin.yaml": "latin.yaml is not UTF-8: unexpected end of data at byte 6",
+        "empty.yaml": "empty.yaml is empty",
+        "long.yaml": "long.yaml has 2000000 characters, and 1048576 are the most",
+    }
+
+
+def test_mistakes_in_the_environment() -> None:
+    message = "INTERLINGUA_PORT: port: expected a whole number from 0 to 65535, got the text 'x'"
+    assert wrong(BASE, INTERLINGUA_PORT="x") == (message, SCHEMA)
+    message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: this is missing"
+    assert wrong(BASE, INTERLINGUA_UPSTREAMS__A__KEY="x") == (message, "for example: url: https://openrouter.ai/api/v1")
+
+
+FLAGS = {
+    "no number": (
+        Flags(port="x"),
+        "--port: port: expected a whole number from 0 to 65535, got the text 'x'",
+        SCHEMA,
+    ),
+    "another word": (
+        Flags(log_level="loud"),
+        "--log-level: log.level: expected one of error, info, debug, got the text 'loud'",
+        SCHEMA,
+    ),
+    "no upstream": (
+        Flags(dialect="hermes"),
+        "--dialect says how the upstream is, and none is given",
+        "add --upstream URL",
+    ),
+    "no variable": (
+        Flags(upstream=LOCAL, upstream_key_env="ROUTER_KY"),
+        "--upstream-key-env: the variable ROUTER_KY is not set",
+        "did you mean 'ROUTER_KEY'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("flags", "message", "hint"), FLAGS.values(), ids=FLAGS)
+def test_mistakes_in_flags(flags: Flags, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        loading(BASE, flags, ROUTER_KEY="k")
+    assert (str(raised.value), raised.value.hint) == (message, hint)
+
+
+def test_a_wrong_address_in_a_line() -> None:
+    assert wrong(BASE, Flags(upstream="http://[x")) == (
+        "--upstream: upstreams.upstream.url: 'http://[x' is no http or https URL",
+        "for example: https://openrouter.ai/api/v1",
+    )

@@ -1,0 +1,208 @@
+"""How many tokens a request has, about: by its text, its images and its tools, and never with an error.
+
+The counts beside texts are the mean of five vocabularies: GPT-4o, Llama 3, Qwen 2.5, DeepSeek V3 and Gemma 2.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from interlingua.gateway.tokens.estimator import PER_PAGE, estimate
+from interlingua.gateway.tokens.image_estimator import UNKNOWN, image_tokens, pixels
+from interlingua.gateway.tokens.text_estimator import text_tokens
+
+TEXTS = {
+    "English": (
+        "The quick brown fox jumps over the lazy dog, and nobody in the village was surpr"
+        "ised by it. They had seen foxes before; this one, however, wore a hat.",
+        36,
+    ),
+    "German": (
+        "Die Gemeinde hat beschlossen, die Straßenbeleuchtung in den Nachtstunden abzusch"
+        "alten, um Energie zu sparen. Viele Bürgerinnen und Bürger sind damit nicht einve"
+        "rstanden.",
+        39,
+    ),
+    "Russian": (
+        "Сегодня утром в городе прошёл сильный дождь, и многие улицы оказались под водой."
+        " Жители надеются, что к вечеру погода улучшится.",
+        39,
+    ),
+    "Chinese": (
+        "今天早上城里下了一场大雨,许多街道都被水淹没了。居民们希望到了晚上天气会好转。",
+        28,
+    ),
+    "Japanese": (
+        "今朝、町では激しい雨が降り、多くの道路が水に浸かりました。住民は夕方までに天気が良くなることを願っています。",
+        36,
+    ),
+    "Korean": (
+        "오늘 아침 도시에 폭우가 내려 많은 거리가 물에 잠겼습니다. "
+        "주민들은 저녁까지 날씨가 좋아지기를 바라고 있습니다.",
+        38,
+    ),
+    "Python": (
+        'def read(path: str, limit: int = 2000) -> list[str]:\n    """The first lines of a'
+        ' file."""\n    with open(path, encoding="utf-8") as file:\n        return [line.rs'
+        "trip() for line, _ in zip(file, range(limit))]\n",
+        61,
+    ),
+    "JSON": (
+        '{"type":"object","properties":{"path":{"type":"string","description":"Where the '
+        'file is"},"limit":{"type":"integer","minimum":1}},"required":["path"],"additiona'
+        'lProperties":false}',
+        41,
+    ),
+    "digits": (
+        "2026-03-14T09:26:53Z,3.141592653,271828182,0x7ffe8a3c\n2026-03-15T10:27:54Z,1.414"
+        "213562,141421356,0x7ffe8a40\n",
+        81,
+    ),
+    "spaces": (
+        "            if ready:\n                return True\n            else:\n                return False\n",
+        15,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_has_about_as_many_tokens_as_vocabularies_say(name: str) -> None:
+    text, tokens = TEXTS[name]
+    assert tokens * 0.85 <= text_tokens([text]) <= tokens * 1.15
+
+
+def test_a_long_text_is_judged_by_a_sample() -> None:
+    texts = [TEXTS[name][0] for name in ("English", "Python", "JSON", "German", "spaces")] * 100
+    assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample=10**9), rel=0.08)
+
+
+@pytest.mark.parametrize("text", ["", "\ud83d", "\0", "=" * 9, "\u2192" * 9, "a" * 100_000, " " * 100_000])
+def test_odd_texts_have_tokens_too(text: str) -> None:
+    assert 0 <= text_tokens([text]) <= len(text) + 1
+    assert bool(text) == (text_tokens([text]) > 0)
+
+
+# ── images ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PNG = (
+    b"\x89PNG\r\n\x1a\n"
+    + b"\0\0\0\rIHDR"
+    + (1000).to_bytes(4, "big")
+    + (750).to_bytes(4, "big")
+    + b"\x08\x02\0\0\0" * 9
+)
+JPEG_FRAME = b"\xff\xc2\0\x11\x08" + (750).to_bytes(2, "big") + (1000).to_bytes(2, "big") + b"\x03" * 20
+EXIF = b"\xff\xe1" + (60_000).to_bytes(2, "big") + b"\xff\xc0" * 29_999
+VP8X = b"RIFF....WEBPVP8X" + bytes(8) + (999).to_bytes(3, "little") + (749).to_bytes(3, "little")
+VP8L = b"RIFF....WEBPVP8L" + bytes(4) + b"/" + (999 | 749 << 14).to_bytes(4, "little") + bytes(9)
+VP8 = b"RIFF....WEBPVP8 " + bytes(10) + (1000).to_bytes(2, "little") + (750).to_bytes(2, "little")
+IMAGES = {
+    "PNG": PNG,
+    "GIF": b"GIF89a" + (1000).to_bytes(2, "little") + (750).to_bytes(2, "little") + b"\0" * 9,
+    "JPEG": b"\xff\xd8" + EXIF + b"\xff" + JPEG_FRAME,
+    "JPEG at once": b"\xff\xd8\xff\xd0" + JPEG_FRAME,
+    "WebP, extended": VP8X,
+    "WebP, lossless": VP8L,
+    "WebP": VP8,
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_the_size_of_an_image_stands_in_its_first_bytes(name: str) -> None:
+    assert pixels(b64encode(IMAGES[name]).decode()) == (1000, 750)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_that_is_cut_anywhere_is_none_or_the_same(name: str) -> None:
+    image = IMAGES[name]
+    for end in (*range(min(len(image), 64)), len(image) // 2):
+        assert pixels(b64encode(image[:end]).decode()) in (None, (1000, 750))
+
+
+@pytest.mark.parametrize(
+    ("model", "detail", "tokens"),
+    [("kimi-k2.5", "", 1000), ("claude-opus-4", "", 1000), ("gpt-4o", "", 765), ("openai/o3", "low", 85)],
+)
+def test_each_family_counts_images_in_its_own_way(model: str, detail: str, tokens: int) -> None:
+    assert image_tokens(b64encode(PNG).decode(), model, detail) == tokens
+
+
+@pytest.mark.parametrize(
+    "data", ["", "!", "x" * 5000, "\ud83d", "é", b64encode(b"\x89PNG\r\n\x1a\n" + bytes(99)).decode()]
+)
+def test_what_is_no_image_counts_as_a_usual_one(data: str) -> None:
+    assert image_tokens(data) == UNKNOWN
+
+
+DATA = b64encode(PNG).decode()
+BLOCKS: list[tuple[dict[str, Any], int]] = [
+    ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}}, 1000),
+    ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}}, 1000),
+    ({"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"}, 1000),
+    ({"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}, UNKNOWN),
+    ({"type": "input_image", "file_id": "file-1"}, UNKNOWN),
+    ({"type": "document", "source": {"type": "base64", "data": "A" * 400_000}}, 6 * PER_PAGE),
+    ({"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}, PER_PAGE),
+    ({"type": "document", "source": {"type": "text", "data": "word " * 100}}, 105),
+    ({"type": "file", "file": {"file_data": "A" * 400_000}}, 6 * PER_PAGE),
+    ({"type": "input_file", "file_data": "A" * 400_000}, 6 * PER_PAGE),
+    ({"type": "tool_result", "tool_use_id": "t" * 99, "content": [{"type": "text", "text": "word " * 100}]}, 105),
+    ({"type": "tool_use", "id": "t" * 99, "name": "read", "input": {"path": "word " * 100}}, 112),
+]
+
+
+@pytest.mark.parametrize(("block", "tokens"), BLOCKS)
+def test_a_block_counts_as_what_the_model_gets(block: dict[str, Any], tokens: int) -> None:
+    body = {"messages": [{"role": "user", "content": [block]}]}
+    assert estimate(body) == pytest.approx(tokens, abs=max(12, tokens // 6))
+
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+THOUGHT = "I have to look at this file first. " * 20
+
+
+def test_thinking_counts_as_long_as_it_goes_back_to_the_model() -> None:
+    user, result = {"role": "user", "content": "Go"}, {"role": "user", "content": [{"type": "tool_result"}]}
+    said = {"role": "assistant", "content": [{"type": "thinking", "thinking": THOUGHT, "signature": "s" * 999}]}
+    assert estimate({"messages": [user, said, result]}) > 150
+    assert estimate({"messages": [user, said, result, user]}) < 40
+    chat = {"role": "assistant", "content": "", "reasoning_content": THOUGHT}
+    assert estimate({"messages": [user, chat, {"role": "tool", "content": ""}]}) > 150
+    assert estimate({"messages": [user, chat, user]}) < 40
+
+
+def test_tools_count_as_their_json() -> None:
+    tool = {"type": "function", "name": "read", "parameters": json.loads(TEXTS["JSON"][0])}
+    one, ten = (estimate({"input": "Hi", "tools": [tool] * n}) for n in (1, 10))
+    assert ten - one == pytest.approx(9 * 65, rel=0.15)
+
+
+ODD: list[Any] = [
+    {},
+    {"messages": None, "input": 7, "tools": {"a": 1}, "system": [[[]]], "functions": "x"},
+    {"messages": [None, 1.5, "text", [[]], {"role": 7, "content": {"type": ["x"], "source": 4}}]},
+    {"messages": [{"role": "user", "content": [{"type": "image", "source": [], "image_url": 5}]}]},
+    {"messages": [{"role": "user", "content": [{"type": "document", "source": {"data": 7}}, {"type": "file"}]}]},
+    {"messages": "half \ud83d", "tools": [{"description": "half \ud83d"}, float("1e300"), None]},
+]
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_odd_requests_are_no_error(body: dict[str, Any]) -> None:
+    assert estimate(body) >= 0
+
+
+def test_neither_depth_nor_size_takes_long() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    bodies = [{"messages": deep, "tools": [deep]}, {"input": [1] * 3_000_000}, {"system": "word " * 4_000_000}]
+    begin = time.thread_time()
+    assert [estimate(body) > 0 for body in bodies] == [True, True, True]
+    assert time.thread_time() - begin < 5  # of the processor's: the machine may have more to do

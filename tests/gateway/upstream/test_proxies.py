@@ -1,0 +1,79 @@
+"""The gateway behind a proxy, as the environment says; the scripted upstream is the proxy, too."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from interlingua.gateway.upstream.connector__proxies import proxy_for
+from tests.support import upstream_server as up
+from tests.support.gateway_process import Running, running
+from tests.support.upstream_server import UpstreamServer
+
+AWAY = "http://model.example/v1"
+REPLY = {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}}]}
+
+
+@pytest.fixture
+def upstream() -> Iterator[UpstreamServer]:
+    server = UpstreamServer()
+    server.add("m", up.answer("200 OK", json.dumps(REPLY).encode()))
+    yield server
+    server.stop()
+
+
+def answered(gateway: Running) -> bool:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    with urllib.request.urlopen(
+        urllib.request.Request(f"{gateway.base}/v1/chat/completions", body), timeout=20
+    ) as response:
+        return b"hello" in response.read()
+
+
+def test_a_proxy_is_asked_for_the_upstream(upstream: UpstreamServer) -> None:
+    proxy = f"http://user:word@127.0.0.1:{upstream.port}"
+    with running("--upstream", AWAY, HTTP_PROXY=proxy, http_proxy=proxy, NO_PROXY="", no_proxy="") as gateway:
+        assert answered(gateway)
+    (asked,) = upstream.asked("m")
+    assert asked.path == f"{AWAY}/chat/completions"
+    assert asked.headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_no_proxy_is_asked_for_what_is_excepted(upstream: UpstreamServer) -> None:
+    nobody = "http://127.0.0.1:9"
+    with running("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="127.0.0.1") as gateway:
+        assert answered(gateway)
+    assert upstream.asked("m")[0].path == "/v1/chat/completions"
+
+
+def test_no_proxy_is_asked_for_this_machine(upstream: UpstreamServer) -> None:
+    """It would look for the upstream, or for the demo model, on its own one."""
+    nobody = "http://127.0.0.1:9"
+    with running("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="", no_proxy="") as gateway:
+        assert answered(gateway)
+    assert upstream.asked("m")[0].path == "/v1/chat/completions"
+
+
+def test_passwords_of_other_programs_stay_out_of_it(
+    upstream: UpstreamServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    netrc = tmp_path_factory.mktemp("home") / "netrc"
+    netrc.write_text("default login user password word\n", encoding="utf-8")
+    netrc.chmod(0o600)
+    args = ("--upstream", upstream.url, "--upstream-key-env", "KEY")
+    with running(*args, NETRC=str(netrc), KEY="sk-1") as gateway:
+        assert answered(gateway)
+    assert upstream.asked("m")[0].headers["authorization"] == "Bearer sk-1"
+
+
+def test_each_scheme_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy_for.cache_clear()
+    for name in ("http_proxy", "HTTP_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    assert proxy_for("https", "model.example") == "http://proxy.example:3128"
+    assert proxy_for("http", "model.example") is None
+    proxy_for.cache_clear()

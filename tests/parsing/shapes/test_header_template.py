@@ -1,0 +1,111 @@
+"""Templates of headers: what each reads and writes, and that a wrong one is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from interlingua.core.reply import Call
+from interlingua.core.tools import Offer
+from interlingua.errors import RenderError, UsageError
+from interlingua.parsing.dialect import Span
+from interlingua.parsing.shapes.framed_json.grammar import FramedJson
+from interlingua.parsing.shapes.framed_json.header_template import compile_headers
+from tests.support.harness import tool
+
+KIMI = ("functions.{name}:{n}",)
+MISTRAL = ("{name}[CALL_ID]{id}", "{name}")
+SOLAR = ("{id}<|tool_call:name|>{name}",)
+
+READ: list[tuple[tuple[str, ...], str, tuple[str | None, str | None]]] = [
+    (("{name}",), " ls \n", (None, "ls")),
+    (("{name}",), "", (None, None)),
+    (MISTRAL, "ls[CALL_ID]a1B2c3D4e", ("a1B2c3D4e", "ls")),
+    (MISTRAL, " ls [CALL_ID] a1 ", ("a1", "ls")),
+    (MISTRAL, "ls", (None, "ls")),
+    (MISTRAL, "[CALL_ID]a1", ("a1", None)),
+    (MISTRAL, "ls[CALL_ID]", (None, "ls")),
+    (MISTRAL, "ls[CALL_ID]a[CALL_ID]b", ("lsab", None)),
+    (SOLAR, "a1<|tool_call:name|>ls", ("a1", "ls")),
+    (SOLAR, "a1", ("a1", None)),
+    (("<{name}>",), "<ls>", (None, "ls")),
+    (("<{name}>",), "<ls> x", (None, None)),
+    (("<{name}>",), "ls>", (None, None)),
+    (KIMI, "functions.ls:3", ("functions.ls:3", "ls")),
+    (KIMI, "ls:3", ("ls:3", "ls")),
+    (KIMI, "functions_ls_3", ("functions_ls_3", "ls")),
+    (KIMI, "call_59ad", ("call_59ad", None)),
+    (KIMI, "3", ("3", None)),
+    (KIMI, "ls", (None, "ls")),
+]
+
+
+@pytest.mark.parametrize(("templates", "text", "read"), READ, ids=[f"{row[0][0]} {row[1]}" for row in READ])
+def test_read(templates: tuple[str, ...], text: str, read: tuple[str | None, str | None]) -> None:
+    header = compile_headers(templates).read(text, Offer())
+    assert (header.id, header.name) == read
+
+
+WRITTEN = [
+    (("{name}",), Call("x", "ls", "{}"), "ls"),
+    (MISTRAL, Call("a1", "ls", "{}"), "ls[CALL_ID]a1"),
+    (MISTRAL, Call("", "ls", "{}"), "ls"),
+    (SOLAR, Call("a1", "ls", "{}"), "a1<|tool_call:name|>ls"),
+    (KIMI, Call("functions.ls:7", "ls", "{}"), "functions.ls:7"),
+    (KIMI, Call("call_1", "ls", "{}"), "functions.ls:2"),
+]
+
+
+@pytest.mark.parametrize(("templates", "call", "written"), WRITTEN, ids=[row[2] for row in WRITTEN])
+def test_write(templates: tuple[str, ...], call: Call, written: str) -> None:
+    assert compile_headers(templates).write(call, 2) == written
+
+
+@pytest.mark.parametrize(
+    ("templates", "call"),
+    [
+        (("{name}",), Call("x", " ls", "{}")),
+        (("{name}",), Call("x", "", "{}")),
+        (MISTRAL, Call("a1", "l[CALL_ID]s", "{}")),
+        (SOLAR, Call("", "ls", "{}")),
+        (KIMI, Call("x", "", "{}")),
+    ],
+)
+def test_what_would_be_read_otherwise_is_not_written(templates: tuple[str, ...], call: Call) -> None:
+    with pytest.raises(RenderError) as caught:
+        compile_headers(templates).write(call, 0)
+    assert caught.value.hint
+
+
+def test_only_a_header_with_a_number_may_begin_a_reply() -> None:
+    offer = Offer([tool("ls")])
+    assert compile_headers(KIMI).beginnings(offer) == ("ls:", "functions.ls:")
+    assert compile_headers(MISTRAL).beginnings(offer) == ()
+
+
+WRONG: list[tuple[Any, str]] = [
+    (("{nam}",), "a header has no field {nam}"),
+    (("{}",), "a header has no field {}"),
+    (("name",), "one {name}"),
+    (("{id}",), "one {name}"),
+    (("{name}:{name}",), "one {name}"),
+    (("{name}<{id}>{id}",), "each other field at most once"),
+    (("{id}{name}",), "nothing between them"),
+    (("{name}}",), "a brace without its other half"),
+    (("{n}:{name}",), "a header with {n} ends in it"),
+    (("{name}:{n}|{id}",), "a header with {n} ends in it"),
+    (("{name}:{n}>",), "a header with {n} ends in it"),
+    (("{name}:{n}", "{name}"), "stands alone"),
+    ((), "a tuple of templates"),
+    ("{name}", "a tuple of templates"),
+    ((5,), "a header's template is str, not int"),
+]
+
+
+@pytest.mark.parametrize(("templates", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_a_wrong_template_is_refused_with_a_hint(templates: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        FramedJson(open=("<",), header=templates, sections=(Span("[", "]"),))
+    assert caught.value.hint

@@ -1,0 +1,130 @@
+"""Arguments as literals: what is written is what is read back, and what would not be is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+import interlingua as il
+from interlingua.core.options__limits import Limits
+from interlingua.errors import RenderError
+
+DIALECTS = ["gemma4", "functiongemma", "pythonic", "lfm2", "olmo3"]
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+scalars = some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False, allow_infinity=False)
+texts = some.text(some.characters(codec="utf-8"), max_size=20) | some.sampled_from(
+    [
+        "'",
+        '"',
+        "\\",
+        '\\"',
+        "', b='",
+        '")]',
+        "\n",
+        "}<tool_call|>",
+        "<|tool_call_end|>",
+        "</function_calls>",
+        "[x](y)",
+        "\x00",
+    ]
+)
+values = some.recursive(
+    scalars | texts,
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+arguments = some.dictionaries(some.sampled_from(["a", "b_1", "größe", "x-y"]), values, max_size=4)
+
+
+def written(dialect: str, *calls: tuple[str, dict[str, Any]]) -> str:
+    parts = [il.Call(id=f"c{n}", name=name, arguments=json.dumps(args)) for n, (name, args) in enumerate(calls)]
+    return il.render(il.Reply(parts=list(parts)), dialect)
+
+
+def read(dialect: str, text: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(call.name, json.loads(call.arguments)) for call in il.parse(text, dialect).calls if call.complete]
+
+
+@each_dialect
+@given(arguments, arguments)
+def test_what_is_written_is_read_back(dialect: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+    calls = [("f", first), ("g.h", second)]
+    try:
+        text = written(dialect, *calls)
+    except RenderError:
+        return
+    if dialect == "functiongemma":  # there all values are text, and the schema tells the rest
+        assert [(name, list(args)) for name, args in read(dialect, text)] == [
+            (name, list(args)) for name, args in calls
+        ]
+    else:
+        assert read(dialect, text) == calls
+
+
+@pytest.mark.parametrize(
+    ("dialect", "args"),
+    [
+        ("gemma4", {"a": "say \"hi\", 'x' {y} [z]\n", "b": {"c d": [1, "two", None, {"e": True}]}, "f": -1.5}),
+        ("functiongemma", {"a": "Paris", "b": 3, "c": [1, 2]}),
+        ("pythonic", {"a": "say \"hi\", b='c') ]\\ \n\t", "b": {"c d": [1, "two", None, {"e": True}]}}),
+        ("lfm2", {"a": "it's \"x\", b='c')]\\ \n\t", "b": {"c d": [1, "two", None, {"e": True}]}}),
+        ("olmo3", {"a": 'say "hi")\n</function_calls>', "b": {"c d": [1, "two", None, {"e": True}]}}),
+    ],
+)
+def test_ordinary_arguments_can_be_written(dialect: str, args: dict[str, Any]) -> None:
+    assert read(dialect, written(dialect, ("f", args))) == [("f", args)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "args"),
+    [
+        ("gemma4", "two words", {}),
+        ("gemma4", "f", {"a": 'x<|"|>,b:1'}),
+        ("gemma4", "f", {"a,b": 1}),
+        ("functiongemma", "f", {"a": "x<escape>,b:<escape>"}),
+        ("pythonic", "a(b", {}),
+        ("pythonic", "f", {"a b)": 1}),
+        ("lfm2", "1f", {}),
+        ("olmo3", "", {}),
+        ("olmo3", "f", {"a=b": 1}),
+    ],
+)
+def test_what_would_be_read_otherwise_is_refused(dialect: str, name: str, args: dict[str, Any]) -> None:
+    with pytest.raises(RenderError):
+        written(dialect, (name, args))
+
+
+@each_dialect
+def test_only_whole_arguments_can_be_written(dialect: str) -> None:
+    for call in (il.Call(id="c", name="f", arguments='{"a": '), il.Call(id="c", name="f", arguments="[]")):
+        with pytest.raises(RenderError, match="not a whole JSON object"):
+            il.render(il.Reply(parts=[call]), dialect)
+
+
+@pytest.mark.parametrize("dialect", ["gemma4", "pythonic", "lfm2", "olmo3"])
+def test_arguments_nested_too_deep_are_refused(dialect: str) -> None:
+    deep: list[Any] = []
+    for _ in range(100):
+        deep = [deep]
+    with pytest.raises(RenderError):
+        written(dialect, ("f", {"a": deep}))
+
+
+@each_dialect
+@pytest.mark.parametrize("over", ["flush", "error"])
+def test_limits(dialect: str, over: Any) -> None:
+    text = written(dialect, ("f", {"a": "x" * 100, "b": 1})) + "Done."
+    limits = Limits(held=60, args=60, over=over)
+    parser = il.Parser(dialect, options=il.Options(limits=limits))
+    reply = il.fold([event for char in text for event in parser.feed(char)] + parser.close())
+    assert not [call for call in reply.calls if call.complete]
+    if over == "error":
+        assert reply.failure is not None
+    else:
+        assert reply.text.endswith("Done.")
+        assert "over-limit" in [finding.kind for finding in reply.findings]

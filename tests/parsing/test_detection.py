@@ -1,0 +1,117 @@
+"""detect: every dialect's sample is told by its text, however it is cut; what leads nowhere is text again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua.core.options__limits import Limits
+from tests.support.harness import tool
+
+TOOLS = [tool("get_weather", {"city": "string", "days": "integer", "unit": "string"}), tool("ls", ["path"])]
+NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
+NOT_TOLD = {
+    "functionary_v32": "its `>>>` may stand in prose, so it tells nothing",
+}
+
+
+def streamed(text: str, tools: list[dict[str, Any]] | None) -> il.Reply:
+    parser = il.Parser("detect", tools=tools)
+    return il.fold([event for char in text for event in parser.feed(char)] + parser.close())
+
+
+def told(reply: il.Reply) -> dict[str, Any]:
+    return {
+        "calls": [(call.name, call.arguments, call.complete) for call in reply.calls],
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "stop": reply.stop_reason,
+    }
+
+
+@pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "no tools known"])
+def test_every_sample(dialect: il.Dialect, tools: list[dict[str, Any]] | None) -> None:
+    whole = il.parse(dialect.sample, "detect", tools=tools)
+    assert streamed(dialect.sample, tools) == whole
+    if dialect.name not in NOT_TOLD:
+        assert told(whole) == told(il.parse(dialect.sample, dialect, tools=tools))
+        assert [finding.kind for finding in whole.findings].count("detected") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Models write <tool_call> and <|tool_calls_section_begin|> and [TOOL_CALLS] before calls.",
+        '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
+        "{not json} and [1, 2]",
+        "<tool_call>",
+        "<tool_call>get_wea",
+        '{"name": "x"}\n<|channel|>',
+    ],
+)
+def test_what_leads_nowhere_is_text(text: str) -> None:
+    reply = il.parse(text, "detect", tools=TOOLS)
+    assert (reply.text, reply.calls) == (text, [])
+    assert streamed(text, TOOLS) == reply
+
+
+def test_a_mention_does_not_hide_the_call_after_it() -> None:
+    text = 'I could write <tool_call> here. <tool_call>\n{"name": "ls", "arguments": {"path": "."}}\n</tool_call>'
+    reply = il.parse(text, "detect", tools=TOOLS)
+    assert reply.text == "I could write <tool_call> here. "
+    assert [call.arguments for call in reply.calls] == ['{"path": "."}']
+
+
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "no tools known"])
+def test_a_header_that_two_dialects_have_tells_nothing_yet(tools: list[dict[str, Any]] | None) -> None:
+    call = '<atem:invoke name="ls">\n<atem:parameter name="path">.</atem:parameter>\n</atem:invoke>'
+    bodies = {
+        f"<atem:function_calls>\n{call}\n</atem:function_calls><|eot|>": "muse",
+        '{"path": "."}<|call|>': "harmony",
+    }
+    for body, dialect in bodies.items():
+        text = f"<|start|>assistant to=ls<|message|>{body}"
+        reply = il.parse(text, "detect", tools=tools)
+        assert ([call.arguments for call in reply.calls], reply.text) == (['{"path": "."}'], "")
+        assert repr(dialect) in reply.findings[0].message
+        assert streamed(text, tools) == reply
+
+
+def test_in_thinking() -> None:
+    text = "<think>I look.<tool_call>ls<arg_key>path</arg_key><arg_value>.</arg_value></tool_call>Good.</think>Done."
+    reply = il.parse(text, "detect", tools=TOOLS)
+    assert (reply.reasoning, reply.text) == ("I look.Good.", "Done.")
+    assert [call.name for call in reply.calls] == ["ls"]
+
+
+def test_an_opener_is_not_followed_for_ever() -> None:
+    text = '<tool_call>{"thoughts": "' + "x" * 5000 + '", "name": "ls", "arguments": {}}</tool_call>'
+    reply = il.parse(text, "detect", tools=TOOLS)
+    assert (reply.text, reply.calls) == (text, [])
+    assert Limits().header < 5000
+
+
+openers = sorted({opener for dialect in NATIVE if dialect.grammar for opener in dialect.grammar.openers})
+scraps = [
+    "ls",
+    '{"name": "ls", "arguments": {"path": "."}}',
+    "[ls(path='.')]",
+    "{",
+    "[",
+    '"',
+    "\n",
+    " ",
+    "</think>",
+    "<think>",
+]
+
+
+@given(st.lists(st.sampled_from([*openers, *scraps]), max_size=8).map("".join), st.booleans())
+def test_soup(text: str, known: bool) -> None:
+    tools = TOOLS if known else None
+    assert streamed(text, tools) == il.parse(text, "detect", tools=tools)

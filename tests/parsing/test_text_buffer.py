@@ -1,0 +1,176 @@
+"""The source: what it copies, takes, accepts, and what it holds back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from interlingua.common.jsontext.scanner import JsonCursor
+from interlingua.parsing.markers import Markers
+from interlingua.parsing.text_buffer__source import Channel, Reading, Source
+
+MARKS = Markers("<a>", "<a><b>", "</a>", "[X]")
+
+
+def drive(make: Callable[[Source], Reading[Any]], pieces: Iterable[str]) -> tuple[Any, str]:
+    """What the reading returns, and what it has left unread."""
+    source = Source()
+    reading = make(source)
+    waiting = [*pieces]
+    try:
+        next(reading)
+        while waiting:
+            source.push(waiting.pop(0))
+            next(reading)
+        source.close()
+        next(reading)
+    except StopIteration as stop:
+        return stop.value, source.held + "".join(waiting)
+    raise AssertionError("still waiting after the end")
+
+
+def both_ways(make: Callable[[Source], Reading[Any]], text: str) -> tuple[Any, str]:
+    whole = drive(make, [text])
+    assert drive(make, text) == whole, "per character"
+    return whole
+
+
+def copied(text: str) -> tuple[str, str | None, str]:
+    """What copy_until copies, the marker, and the rest."""
+    out: list[str] = []
+
+    def make(source: Source) -> Reading[str | None]:
+        out.clear()
+        return source.copy_until(MARKS, lambda text, _: out.append(text))
+
+    marker, rest = both_ways(make, text)
+    return "".join(out), marker, rest
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("abc<a>def", ("abc", "<a>", "def")),
+        ("abc<a><c>", ("abc", "<a>", "<c>")),
+        ("abc<a><b>d", ("abc", "<a><b>", "d")),
+        ("abc<a>", ("abc", "<a>", "")),
+        ("abc<a><", ("abc", "<a>", "<")),
+        ("abc", ("abc", None, "")),
+        ("ab<", ("ab<", None, "")),
+        ("a<b</a>", ("a<b", "</a>", "")),
+        ("<<a>", ("<", "<a>", "")),
+        ("  [X] ", ("", "[X]", " ")),
+        (" a [X]", (" a ", "[X]", "")),
+        ("  ", ("", None, "  ")),
+        ("", ("", None, "")),
+    ],
+)
+def test_copy_until(text: str, expected: tuple[str, str | None, str]) -> None:
+    assert copied(text) == expected
+
+
+def test_where_the_channel_changes_what_waited_was_text() -> None:
+    out: list[tuple[str, Channel]] = []
+    source = Source()
+    reading = source.copy_until(MARKS, lambda text, channel: out.append((text, channel)))
+    source.push("hm <", Channel.REASONING)
+    next(reading)
+    source.push("a> b", Channel.TEXT)
+    with pytest.raises(StopIteration) as stop:
+        next(reading)
+    assert stop.value.value == ""
+    assert out == [("hm ", Channel.REASONING), ("<", Channel.REASONING)]
+    assert source.held == "a> b"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("abc[X]d", 9, (("abc", "[X]"), "d")),
+        ("abc[X]d", 3, (("abc", "[X]"), "d")),
+        ("abcd[X]e", 3, (("abcd", None), "[X]e")),
+        ("abcdef[X]", 3, (("abcd", None), "ef[X]")),
+        ("ab", 3, (("ab", None), "")),
+        ("ab<", 3, (("ab<", None), "")),
+    ],
+)
+def test_take_until(text: str, limit: int, expected: object) -> None:
+    assert both_ways(lambda source: source.take_until(MARKS, limit), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[X]a", ("[X]", "a")),
+        (" \n[X]a", ("[X]", "a")),
+        (" a[X]", (None, " a[X]")),
+        (" [", (None, " [")),
+        (" ", (None, " ")),
+        (" <a><b> ", ("<a><b>", " ")),
+        (" <a><", ("<a>", "<")),
+        (" " * 400 + "[X]", (None, " " * 400 + "[X]")),
+    ],
+)
+def test_accept(text: str, expected: object) -> None:
+    assert both_ways(lambda source: source.accept(MARKS), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ls:x", ("ls:", "x")),
+        (" lsx:y", ("lsx:", "y")),
+        ("ls", (None, "ls")),
+        ("hello", (None, "hello")),
+        ("", (None, "")),
+        (" " * 400 + "ls:", (None, " " * 400 + "ls:")),
+    ],
+)
+def test_accept_word(text: str, expected: object) -> None:
+    assert both_ways(lambda source: source.accept_word(("ls:", "lsx:")), text) == expected
+
+
+@pytest.mark.parametrize(("text", "char"), [(" x", "x"), ("  ", ""), (" " * 400 + "x", " ")])
+def test_next_char_is_unread(text: str, char: str) -> None:
+    assert both_ways(lambda source: source.next_char(), text) == (char, text)
+
+
+def test_markers_are_taken_out_with_those_that_come_about_by_it() -> None:
+    assert MARKS.without("a<<a>a>b[X]") == "ab"
+
+
+def test_skip_space_and_take_while() -> None:
+    assert both_ways(lambda source: source.skip_space(), " \n x") == ("x", "x")
+    assert both_ways(lambda source: source.skip_space(), "  ") == ("", "")
+    assert both_ways(lambda source: source.take_while(re.compile("[012]*+")), "120x") == ("120", "x")
+    assert both_ways(lambda source: source.take_while(re.compile("[012]*+")), "12") == ("12", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ('{"a": "<a>"} rest', 99, ('{"a": "<a>"}', None, " rest", True)),
+        ('{"a": 1<a>', 99, ('{"a": 1', "<a>", "", False)),
+        ('{"a": 1<b}', 99, ('{"a": 1<b}', None, "", True)),
+        ('{"a": 1<a><b>c', 99, ('{"a": 1', "<a><b>", "c", False)),
+        ('{"a": 1<a><', 99, ('{"a": 1', "<a>", "<", False)),
+        ('{"a": 1<', 99, ('{"a": 1<', None, "", False)),
+        ('{"a": "bcd"}', 8, ('{"a": "b', "", 'cd"}', False)),
+        ('{"a": 1}', 8, ('{"a": 1}', None, "", True)),
+        ('{"a": 1', 7, ('{"a": 1', None, "", False)),
+    ],
+)
+def test_copy_json(text: str, limit: int, expected: object) -> None:
+    out: list[str] = []
+    cursors: list[JsonCursor] = []
+
+    def make(source: Source) -> Reading[str | None]:
+        out.clear()
+        cursors.append(JsonCursor())
+        return source.copy_json(cursors[-1], MARKS, out.append, limit)
+
+    marker, rest = both_ways(make, text)
+    assert ("".join(out), marker, rest, cursors[-1].ended) == expected

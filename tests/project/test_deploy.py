@@ -1,0 +1,282 @@
+"""What deploy/ says is what the gateway does: ports, paths, signals and times agree, and its commands run."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from interlingua import __version__
+from interlingua.gateway.processes.worker import ENDING
+from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.schema import RequestLimits, Settings, Timeouts
+from tests.support.gateway_process import BUSY, running
+from tests.support.paths import ROOT
+from tests.support.raw_client import get
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+SECRETS = {
+    "INTERLINGUA_KEYS": "a-key-that-clients-show",
+    "INTERLINGUA_SEAL_KEY": "the-same-for-all-replicas",
+    "OPENROUTER_API_KEY": "the-upstreams-key",
+}
+KUBERNETES: dict[str, Any] = {
+    one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
+}
+POD = KUBERNETES["Deployment"]["spec"]["template"]["spec"]
+CONTAINER = POD["containers"][0]
+
+
+def time_to_stop(drain: float) -> float:
+    """Until all streams are over, or told that they are cut."""
+    return drain + ENDING
+
+
+# ── systemd ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Unit(configparser.RawConfigParser):
+    def __init__(self, path: Path) -> None:
+        super().__init__(strict=False, delimiters=("=",), comment_prefixes=("#",))
+        self.optionxform = str  # type: ignore[assignment,method-assign]
+        self.read(path)
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: str(path.stem))
+def test_a_unit_agrees_with_the_gateway(path: Path) -> None:
+    service = Unit(path)["Service"]
+    assert (service["Type"], service["NotifyAccess"]) == ("notify", "all")  # workers say that they serve, too
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["KillMode"] == "mixed"  # the parent tells its workers itself
+    assert float(service["TimeoutStopSec"]) >= time_to_stop(Settings().drain) + 5
+    program, command, *options = shlex.split(service["ExecStart"])
+    assert (Path(program).name, command, options[0]) == ("interlingua", "serve", "--config")
+    assert service["EnvironmentFile"].startswith("-")
+    assert service["NoNewPrivileges"] == "yes"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: str(path.stem))
+def test_systemd_understands_the_unit(path: Path, tmp_path: Path) -> None:
+    """With a program that is there, for it looks."""
+    unit = tmp_path / path.name
+    unit.write_text(re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={sys.executable}", path.read_text()))
+    whose = ["--user"] if "user" in path.stem else []
+    ran = subprocess.run(
+        ["systemd-analyze", *whose, "verify", str(unit)],
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    if whose:
+        return
+    said = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", str(unit)], capture_output=True, text=True
+    ).stdout
+    exposure = re.search(r"exposure level .*: ([\d.]+)", said)
+    assert exposure is None or float(exposure[1]) < 2, said  # older ones cannot tell it of a file
+
+
+# ── containers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = (DEPLOY / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def said(word: str) -> list[str]:
+    return [rest for one, rest in instructions() if one == word]
+
+
+def environment() -> dict[str, str]:
+    return dict(pair.split("=", 1) for rest in said("ENV") for pair in shlex.split(rest))
+
+
+def test_the_image_agrees_with_the_gateway() -> None:
+    assert said("USER") == ["10001:10001"]
+    assert said("STOPSIGNAL") == ["SIGTERM"]
+    assert environment()["INTERLINGUA_PORT"] == said("EXPOSE")[0] == "8484"
+    assert f"http://127.0.0.1:{said('EXPOSE')[0]}" in said("HEALTHCHECK")[0]
+    copied = {name for rest in said("COPY") if "--from" not in rest for name in rest.split()[:-1]}
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in copied} <= set(ignored)
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_compose_agrees_with_the_image() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+    service = compose["services"]["interlingua"]
+    assert service["ports"] == ["127.0.0.1:8484:8484"]
+    assert float(service["stop_grace_period"].removesuffix("s")) >= time_to_stop(Settings().drain) + 5
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    settings, place, _ = service["volumes"][0].split(":")
+    assert (DEPLOY / settings).resolve().is_file()
+    assert place == f"{said('WORKDIR')[-1]}/interlingua.yaml"
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve().is_file()
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the first stage builds, by its own commands but in a folder: Docker is not on every machine."""
+    folder = tmp_path_factory.mktemp("image")
+    for rest in said("COPY"):
+        *sources, _ = rest.split()
+        if "--from" not in rest:
+            for source in sources:
+                copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                copy(ROOT / source, folder / source)
+    opt = folder / "opt"
+    known = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    env = {**known, **{name: value for name, value in environment().items() if name.startswith("PIP_")}}
+    for command in said("RUN"):
+        words = command.replace("/opt/interlingua", str(opt)).split()
+        words[0] = sys.executable if words[0] == "python" else words[0]
+        ran = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+        if "No matching distribution" in ran.stderr or "Could not find a version" in ran.stderr:
+            pytest.skip(f"packages cannot be had here: {ran.stderr.strip().splitlines()[-1]}")
+        assert ran.returncode == 0, ran.stderr
+    return opt
+
+
+def free_port() -> str:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+@pytest.mark.parametrize("alone", ["PID 1", "a process"])
+def test_the_image_serves_is_healthy_and_stops(image: Path, tmp_path: Path, alone: str) -> None:
+    """Also as the first process, with files that nobody can write, where the system lets tests make that."""
+    space: list[str] = []
+    if alone == "PID 1":
+        space = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
+        space += ["sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh"]
+        if not shutil.which("unshare") or subprocess.run([*space, "true"], capture_output=True).returncode:
+            pytest.skip("no processes in a space of their own: `unshare` is missing, or forbidden")
+    port = free_port()
+    env = {
+        **{name: value for name, value in environment().items() if not name.startswith(("PIP_", "PATH"))},
+        **SECRETS,
+        "PATH": f"{image / 'bin'}:{os.environ['PATH']}",
+        "HOME": "/nonexistent",
+        "INTERLINGUA_PORT": port,
+        "INTERLINGUA_DEMO": "true",
+    }
+    entry, command = (json.loads(said(word)[-1]) for word in ("ENTRYPOINT", "CMD"))
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([*space, *entry, *command], cwd=tmp_path, env=env, stdout=output, stderr=output)
+    check = json.loads(said("HEALTHCHECK")[0].partition("CMD ")[2].replace("8484", port))
+
+    def is_healthy() -> int:
+        return subprocess.run(check, env=env, cwd=tmp_path, capture_output=True).returncode
+
+    try:
+        until = time.monotonic() + BUSY
+        while is_healthy():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+        first = process.pid if alone != "PID 1" else int(_children(process.pid)[0])
+        if alone == "PID 1":
+            assert re.search(r"(?m)^NSpid:.*\t1$", Path(f"/proc/{first}/status").read_text())
+        os.kill(first, signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert "stopped cut=0" in log.read_text()
+        assert is_healthy() == 3
+    finally:
+        process.kill()
+        process.wait()
+    packages = {path.name.partition("-")[0].lower() for path in image.glob("lib/*/site-packages/*.dist-info")}
+    assert packages >= {"interlingua", "aiohttp", "uvloop"}
+    assert not packages & {"pytest", "mypy", "openai", "anthropic", "hatchling"}
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+# ── Kubernetes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The settings as the container has them."""
+    path = tmp_path_factory.mktemp("settings") / "interlingua.yaml"
+    path.write_text(KUBERNETES["ConfigMap"]["data"]["interlingua.yaml"])
+    return path
+
+
+def test_the_manifests_agree_with_each_other(mounted: Path) -> None:
+    assert set(KUBERNETES) == {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget"}  # and no Secret
+    loaded = load(mounted, SECRETS)
+    assert loaded.notes == []
+    settings = loaded.settings
+    assert CONTAINER["ports"] == [{"name": "http", "containerPort": settings.port}]
+    assert KUBERNETES["Service"]["spec"]["ports"][0]["targetPort"] == "http"
+    folder = CONTAINER["volumeMounts"][0]["mountPath"]
+    assert CONTAINER["args"] == ["serve", "--config", f"{folder}/{next(iter(KUBERNETES['ConfigMap']['data']))}"]
+    labels = KUBERNETES["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert KUBERNETES["Service"]["spec"]["selector"] == labels
+    assert KUBERNETES["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert KUBERNETES["PodDisruptionBudget"]["spec"]["minAvailable"] < KUBERNETES["Deployment"]["spec"]["replicas"]
+    waits = float(CONTAINER["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert POD["terminationGracePeriodSeconds"] >= waits + time_to_stop(settings.drain) + 5
+    assert CONTAINER["image"].endswith(f":{__version__}")
+
+
+def test_the_pods_are_locked_up() -> None:
+    assert POD["securityContext"]["runAsNonRoot"] is True
+    assert POD["securityContext"]["runAsUser"] == int(said("USER")[0].partition(":")[0])
+    own = CONTAINER["securityContext"]
+    assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    assert POD["enableServiceLinks"] is False  # a Service named interlingua would set INTERLINGUA_PORT
+    assert POD["automountServiceAccountToken"] is False
+
+
+def test_the_secret_has_what_the_settings_need(mounted: Path) -> None:
+    """The seal key, too: what one replica has sealed comes back to another."""
+    assert CONTAINER["envFrom"] == [{"secretRef": {"name": "interlingua"}}]
+    named = re.findall(r"(?m)^#   ([A-Z_]+)=", (DEPLOY / "kubernetes.yaml").read_text("utf-8"))
+    assert set(named) == set(SECRETS)
+    settings = load(mounted, SECRETS).settings
+    assert settings.seal_key == SECRETS["INTERLINGUA_SEAL_KEY"]
+    assert settings.upstreams["openrouter"].key == SECRETS["OPENROUTER_API_KEY"]
+
+
+def test_the_probes_are_answered_to_anybody(mounted: Path) -> None:
+    with running("--config", str(mounted), **SECRETS) as gateway:
+        for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+            probe = CONTAINER[kind]["httpGet"]
+            assert probe["port"] == "http"
+            assert get(gateway, probe["path"], host="10.1.2.3:8484").status == 200
+        assert get(gateway, "/metrics", host="10.1.2.3:8484").status == 401
+        key = SECRETS["INTERLINGUA_KEYS"]
+        assert get(gateway, "/metrics", host="interlingua:8484", authorization=f"Bearer {key}").status == 200
+
+
+# ── nginx ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nginx_allows_what_the_gateway_does() -> None:
+    conf = (DEPLOY / "nginx.conf").read_text("utf-8")
+    assert f"client_max_body_size {RequestLimits().body // 2**20}m;" in conf
+    assert f"proxy_read_timeout {Timeouts().total}s;" in conf
+    assert f"server 127.0.0.1:{Settings().port} " in conf

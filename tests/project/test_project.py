@@ -1,0 +1,44 @@
+"""The files around the code: pins are pins, no package host is named, and `make` offers what it says."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+
+def project_files() -> Iterator[Path]:
+    """Every file that could be committed: directories that .gitignore names are passed over."""
+    lines = (ROOT / ".gitignore").read_text("utf-8").splitlines()
+    ignored = {".git"} | {line.rstrip("/") for line in lines if line.endswith("/")}
+    for directory, subdirectories, files in os.walk(ROOT):
+        subdirectories[:] = [name for name in subdirectories if name not in ignored]
+        yield from (Path(directory, name) for name in files)
+
+
+def test_constraints_are_exact_pins() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert pins
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.+!]+", pin)] == []
+
+
+def test_no_file_names_a_package_host() -> None:
+    setting = re.compile(rb"index[-_]url|find[-_]links", re.IGNORECASE)
+    assert [path for path in project_files() if setting.search(path.read_bytes())] == []
+
+
+def test_make_help_names_targets_that_exist() -> None:
+    # Without the variables that an outer make hands down, or its flags would hold here too.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+    def make(*args: str) -> str:
+        run = subprocess.run(["make", *args], cwd=ROOT, env=env, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    listed = re.findall(r"^  make (\w+)", make(), re.MULTILINE)
+    assert {"setup", "test", "check", "fmt", "demo", "bench", "clean"} <= set(listed)
+    make("--dry-run", *listed)

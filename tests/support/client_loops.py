@@ -1,0 +1,273 @@
+"""Whole tool loops of real clients through the gateway: what is asked of the demo model, and what must come of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlingua.dialects.registry import dialect_named
+from interlingua.gateway.observability.capture_format import Asked, End, Request, read
+from tests.support.gateway_process import running
+
+Json = dict[str, Any]
+Calls = list[tuple[str, Json]]
+
+DIALECTS = ("kimi_k2", "qwen3_coder", "deepseek_v31", "hermes")
+KEY = "any"
+
+# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+STEPS: list[Calls] = [
+    [
+        ("note", {"title": "São Paulo, “東京” & 🚀", "text": 'two\nlines: it\'s "quoted"', "tags": ["a b", "é"]}),
+        ("add", {"a": 2, "b": 40.5}),
+    ],
+    [
+        ("note", {"title": "C:\\temp\\new", "text": '<b>&amp;</b>\n\t{"json": [1, null]} \\n `${x}`', "tags": []}),
+        ("clock", {}),
+    ],
+]
+"""The calls of each turn."""
+PROMPT = "Please do " + ", then ".join(
+    " and ".join(f"{name}({json.dumps(args, ensure_ascii=False) if args else ''})" for name, args in step)
+    for step in STEPS
+)
+"""The same in the demo model's little language."""
+SCHEMAS: dict[str, Json] = {
+    "note": {
+        "title": {"type": "string"},
+        "text": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "add": {"a": {"type": "integer"}, "b": {"type": "number"}},
+    "clock": {},
+}
+for _name, _properties in SCHEMAS.items():
+    SCHEMAS[_name] = {
+        "type": "object",
+        "properties": _properties,
+        "required": list(_properties),
+        "additionalProperties": False,
+    }
+
+
+class Notebook:
+    """The tools, and what they really received."""
+
+    def __init__(self) -> None:
+        self.received: Calls = []
+
+    def note(self, title: str, text: str, tags: list[str]) -> str:
+        """Writes something down."""
+        return self._did("note", {"title": title, "text": text, "tags": tags})
+
+    def add(self, a: int, b: float) -> str:
+        """Adds two numbers."""
+        return self._did("add", {"a": a, "b": b})
+
+    def clock(self) -> str:
+        """Tells the time."""
+        return self._did("clock", {})
+
+    def run(self, name: str, args: str | object) -> str:
+        """What a loop written by hand does with a call."""
+        tools: dict[str, Callable[..., str]] = {"note": self.note, "add": self.add, "clock": self.clock}
+        given = json.loads(args) if isinstance(args, str) else args
+        assert isinstance(given, dict)
+        return tools[name](**given)
+
+    def _did(self, name: str, args: Json) -> str:
+        self.received.append((name, args))
+        return result_of(name, args)
+
+
+def result_of(name: str, args: Json) -> str:
+    return f"{name} ✓ {args.get('title', '')!s:.20} {len(json.dumps(args))}"
+
+
+# ── what has to come of it ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Exchange:
+    """One request, as the client sent it and as the model was asked."""
+
+    wire: str
+    status: int
+    body: Json
+    asked: Json
+
+
+def check(talk: Talk, notebook: Notebook, said: str, dialect: str, keeps_thinking: bool) -> None:
+    """The tools got what the model meant, the model got what the tools gave, and nothing was mixed up on the way."""
+    done = 0
+    for step in STEPS:  # the calls of one turn may be run in any order
+        assert sorted(notebook.received[done : done + len(step)], key=repr) == sorted(step, key=repr)
+        done += len(step)
+    assert len(notebook.received) == done
+    exchanges = talk.answered(len(STEPS) + 1)
+    meant = [call for step in STEPS for call in step]
+    last = exchanges[-1]
+    for body, wire in ((last.body, last.wire), (last.asked, "openai-chat")):
+        told = HISTORIES[wire](body)
+        assert [(name, json.loads(args)) for _, name, args in told.calls] == meant
+        ids = [id for id, _, _ in told.calls]
+        assert len(set(ids)) == len(ids)
+        assert told.results == {id: result_of(*call) for id, call in zip(ids, meant, strict=True)}
+        if keeps_thinking:
+            assert told.thinking == thoughts(dialect)
+    assert said.startswith("Done."), said
+    for name, args in STEPS[-1]:
+        assert " ".join(result_of(name, args).split()) in said
+
+
+def thoughts(dialect: str) -> list[str]:
+    """What the demo model thinks before it calls."""
+    if not dialect_named(dialect).thinking:
+        return []
+    return [f"I will call {' and '.join(name for name, _ in step)}." for step in STEPS]
+
+
+@dataclass
+class History:
+    """What a request tells of the conversation so far. A call is (id, name, arguments)."""
+
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+    results: dict[str, str] = field(default_factory=dict)
+    thinking: list[str] = field(default_factory=list)
+
+
+def _chat(body: Json) -> History:
+    told = History()
+    for message in body["messages"]:
+        for call in message.get("tool_calls") or ():
+            told.calls.append((call["id"], call["function"]["name"], call["function"]["arguments"]))
+        if message["role"] == "tool":
+            assert message["tool_call_id"] not in told.results
+            told.results[message["tool_call_id"]] = _text(message["content"])
+        if message.get("reasoning_content"):
+            told.thinking.append(message["reasoning_content"])
+    return told
+
+
+def _messages(body: Json) -> History:
+    told = History()
+    for message in body["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            match block["type"]:
+                case "tool_use":
+                    told.calls.append((block["id"], block["name"], json.dumps(block["input"])))
+                case "tool_result":
+                    assert block["tool_use_id"] not in told.results
+                    told.results[block["tool_use_id"]] = _text(block["content"])
+                case "thinking":
+                    told.thinking.append(block["thinking"])
+    return told
+
+
+def _responses(body: Json) -> History:
+    told = History()
+    for item in body["input"]:
+        match item.get("type"):
+            case "function_call":
+                told.calls.append((item["call_id"], item["name"], item["arguments"]))
+            case "function_call_output":
+                assert item["call_id"] not in told.results
+                told.results[item["call_id"]] = _text(item["output"])
+            case "reasoning":
+                told.thinking += [_text(item.get("content") or item.get("summary") or "")]
+    return told
+
+
+HISTORIES: dict[str, Callable[[Json], History]] = {
+    "openai-chat": _chat,
+    "anthropic-messages": _messages,
+    "openai-responses": _responses,
+}
+
+
+def _text(content: str | list[Json]) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+# ── the gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+QUIET = {
+    "ANONYMIZED_TELEMETRY": "false",
+    "DO_NOT_TRACK": "1",
+    "LANGCHAIN_TRACING_V2": "false",
+    "LANGSMITH_TRACING": "false",
+    "NO_PROXY": "*",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+}
+"""What keeps these libraries from telling others."""
+
+
+class Talk:
+    """A gateway with the demo model, and what one client has asked it."""
+
+    def __init__(self, base: str, captures: Path) -> None:
+        self.base = base
+        self._captures = captures
+        self._before = set(captures.glob("*.jsonl"))
+
+    def answered(self, count: int) -> list[Exchange]:
+        """Just so many: all that were not refused. A capture is complete a moment behind its reply."""
+        until = time.monotonic() + 10
+        while len(found := self.exchanges(200)) < count:
+            assert time.monotonic() < until, f"{len(found)} of {count} exchanges were captured"
+            time.sleep(0.005)
+        assert len(found) == count
+        return found
+
+    def exchanges(self, status: int) -> list[Exchange]:
+        """Those that ended so."""
+        new = map(_exchange, sorted(set(self._captures.glob("*.jsonl")) - self._before))
+        return [exchange for exchange in new if exchange.status == status]
+
+
+def _exchange(path: Path) -> Exchange:
+    captured = read(path)
+    [request], [end] = captured.all(Request), captured.all(End)
+    asked = captured.all(Asked)
+    body = json.loads(asked[-1].data) if asked else {}
+    return Exchange(request.wire, end.exchange["status"], json.loads(request.data), body)
+
+
+@contextmanager
+def demo_gateway() -> Iterator[tuple[str, Path]]:
+    """The base URL, and where it writes its captures."""
+    with running("--demo", "--capture", "captures", INTERLINGUA_DEMO_PACE="0") as gateway:
+        yield gateway.base, gateway.folder / "captures"
+        assert gateway.stop() == 0
+
+
+@contextmanager
+def nobody_else_is_called(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever connects to anything but loopback fails, and if he hides it, the test does."""
+    elsewhere: list[object] = []
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and str(address[0]) not in ("127.0.0.1", "::1"):
+            elsewhere.append(address)
+            raise ConnectionRefusedError(f"no network in tests: {address}")
+        connect(self, address)
+
+    for name, value in QUIET.items():
+        patch.setenv(name, value)
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_")) and name not in QUIET]:
+        patch.delenv(name)
+    patch.setattr(socket.socket, "connect", guarded)
+    yield
+    assert elsewhere == []

@@ -1,0 +1,152 @@
+"""Clients of a gateway on real sockets, for all three APIs: what each has heard, in one form, and what the log tells.
+
+with stage() as on:
+    model = on.plays("cut", up.chat("Hel", finish=None, done=False))
+    heard = on.ask(model, MESSAGES)
+    heard.text, heard.calls, heard.error, heard.log["outcome"]
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlingua.faults.apis import APIS
+from interlingua.faults.apis import CHAT_PATH as CHAT
+from interlingua.faults.apis import MESSAGES_PATH as MESSAGES
+from interlingua.faults.apis import RESPONSES_PATH as RESPONSES
+from interlingua.faults.checker import client_view as heard
+from interlingua.faults.checker.client_view import hear
+from interlingua.faults.upstream.chat_chunks import call
+from interlingua.faults.upstream.script import chunked, streamed, torn
+from tests.support.gateway_process import Running, running
+from tests.support.upstream_server import Step, UpstreamServer
+
+__all__ = [
+    "APIS",
+    "CHAT",
+    "MESSAGES",
+    "RESPONSES",
+    "Heard",
+    "Stage",
+    "asking",
+    "call",
+    "chunked",
+    "stage",
+    "streamed",
+    "torn",
+]
+
+KEY = "sk-upstream-0123456789abcdef"
+TOOL = {"name": "read", "description": "", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+
+UPSTREAM = """
+  {name}:
+    url: {url}
+    api: {api}
+    key: {key}
+    timeouts: {{connect: 2, first_event: 1.2, idle: 1.2, total: 1.2}}
+    retries: {{attempts: 2, backoff: 0.02, longest: 1, budget: 1}}"""
+CONFIG = """
+log: {{format: json}}
+keepalive: 0.4
+upstreams:{upstreams}
+default: chat
+models:
+  messages-*: {{upstream: claude}}
+  responses-*: {{upstream: responses}}
+  whole-*: {{upstream: chat, delivery: whole}}
+  nobody: {{upstream: nobody}}
+  nobody-then-second: {{upstream: nobody, model: first, fallback: [second]}}
+  first-then-second: {{upstream: chat, model: first, fallback: [second]}}
+  busy-then-second: {{upstream: chat, model: 11-first, fallback: [second]}}
+  second: {{upstream: other}}
+"""
+NOBODY = "http://127.0.0.1:9/v1"
+
+
+@dataclass
+class Heard(heard.Heard):
+    """What a client has understood, and what the log tells of it."""
+
+    log: dict[str, Any] = field(default_factory=dict)
+    estimated: bool = False
+    """Whether its usage is an estimate, as a finding tells that is not left in `log`: most upstreams here tell none."""
+
+
+@dataclass
+class Stage:
+    upstream: UpstreamServer
+    gateway: Running
+
+    def plays(self, model: str, *scripts: Step | tuple[Step, ...]) -> str:
+        """The upstream has these scripts for a model, one for each time that it is asked."""
+        for script in scripts:
+            self.upstream.add(model, *(script if isinstance(script, tuple) else (script,)))
+        return model
+
+    def ask(self, model: str, api: str = CHAT, stream: bool = True, **more: Any) -> Heard:
+        body = {"model": model, "stream": stream, **asking(api), **more}
+        request = urllib.request.Request(
+            f"{self.gateway.base}/v1/{api}", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                told = Heard(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
+        except urllib.error.HTTPError as error:
+            told = Heard(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+        hear(told, api)
+        assert not told.odd + told.loose, (told.odd, told.loose, told.body[-500:])
+        told.log = self.log(told.headers["x-interlingua-id"])
+        told.estimated = told.log["findings"].pop("usage-estimated", 0) == 1
+        return told
+
+    def ask_all(self, model: str, stream: bool = True) -> dict[str, Heard]:
+        """One client of each API, at the same time."""
+        with ThreadPoolExecutor(len(APIS)) as pool:
+            return dict(zip(APIS, pool.map(lambda api: self.ask(model, api, stream), APIS), strict=True))
+
+    def log(self, id: str) -> dict[str, Any]:
+        """The line of this request."""
+        text = self.gateway.told(f'"message": "request", "id": "{id}"[^\n]*\n')
+        told: dict[str, Any] = json.loads(next(line for line in text.splitlines() if f'"id": "{id}"' in line))
+        return told
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    upstream = UpstreamServer()
+    try:
+        with running(config=_config(upstream.url)) as gateway:
+            yield Stage(upstream, gateway)
+    finally:
+        upstream.stop()
+
+
+def _config(url: str) -> str:
+    apis = {
+        "chat": "openai-chat",
+        "other": "openai-chat",
+        "claude": "anthropic-messages",
+        "responses": "openai-responses",
+    }
+    upstreams = [UPSTREAM.format(name=name, url=url, api=api, key=KEY) for name, api in apis.items()]
+    nobody = UPSTREAM.format(name="nobody", url=NOBODY, api="openai-chat", key=KEY)
+    return CONFIG.format(upstreams="".join([*upstreams, nobody]))
+
+
+def asking(api: str) -> dict[str, Any]:
+    """What each API wants in a request, and one tool."""
+    if api == RESPONSES:
+        return {"input": "hi", "tools": [{"type": "function", **TOOL}]}
+    messages = [{"role": "user", "content": "hi"}]
+    if api == CHAT:
+        return {"messages": messages, "tools": [{"type": "function", "function": TOOL}]}
+    tool = {"name": TOOL["name"], "input_schema": TOOL["parameters"]}
+    return {"messages": messages, "max_tokens": 100, "tools": [tool]}

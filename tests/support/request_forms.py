@@ -1,0 +1,89 @@
+"""A request in a form that is the same before and after a translation: what it means, without how a wire puts it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from interlingua.common.jsontext.codec import read_object
+from interlingua.core.findings__notes import Notes
+from interlingua.core.reply import Call, Reasoning
+from interlingua.core.request import CacheMark, Content, Document, Image, Message, Request, Result
+from interlingua.upstreams.profile import Profile
+from interlingua.wires import anthropic_messages, openai_chat, openai_responses
+from interlingua.wires.requests.downgrades import as_functions, in_words, offered
+
+WIRES = {wire.NAME: wire for wire in (openai_chat, anthropic_messages, openai_responses)}
+CHAT, MESSAGES, RESPONSES = WIRES
+ABLE = Profile(name="able", top_k=True, cache_key=True)
+"""An upstream that is told as much as can be."""
+LOST: dict[str, tuple[str, ...]] = {
+    CHAT: (),
+    MESSAGES: ("cache_key", "metadata", "verbosity", "seed"),
+    RESPONSES: ("stop", "top_k", "seed"),
+}
+"""What a wire has no place for."""
+COARSE = {"minimal": "low", "xhigh": "high", "max": "high"}
+
+
+def meaning(request: Request, by: str = CHAT) -> dict[str, Any]:
+    """What a request says, as far as it can be said on the way `by` another wire."""
+    thinking = request.thinking
+    effort = thinking.as_effort()
+    choice = request.tool_choice
+    said = {
+        "model": request.model,
+        "system": "\n\n".join(_words(piece) for piece in request.system if not isinstance(piece, CacheMark)),
+        "messages": _messages(request.messages),
+        "tools": [
+            (tool.name, tool.description, tool.schema)
+            for tool in as_functions(offered(request, "no wire's name", Notes()), Notes())
+        ],
+        "tool_choice": None if choice is None or (choice.mode == "auto" and not choice.names) else choice,
+        "parallel": request.parallel is not False or (choice is not None and choice.mode == "none"),
+        "max_tokens": request.max_tokens,
+        "stop": request.stop,
+        "format": None if request.format is None else request.format.schema,
+        "thinks": thinking.wanted,
+        "effort": COARSE.get(effort, effort) if thinking.wanted and effort else None,
+        "stream": request.stream,
+        "user": request.user,
+        "metadata": request.metadata,
+        "cache_key": request.cache_key,
+        **request.sampling,
+    }
+    return {key: value for key, value in said.items() if key not in LOST[by]}
+
+
+def _words(piece: Content) -> str:
+    return in_words(piece, Notes(), "") or ""
+
+
+def _messages(messages: list[Message]) -> list[Any]:
+    """Neighbours of one role are one message."""
+    merged: list[tuple[str, list[Any]]] = []
+    for message in messages:
+        if not merged or merged[-1][0] != message.role:
+            merged.append((message.role, []))
+        merged[-1][1].extend(piece for piece in message.pieces if not isinstance(piece, CacheMark))
+    return [[role, *_said(role, pieces)] for role, pieces in merged if pieces]
+
+
+def _said(role: str, pieces: list[Any]) -> list[Any]:
+    results = [(piece.id, piece.error, _content(piece.content, "\n")) for piece in pieces if isinstance(piece, Result)]
+    calls = [(piece.id, piece.name, _arguments(piece)) for piece in pieces if isinstance(piece, Call)]
+    thoughts = "".join(piece.text for piece in pieces if isinstance(piece, Reasoning))
+    content = [piece for piece in pieces if not isinstance(piece, Result | Call | Reasoning)]
+    return [results, thoughts, _content(content, {"assistant": "", "system": "\n\n"}.get(role)), calls]
+
+
+def _content(content: list[Content], gap: str | None) -> list[Any]:
+    files = [piece for piece in content if isinstance(piece, Image) or (isinstance(piece, Document) and piece.url)]
+    words = [word for piece in content if piece not in files and (word := _words(piece))]
+    return (words if gap is None else [gap.join(words)] * bool(words)) + [(type(file), file.url) for file in files]
+
+
+def _arguments(call: Call) -> Any:
+    if not call.arguments:
+        return {}
+    return call.arguments if read_object(call.arguments) is None else json.loads(call.arguments)

@@ -1,0 +1,106 @@
+"""Small requests of each wire, and what the wires make of them: for tables of requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from interlingua.core.options import Options
+from interlingua.events import Finding
+from interlingua.upstreams.adapt import adapt
+from interlingua.upstreams.profile import ANY, Profile
+from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
+
+Json = dict[str, Any]
+KEY = b"key"
+PNG = "data:image/png;base64,iVBORw0KGgo="
+PDF = "data:application/pdf;base64,JVBERi0="
+SAID: dict[str, Json] = {
+    CHAT: {"messages": [{"role": "user", "content": "hi"}]},
+    MESSAGES: {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 8000},
+    RESPONSES: {"input": "hi"},
+}
+PING = {"type": "object", "properties": {}}
+
+
+class Written(msgspec.Struct):
+    body: Json
+    findings: list[Finding]
+
+
+def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> Written:
+    """What the two wires make of a request, as the upstream takes it, with a history that is not mended."""
+    request = WIRES[source].read_request({"model": "m", **SAID[source], **body}, Options(seal_key=KEY))
+    request, adapted = adapt(request, upstream or ANY, target)
+    written, lost = WIRES[target].write_request(request, upstream or ANY)
+    return Written(written, adapted + lost)
+
+
+def check(
+    source: str, body: Json, target: str, expected: Json, kinds: str = "", upstream: Profile | None = None
+) -> None:
+    """The fields that are expected, and no finding but those. None is a field that must not be there."""
+    done = translate(source, body, target, upstream)
+    assert {key: done.body.get(key) for key in expected} == expected
+    found = {finding.kind for finding in done.findings} - {"no-max-tokens"}
+    assert found == set(kinds.split()), done.findings
+
+
+def users(*parts: Json) -> Json:
+    return {"messages": [{"role": "user", "content": list(parts)}]}
+
+
+def said(*parts: Json) -> Json:
+    return {"input": [{"type": "message", "role": "user", "content": list(parts)}]}
+
+
+TOOL: dict[str, Json] = {
+    CHAT: {"type": "function", "function": {"name": "ping", "parameters": PING}},
+    MESSAGES: {"name": "ping", "input_schema": PING},
+    RESPONSES: {"type": "function", "name": "ping", "parameters": PING, "strict": False},
+}
+ASK = {wire: {"tools": [tool]} for wire, tool in TOOL.items()}
+
+IMAGE: dict[str, Json] = {
+    CHAT: {"type": "image_url", "image_url": {"url": PNG}},
+    MESSAGES: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+    RESPONSES: {"type": "input_image", "image_url": PNG, "detail": "auto"},
+}
+FILE: dict[str, Json] = {
+    CHAT: {"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}},
+    MESSAGES: {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+        "title": "a.pdf",
+    },
+    RESPONSES: {"type": "input_file", "file_data": PDF, "filename": "a.pdf"},
+}
+LINK: dict[str, Json] = {
+    CHAT: {"type": "image_url", "image_url": {"url": "https://a/b.png"}},
+    MESSAGES: {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
+    RESPONSES: {"type": "input_image", "image_url": "https://a/b.png", "detail": "auto"},
+}
+TEXT: dict[str, Json] = {
+    CHAT: {"type": "text", "text": "see"},
+    MESSAGES: {"type": "text", "text": "see"},
+    RESPONSES: {"type": "input_text", "text": "see"},
+}
+
+CALLED = {"type": "tool_use", "id": "t1", "name": "ping", "input": {"a": 1}}
+ANSWERED = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+
+
+def assistant(*blocks: Json) -> list[Json]:
+    return [{"role": "user", "content": "hi"}, {"role": "assistant", "content": list(blocks)}]
+
+
+def chat_call(id: str = "t1", arguments: str = '{"a":1}') -> Json:
+    return {"id": id, "type": "function", "function": {"name": "ping", "arguments": arguments}}
+
+
+FAILED = {**ANSWERED, "is_error": True}
+
+
+def items(*given: Json) -> Json:
+    return {"input": [{"type": "message", "role": "user", "content": "hi"}, *given]}

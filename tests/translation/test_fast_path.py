@@ -1,0 +1,388 @@
+"""The usual chunk is read by a way of its own, and one that is the same again but for its text takes a shorter one yet.
+What goes out is what would have gone out without that."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import product
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua.wires.streaming.sse import Decoder
+from tests.support import anthropic_scenarios as messages
+from tests.support import chat_scenarios as chat
+from tests.support import responses_scenarios as responses
+from tests.support.cuts import pieces
+from tests.support.pair_scenes import SCENES
+from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
+from tests.support.sdk import Json
+
+pytestmark = pytest.mark.cuts  # the same again, in every way
+WIRES = (CHAT, MESSAGES, RESPONSES)
+SCENARIOS: dict[str, list[Any]] = {
+    CHAT: [*chat.SCENARIOS],
+    MESSAGES: [*messages.SCENARIOS],
+    RESPONSES: [*responses.SCENARIOS],
+}
+SCENE = {scene.name: scene for scene in SCENES}
+OPTIONS = (il.Options(), il.Options(delivery="whole"), il.Options(served_as="x"), il.Options(reasoning="as_content"))
+each_pair = pytest.mark.parametrize(("source", "target"), list(product(WIRES, WIRES)))
+
+
+class Translation:
+    """One stream, translated with the way for usual chunks or without. `usual` counts those that were read so."""
+
+    def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
+        self.translator = il.Translator(source, target, **settings)
+        self.usual = self.again = 0
+        reader: Any = self.translator._reader
+        self._read = reader.usual if usual else lambda _: None
+        reader.usual = self._count
+
+    def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
+        sent = [*map(self.feed, given), self.translator.close()]
+        return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
+
+    def feed(self, data: bytes) -> bytes:
+        kept = self.translator._again._passes
+        sent = self.translator.feed(data)
+        self.again += kept is not None and self.translator._again._passes is kept
+        return sent
+
+    def _count(self, data: bytes) -> Any:
+        read = self._read(data)
+        self.usual += read is not None
+        return read
+
+
+def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> int:
+    """How many chunks were usual; fails if that makes a difference."""
+    with_it, without = (Translation(source, target, usual, **settings) for usual in (True, False))
+    assert with_it.run(given) == without.run(given), b"".join(given)
+    assert with_it.translator.dialect == without.translator.dialect
+    assert not without.again
+    return with_it.usual + with_it.again
+
+
+def blocks(stream: bytes) -> list[bytes]:
+    decoder = Decoder()
+    return [message.raw for message in [*decoder.feed(stream), *decoder.close()]]
+
+
+@each_pair
+def test_scenarios(source: str, target: str) -> None:
+    for scenario, options, dialect in product(SCENARIOS[source], OPTIONS, ("auto", "kimi_k2", "standard")):
+        own = getattr(scenario, "options", None) or options
+        chosen = own if options is OPTIONS[0] else options
+        settings = {"dialect": dialect, "tools": getattr(scenario, "tools", None), "options": chosen}
+        for given in (blocks(scenario.stream), [scenario.stream], pieces(scenario.stream, seed=1)):
+            both_ways(source, target, given, **settings)
+
+
+@each_pair
+def test_most_chunks_are_usual(source: str, target: str) -> None:
+    scene = SCENE["thinking, text and a call"]
+    given = blocks(STREAMS[source](scene))
+    deltas = [raw for raw in given if b"delta" in raw]
+    assert both_ways(source, target, given, dialect="standard", tools=scene.tools) > len(deltas) / 3
+
+
+# ── chunks that are nearly usual ──────────────────────────────────────────────────────────────────────────────────
+
+KEYS = {
+    CHAT: (
+        *("choices", "delta", "index", "content", "role", "refusal", "reasoning", "reasoning_content", "tool_calls"),
+        *("reasoning_details", "function_call", "function", "arguments", "name", "id", "type", "custom", "usage"),
+        *("finish_reason", "error", "message", "data", "object", "model", "detail", "code", "unknown"),
+    ),
+    MESSAGES: (
+        "type",
+        "index",
+        "delta",
+        "error",
+        "text",
+        "thinking",
+        "partial_json",
+        "signature",
+        "message",
+        "unknown",
+    ),
+    RESPONSES: (
+        *("type", "item_id", "output_index", "content_index", "summary_index", "sequence_number", "delta", "response"),
+        *("error", "logprobs", "item", "part", "unknown"),
+    ),
+}
+VALUES: tuple[Any, ...] = (
+    *(
+        None,
+        "",
+        "x",
+        "\ufffd",
+        "é",
+        0,
+        1,
+        -1,
+        1.0,
+        True,
+        [],
+        {},
+        [1],
+        [[]],
+        {"a": 1},
+        {"type": "text_delta", "text": "a"},
+    ),
+    *("text_delta", "thinking_delta", "error", "ping", "response.output_text.delta", "response.reasoning_text.delta"),
+    *("{", '{"a": 1}', "<|tool_call_begin|>", "[DONE]"),
+)
+
+
+def objects(value: Any) -> Iterator[Json]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects(inner)
+
+
+def changed(source: str, given: list[bytes], chance: random.Random) -> list[bytes]:
+    """The stream with one field of one chunk changed, added or taken away."""
+    at = chance.choice([n for n, raw in enumerate(given) if b"data: {" in raw])
+    head, data = given[at].split(b"data: ", 1)
+    chunk = json.loads(data)
+    where = chance.choice(list(objects(chunk)))
+    key = chance.choice([*where, *KEYS[source]] if chance.random() < 0.5 else list(where) or ["x"])
+    if chance.random() < 0.2:
+        where.pop(key, None)
+    else:
+        where[key] = deepcopy(chance.choice(VALUES))
+    if chance.random() < 0.1:
+        head = chance.choice((b"", b"event: error\n", b"event:error\n", b"id: 1\n", b"event: x\n", b": x\n"))
+    told = json.dumps(chunk, ensure_ascii=chance.random() < 0.5).encode()
+    if chance.random() < 0.1:
+        told = told.replace(b'"', chance.choice((b'"\\ud83d', b'"\xff', b'"\x01')), 1)
+    return [*given[:at], head + b"data: " + told + b"\n\n", *given[at + 1 :]]
+
+
+@each_pair
+def test_what_is_nearly_usual(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    scenes = ("thinking, text and a call", "parallel calls", "native text and calls", "length inside a call")
+    streams = [blocks(STREAMS[source](SCENE[name])) for name in scenes]
+    for _ in range(200):
+        given = changed(source, chance.choice(streams), chance)
+        both_ways(source, target, given, dialect=chance.choice(("standard", "kimi_k2")), options=chance.choice(OPTIONS))
+
+
+ODD: tuple[Any, ...] = (None, "", "x", 0, 1, True, 1.0, [], {}, [1], {"a": 1}, "\ufffd")
+
+
+def usual_places(source: str, target: str, given: list[bytes]) -> list[int]:
+    """Which of these blocks are read as usual ones."""
+    translation = Translation(source, target, True, dialect="standard")
+    counts = []
+    for raw in given:
+        translation.translator.feed(raw)
+        counts.append(translation.usual)
+    return [n for n, count in enumerate(counts) if count > (counts[n - 1] if n else 0)]
+
+
+@each_pair
+def test_each_field_that_a_usual_chunk_may_have(source: str, target: str) -> None:
+    """More of thinking, text and arguments: whatever else stands in such a chunk, at whatever place."""
+    given = blocks(STREAMS[source](SCENE["thinking, text and a call"]))
+    usual = usual_places(source, target, given)
+    for at in (usual[0], usual[len(usual) // 2], usual[-1]):
+        head, data = given[at].split(b"data: ", 1)
+        for place, key, value in product(range(len(list(objects(json.loads(data))))), KEYS[source], ODD):
+            chunk = json.loads(data)
+            list(objects(chunk))[place][key] = value
+            told = head + b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            both_ways(source, target, [*given[:at], told, *given[at + 1 : at + 3]], dialect="standard")
+
+
+# ── the same chunk again ──────────────────────────────────────────────────────────────────────────────────────────
+
+TEXTS = (
+    *("Hello", " there", "c", "chat.completion.chunk", "model", "kimi", "a", "a", "é", "漢字", "\U0001f600", "\ufffd"),
+    *(
+        " ",
+        "\n",
+        "\n\n",
+        "x\n",
+        " x",
+        '"',
+        '\\"',
+        "\\",
+        "\\u0041",
+        '","content":"y',
+        '"model":"kimi"',
+        "}]}\n\ndata: {",
+    ),
+    *("<", "<|", "<|tool_call", "s", "_begin|>", "<think>", "thought", "</think>", "answer", "…", "", "\u2028", "\x7f"),
+)
+
+
+def chat_chunk(text: str, field: str, chance: random.Random, index: int = 0) -> bytes:
+    choice = {"index": index, "delta": {field: text}, "finish_reason": None}
+    beside: Json = {"logprobs": None} if chance.random() < 0.1 else {}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice | beside]}
+    if chance.random() < 0.05:
+        chunk |= {"created": 2}
+    return b"data: " + json.dumps(chunk, ensure_ascii=chance.random() < 0.3).encode() + b"\n\n"
+
+
+def messages_chunk(text: str, field: str, chance: random.Random) -> bytes:
+    delta = {"type": f"{field}_delta", field: text}
+    chunk = {"type": "content_block_delta", "index": 0, "delta": delta}
+    return (
+        b"event: content_block_delta\ndata: " + json.dumps(chunk, ensure_ascii=chance.random() < 0.3).encode() + b"\n\n"
+    )
+
+
+def spoken(source: str, chance: random.Random) -> list[bytes]:
+    """A stream that says text after text, with what may stand between them."""
+    count = chance.randint(3, 40)
+    texts = [chance.choice(TEXTS) if chance.random() < 0.4 else f" word{n}" for n in range(count)]
+    if source == CHAT:
+        first = chat_chunk("", "role", chance)
+        fields = ["reasoning_content"] * chance.randint(0, 5) + ["content"] * count
+        given = [chat_chunk(text, field, chance) for text, field in zip(texts, fields, strict=False)]
+        odd = [b": x\n\n", chat_chunk("other", "content", chance, 1), b"data: {}\n\n", b"data: x\n\n", b"\n"]
+        end = [b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', b"data: [DONE]\n\n"]
+    else:
+        kind = chance.choice(("text", "thinking"))
+        begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
+        block = {"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}}
+        first = begun + b"event: content_block_start\ndata: " + json.dumps(block).encode() + b"\n\n"
+        given = [messages_chunk(text, kind, chance) for text in texts]
+        odd = [b": x\n\n", b'event: ping\ndata: {"type":"ping"}\n\n', b"data: {}\n\n", b"\n"]
+        end = [b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n']
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        given.insert(chance.randrange(len(given) + 1), chance.choice(odd))
+    return [first, *given, *end]
+
+
+def cut(given: list[bytes], chance: random.Random) -> list[bytes]:
+    """Reads as they may come: mostly a chunk each, now and then a part of one, or several."""
+    reads = [b""]
+    for raw in given:
+        if chance.random() < 0.1:
+            at = chance.randrange(len(raw) + 1)
+            reads[-1] += raw[:at]
+            reads.append(raw[at:])
+        elif chance.random() < 0.1:
+            reads[-1] += raw
+        else:
+            reads.append(raw)
+    return [read for read in reads if read]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+def test_text_after_text(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    settings = {
+        "dialect": ("standard", "kimi_k2", "hermes", "deepseek_v3", "mistral_v11", "glm45", "harmony"),
+        "options": (*OPTIONS, il.Options(reasoning="drop"), il.Options(limits=il.Limits(event=250))),
+    }
+    for _ in range(400):
+        chosen = {name: chance.choice(values) for name, values in settings.items()}
+        both_ways(source, target, cut(spoken(source, chance), chance), **chosen)
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_most_texts_are_the_same_again(source: str, target: str, options: il.Options) -> None:
+    chance = random.Random(1)
+    first = next(raw for raw in iter(lambda: spoken(source, chance)[0], b"") if b"thinking" not in raw)
+    chunk = chat_chunk if source == CHAT else messages_chunk
+    given = [chunk(f" word{n}", "content" if source == CHAT else "text", chance) for n in range(100)]
+    translation = Translation(source, target, True, dialect="kimi_k2", options=options)
+    for raw in [first, *given]:
+        translation.feed(raw)
+    assert translation.again > 60
+
+
+# ── a call's arguments ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arguments(chance: random.Random) -> list[str]:
+    """Arguments in pieces, some of them with more behind their end, or sent again."""
+    text = json.dumps({"path": "a.py", "content": "".join(chance.choices(TEXTS, k=chance.randint(1, 30)))})
+    text += chance.choice(("", "", "", "\n", "more", "}"))
+    at = sorted(chance.randrange(len(text) + 1) for _ in range(chance.randint(1, 20)))
+    parts = [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
+    if chance.random() < 0.1:
+        return ["".join(parts[: n + 1]) for n in range(len(parts))]
+    return parts
+
+
+def chat_call(number: int, chance: random.Random) -> list[bytes]:
+    def chunk(entry: Json) -> bytes:
+        choice = {"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}
+        body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "kimi", "choices": [choice]}
+        return b"data: " + json.dumps(body, ensure_ascii=chance.random() < 0.1).encode() + b"\n\n"
+
+    index = number + chance.choice((0, 0, 0, 1))
+    start = {"index": index, "id": f"c{number}", "type": "function", "function": {"name": "write", "arguments": ""}}
+    beside: Json = chance.choice(({}, {}, {}, {"type": "function"}, {"id": f"c{number}"}))
+    more = [{"index": index, **beside, "function": {"arguments": text}} for text in arguments(chance)]
+    return [chunk(start), *map(chunk, more)]
+
+
+def messages_call(number: int, chance: random.Random) -> list[bytes]:
+    def event(kind: str, **fields: Any) -> bytes:
+        return b"event: %b\ndata: " % kind.encode() + json.dumps({"type": kind, **fields}).encode() + b"\n\n"
+
+    block = {"type": "tool_use", "id": f"c{number}", "name": "write", "input": {}}
+    deltas = [{"type": "input_json_delta", "partial_json": text} for text in arguments(chance)]
+    return [
+        event("content_block_start", index=number, content_block=block),
+        *(event("content_block_delta", index=number, delta=delta) for delta in deltas),
+        *([event("content_block_stop", index=number)] if chance.random() < 0.9 else []),
+    ]
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [CHAT, MESSAGES])
+def test_arguments_after_arguments(source: str, target: str) -> None:
+    chance = random.Random(source + target)
+    limits = il.Options(limits=il.Limits(args=60))
+    begun = blocks(STREAMS[MESSAGES](SCENE["thinking, text and a call"]))[0]
+    first, one_call = (chat_chunk("", "role", chance), chat_call) if source == CHAT else (begun, messages_call)
+    for _ in range(400):
+        given = [raw for number in range(chance.randint(1, 3)) for raw in one_call(number, chance)]
+        for _ in range(chance.choice((0, 0, 1, 3))):
+            given.insert(chance.randrange(len(given) + 1), chance.choice((b": x\n\n", b"data: {}\n\n", given[-1])))
+        dialect, options = chance.choice(("standard", "kimi_k2")), chance.choice((*OPTIONS, limits))
+        both_ways(source, target, cut([first, *given], chance), dialect=dialect, options=options)
+
+
+MORE = (
+    b'data: {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, '
+    b'"function": {"arguments": "@@"}}]}, "finish_reason": null}]}\n\n'
+)
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+@pytest.mark.parametrize("dialect", ["standard", "kimi_k2"])
+def test_most_arguments_are_the_same_again(target: str, dialect: str) -> None:
+    """Also those that are text to the upstream."""
+    chance = random.Random(1)
+    translation = Translation(CHAT, target, True, dialect=dialect)
+    opener = '<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>{"a":"'
+    if dialect == "standard":
+        begun = chat_call(0, chance)[0]
+        pieces = ['{\\"a\\":\\"', *(f"word {n}" for n in range(100))]
+        given = [MORE.replace(b"@@", piece.encode()) for piece in pieces]
+    else:
+        begun = chat_chunk(opener, "content", chance)
+        given = [chat_chunk(f"word {n}", "content", random.Random(2)) for n in range(100)]
+    for raw in [chat_chunk("", "role", chance), begun, *given]:
+        translation.feed(raw)
+    assert translation.usual < 10

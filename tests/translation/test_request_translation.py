@@ -1,0 +1,551 @@
+"""What passes as it came, what is refused, and what a gateway is told of a request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import interlingua as il
+from interlingua.errors import BadRequest, UnknownWire, UsageError
+from interlingua.translation.request_translation import prepare_request
+from interlingua.upstreams import profiles
+from interlingua.upstreams.profile import Profile
+from tests.support.request_forms import CHAT, MESSAGES, RESPONSES
+from tests.support.request_tables import (
+    ANSWERED,
+    ASK,
+    CALLED,
+    IMAGE,
+    PING,
+    SAID,
+    TEXT,
+    TOOL,
+    Json,
+    chat_call,
+    items,
+    translate,
+    users,
+)
+
+
+def test_what_a_gateway_needs_of_a_request() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "ping", "input": {}}
+    body = {
+        "tools": [TOOL[MESSAGES], {**TOOL[MESSAGES], "name": "later", "defer_loading": True}],
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [call]},
+            *users(ANSWERED)["messages"],
+        ],
+    }
+    done = prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
+    assert ([tool.name for tool in done.tools], done.taken_ids) == (["ping"], ("t1",))
+
+
+# ── the same wire ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None:
+    call = {**chat_call(arguments=" {} "), "extra_content": {"google": {"thought_signature": "x"}}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "developer", "content": "A"},
+            {"role": "user", "content": [TEXT[CHAT]]},
+            {"role": "assistant", "content": "a", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t1", "content": "ok"},
+        ],
+        "max_completion_tokens": 5,
+        "unknown": {"a": 1},
+        "reasoning_effort": "low",
+        "tools": [{"type": "function", "function": {"name": "ping", "strict": True}}],
+    }
+    changed = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x", thinking="type", strict_tools=False))
+    assert changed == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "A"}, *body["messages"][1:]],  # type: ignore[index]
+        "max_tokens": 5,
+        "unknown": {"a": 1},
+        "thinking": {"type": "enabled"},
+        "tools": [TOOL[CHAT]],
+    }
+
+
+def test_on_one_wire_a_mended_history_is_all_that_changes() -> None:
+    odd = {"role": "user", "content": [TEXT[CHAT]], "odd": 1}
+    called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()], "odd": 2}
+    body = {"model": "m", "messages": [odd, called, odd], "max_completion_tokens": 5, "unknown": 1, "stream": False}
+    changed = prepare_request(body, CHAT, CHAT)
+    result = {"role": "tool", "tool_call_id": chat_call()["id"], "content": "[no result: interrupted]"}
+    assert changed.body == {**body, "messages": [odd, called, result, odd]}
+    assert [finding.kind for finding in changed.findings] == ["no-result"]
+    with pytest.raises(BadRequest, match=r"messages\[1\]"):
+        prepare_request(body, CHAT, CHAT, strict=True)
+
+
+def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
+    """Two system messages become one, and an image leaves its result: as many messages, but not the same ones."""
+    shot = {"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}
+    systems = [{"role": "system", "content": "A"}, {"role": "system", "content": "B"}]
+    called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}
+    body = {"model": "m", "messages": [*systems, {"role": "user", "content": "hi"}, called, shot]}
+    messages = il.translate_request(body, CHAT, CHAT, upstream=Profile(name="x"))["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
+    assert messages[0]["content"] == "A\n\nB"
+    assert messages[-1]["content"][1] == IMAGE[CHAT]
+
+
+@pytest.mark.parametrize(("upstream", "model"), [("moonshot", "m"), ("mistral", "m"), ("vllm", "kimi-k2")])
+def test_on_one_wire_what_cannot_be_merged_is_written_anew(upstream: str, model: str) -> None:
+    body = {
+        "model": model,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "ok"},
+        ],
+    }
+    call, result = il.translate_request(body, CHAT, CHAT, upstream=upstream)["messages"][1:3]
+    assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "ok"}
+
+
+def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": [{**TEXT[CHAT], "cache_control": {"type": "ephemeral"}}]}],
+        "top_k": 5,
+        "prompt_cache_key": "k",
+        "tools": [{"type": "function", "function": {"name": "ping", "strict": False}}],
+    }
+    assert prepare_request(body, CHAT, CHAT, upstream="any") == prepare_request(body, CHAT, CHAT)
+    assert prepare_request(body, CHAT, CHAT).body == body
+
+
+def test_on_one_wire_a_field_goes_that_the_upstream_refuses() -> None:
+    tool = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": False}}
+    body = {"model": "m", **SAID[CHAT], "tools": [tool]}
+    assert il.translate_request(body, CHAT, CHAT, upstream="zai")["tools"] == [TOOL[CHAT]]
+    assert il.translate_request(body, CHAT, CHAT, upstream="openai")["tools"] == [tool]
+
+
+def test_the_model_is_named_as_the_upstream_knows_it() -> None:
+    body = {"model": "m", **SAID[CHAT], "odd": 1}
+    assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
+    assert il.translate_request(body, CHAT, MESSAGES, model="n")["model"] == "n"
+    assert body["model"] == "m"
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("upstream", ["moonshot", "vllm", "sglang", "openrouter", "any"])
+def test_kimi_has_its_own_ids_wherever_it_is_served(upstream: str) -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [CALLED]},
+        *users(ANSWERED)["messages"],
+    ]
+    body = {"model": "x", "max_tokens": 9, "messages": messages}
+    told = il.translate_request(body, MESSAGES, CHAT, model="moonshotai/Kimi-K2-Instruct", upstream=upstream)
+    assert [told["messages"][1]["tool_calls"][0]["id"], told["messages"][2]["tool_call_id"]] == ["functions.ping:0"] * 2
+
+
+MODELS: list[tuple[str, str, Json, Json, str]] = [
+    # the upstream, the model, what is asked, what is told, and the kinds of the findings
+    ("openai", "o3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}, "thinking-wish"),
+    ("openai", "gpt-5.1", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, ""),
+    ("vllm", "openai/gpt-oss-20b", {"thinking": {"type": "disabled"}}, {"chat_template_kwargs": None}, "thinking-wish"),
+    ("zai", "glm-5.3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}, "thinking-wish"),
+    ("zai", "glm-4.6", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),
+    (
+        "moonshot",
+        "kimi-k2.6",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "required", "thinking": {"type": "disabled"}},
+        "thinking-stopped",
+    ),
+    (
+        "moonshot",
+        "kimi-k2.7-code",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "auto", "thinking": None},
+        "choice-relaxed",
+    ),
+    (
+        "moonshot",
+        "kimi-k3",
+        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
+        {"tool_choice": "required", "thinking": None},
+        "",
+    ),
+    (
+        "moonshot",
+        "kimi-k2.6",
+        {"temperature": 0.5, "top_p": 1},
+        {"temperature": None, "top_p": None},
+        "setting-dropped",
+    ),
+    ("moonshot", "kimi-k2-0905-preview", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    ("openai", "o4-mini", {"temperature": 0.5}, {"temperature": None}, "setting-dropped"),
+    ("openai", "gpt-4.1", {"temperature": 0.5}, {"temperature": 0.5}, ""),
+    (
+        "openrouter",
+        "deepseek/deepseek-v4-flash",
+        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        {"tool_choice": "required", "reasoning": {"enabled": False}},
+        "thinking-stopped",
+    ),
+    ("moonshot", "kimi-k2-0905-preview", {"thinking": {"type": "disabled"}}, {"thinking": None}, ""),
+    ("minimax", "MiniMax-M3", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, ""),
+    ("minimax", "MiniMax-M2.5", {"thinking": {"type": "disabled"}}, {"thinking": None}, "thinking-wish"),
+    ("deepseek", "deepseek-v4-pro", {"output_config": {"effort": "high"}}, {"reasoning_effort": "high"}, ""),
+]
+
+
+@pytest.mark.parametrize(("upstream", "model", "asked", "expected", "kinds"), MODELS)
+def test_models_differ(upstream: str, model: str, asked: Json, expected: Json, kinds: str) -> None:
+    told = prepare_request({"model": model, **SAID[MESSAGES], **asked}, MESSAGES, CHAT, upstream=upstream)
+    assert {key: told.body.get(key) for key in expected} == expected
+    assert [finding.kind for finding in told.findings] == kinds.split()
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONG = "mcp__claude_ai_Company_Wide_Knowledge_Base__search_everything_in_it_by_meaning"
+ARGS = '{"a":1}'
+
+
+@pytest.mark.parametrize("target", [CHAT, RESPONSES])
+def test_a_long_name_is_told_in_short_and_comes_back(target: str) -> None:
+    tool = {**TOOL[MESSAGES], "name": LONG}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{**CALLED, "name": LONG}]},
+        *users(ANSWERED)["messages"],
+    ]
+    choice = {"type": "tool", "name": LONG}
+    body = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [tool], "tool_choice": choice}
+    asked = prepare_request(body, MESSAGES, target)
+    assert LONG not in json.dumps(asked.body)
+    assert [finding.kind for finding in asked.findings] == ["name-shortened"]
+    if target == CHAT:
+        short = asked.body["tools"][0]["function"]["name"]
+        past = asked.body["messages"][1]["tool_calls"][0]["function"]["name"]
+        call = {"id": "c", "type": "function", "function": {"name": short, "arguments": ARGS}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        reply: Json = {"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+    else:
+        short, past = asked.body["tools"][0]["name"], asked.body["input"][1]["name"]
+        item = {"type": "function_call", "id": "fc", "call_id": "c", "name": short, "arguments": ARGS}
+        reply = {"object": "response", "status": "completed", "output": [{**item, "status": "completed"}]}
+    assert len(short) == 64
+    assert short == past
+    assert short in json.dumps(asked.body["tool_choice"])
+    heard = il.translate_reply(reply, target, MESSAGES, tools=asked.tools)
+    assert [block["name"] for block in heard["content"] if block["type"] == "tool_use"] == [LONG]
+
+
+def test_several_tools_are_named_where_they_can_be() -> None:
+    names = [{"type": "function", "name": name} for name in ("ping", "pong")]
+    offered = [TOOL[RESPONSES], {**TOOL[RESPONSES], "name": "pong"}, {**TOOL[RESPONSES], "name": "pang"}]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": names}
+    body = {"model": "m", "input": "hi", "tools": offered, "tool_choice": choice}
+    known = prepare_request(body, RESPONSES, CHAT, upstream="openai")
+    named = [{"type": "function", "function": {"name": name}} for name in ("ping", "pong")]
+    assert known.body["tool_choice"] == {
+        "type": "allowed_tools",
+        "allowed_tools": {"mode": "auto", "tools": named},
+    }
+    assert (len(known.body["tools"]), known.findings) == (3, [])
+    stranger = prepare_request(body, RESPONSES, CHAT)
+    assert (len(stranger.body["tools"]), stranger.body["tool_choice"]) == (2, "auto")
+    assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
+
+
+def test_a_tool_of_the_server_among_those_that_are_named() -> None:
+    tools = [{"type": "function", "name": "ping"}, {"type": "web_search"}]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": tools}
+    body = {"model": "m", "input": "hi", "tools": [TOOL[RESPONSES]], "tool_choice": choice}
+    asked = prepare_request(body, RESPONSES, CHAT)
+    assert [(finding.kind, finding.place) for finding in asked.findings] == [
+        ("field-dropped", "tool_choice.tools[1].type")
+    ]
+    same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
+    assert (same.body["tool_choice"], same.findings) == (choice, [])
+
+
+def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
+    answered = {**ANSWERED, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
+    turn = [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [answered]}]
+    body = {"model": "m", **SAID[MESSAGES], "messages": [*SAID[MESSAGES]["messages"], *turn, *turn]}
+    told = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
+    ids = [call["id"] for message in told for call in message.get("tool_calls", ())]
+    assert ids == ["functions.ping:0", "functions.ping:1"]
+    lines = [one["content"][0]["text"] for one in told if one["role"] == "user" and isinstance(one["content"], list)]
+    assert lines == [f"[image from tool call {id}]" for id in ids]
+
+
+@pytest.mark.parametrize("upstream", [profile.name for profile in profiles()])
+def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
+    """Only then do prompt caches hold: clients mark what is last, and that is not last in the next turn."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    two = [{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]
+    turns: list[list[Json]] = [
+        [{"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [{**ANSWERED, "content": two}]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "system", "content": two}],
+        [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
+    ]
+
+    def sent(n: int) -> list[Json]:
+        said = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
+        last = said[-1]["content"][-1]
+        (last["content"][-1] if last["type"] == "tool_result" else last).update(mark)
+        body = {"model": "m", **SAID[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
+        written = json.dumps(il.translate_request(body, MESSAGES, CHAT, upstream=upstream)["messages"])
+        messages: list[Json] = json.loads(written.replace(f", {json.dumps(mark)[1:-1]}", ""))
+        return messages
+
+    assert upstream not in ("openrouter", "qwen") or isinstance(sent(2)[-1]["content"], list)
+    for n in range(1, len(turns)):
+        before, after = sent(n), sent(n + 1)
+        assert after[: len(before)] == before
+
+
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────
+
+BAD: list[tuple[str, Json, str]] = [
+    (CHAT, {"model": 5}, "model: should be a string, not an integer (5)"),
+    (CHAT, {"messages": {}}, "messages: should be a list, not an object"),
+    (CHAT, {"n": "two"}, "n: should be an integer, not a string ('two')"),
+    (CHAT, {"messages": [{"role": "user", "content": {}}]}, "messages[0].content: should be a string or a list"),
+    (MESSAGES, {"system": {}}, "system: should be a string or a list, not an object"),
+    (RESPONSES, {"input": {}}, "input: should be a string or a list, not an object"),
+    (RESPONSES, {"input": None}, "input: should be a string or a list, not nothing"),
+    (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
+    (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
+    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
+    (
+        CHAT,
+        {"messages": [{"role": "tool", "content": "x"}]},
+        "messages[0].tool_call_id: should be a string, not nothing",
+    ),
+    (CHAT, {"tool_choice": "maybe"}, "tool_choice: should be 'auto', 'required', 'none' or an object, not 'maybe'"),
+    (CHAT, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'function', 'custom' or"),
+    (
+        CHAT,
+        {"tools": [{"type": "function", "function": {}}]},
+        "tools[0].function.name: should be a string, not nothing",
+    ),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name: should be a name"),
+    (CHAT, {"response_format": {"type": "xml"}}, "response_format.type: should be 'text' or"),
+    (CHAT, {"stop": [5]}, "stop[0]: should be a string"),
+    (CHAT, {"temperature": "hot"}, "temperature: should be a number, not a string ('hot')"),
+    (MESSAGES, {"messages": [{"role": "tool", "content": ""}]}, "messages[0].role: should be 'user', 'assistant' or"),
+    (
+        MESSAGES,
+        {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
+        "messages[0].content[0].tool_use_id:",
+    ),
+    (
+        MESSAGES,
+        {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}]},
+        "messages[0].content[0].source.media_type:",
+    ),
+    (
+        MESSAGES,
+        users({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": []}]}),
+        "messages[0].content[0].content[0].tool_name: should be a string, not a list",
+    ),
+    (MESSAGES, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'auto', 'any', 'tool' or 'none', not 'x'"),
+    (
+        MESSAGES,
+        {"tools": [{"name": "a", "input_schema": []}]},
+        "tools[0].input_schema: should be an object, not a list",
+    ),
+    (MESSAGES, {"thread": {"type": "create"}}, "thread: conversations are not kept here"),
+    (RESPONSES, {"input": [{"role": "robot", "content": ""}]}, "input[0].role: should be 'user', 'assistant',"),
+    (
+        RESPONSES,
+        {"input": [{"type": "function_call", "call_id": "c"}]},
+        "input[0].name: should be a string, not nothing",
+    ),
+    (
+        RESPONSES,
+        {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]},
+        "tools[0].tools[0].name:",
+    ),
+    (RESPONSES, {"tool_choice": 5}, "tool_choice: should be 'auto' or 'required' or 'none', not an integer (5)"),
+    (RESPONSES, {"previous_response_id": "resp_1"}, "previous_response_id: refers to what another server keeps"),
+    (RESPONSES, {"conversation": {"id": "c"}}, "conversation: refers to"),
+    (RESPONSES, {"input": [{"type": "item_reference", "id": "i"}]}, "input[0]: refers to"),
+    (RESPONSES, {"input": [{"id": "i"}]}, "input[0]: refers to"),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "message"), BAD)
+def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> None:
+    target = MESSAGES if source == CHAT else CHAT
+    with pytest.raises(BadRequest) as refused:
+        prepare_request({"model": "m", **SAID[source], **body}, source, target)
+    assert str(refused.value).startswith(message)
+    assert message.startswith(refused.value.path)
+
+
+def _chat(*messages: Json) -> Json:
+    return {"messages": [{"role": "user", "content": "hi"}, *messages]}
+
+
+def _answer(id: str) -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": "ok"}
+
+
+_PING: Json = {"type": "function_call", "call_id": "a", "name": "ping", "arguments": "{}"}
+_PONG: Json = {"type": "function_call_output", "call_id": "a", "output": "ok"}
+GAPS: list[tuple[str, Json, str, str]] = [
+    (
+        CHAT,
+        {
+            "messages": [
+                {"role": "system", "content": "s"},
+                *_chat()["messages"],
+                {"role": "assistant", "content": None, "tool_calls": [chat_call("a"), chat_call("b")]},
+                *map(_answer, "abz"),
+            ]
+        },
+        "messages[5].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat(
+            {"role": "assistant", "tool_calls": [chat_call("a")]},
+            _answer("a"),
+            *users({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
+            _answer("z"),
+        ),
+        "messages[4].tool_call_id",
+        "no call has this id",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "content": "x", "tool_calls": [chat_call("a"), chat_call("b", "[")]}, _answer("a")),
+        "messages[1].tool_calls[1].function.arguments",
+        "not a JSON object",
+    ),
+    (
+        CHAT,
+        _chat({"role": "assistant", "function_call": {"name": "f", "arguments": "["}}),
+        "messages[1].function_call.arguments",
+        "not a JSON object",
+    ),
+    (CHAT, _chat({"role": "function", "name": "f", "content": ""}), "messages[1].name", "no call has this id"),
+    (
+        CHAT,
+        _chat({"role": "user", "content": [TEXT[CHAT], {"type": "text", "text": ""}]}),
+        "messages[1].content[1]",
+        "",
+    ),
+    (CHAT, {"messages": [{"role": "system", "content": [{"type": "text", "text": ""}]}]}, "messages[0].content[0]", ""),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "user", "content": [TEXT[MESSAGES], ANSWERED]}]},
+        "messages[1].content[1].tool_use_id",
+        "no call has this id",
+    ),
+    (
+        MESSAGES,
+        {"messages": [*SAID[MESSAGES]["messages"], {"role": "assistant", "content": [TEXT[MESSAGES], CALLED]}]},
+        "messages[1].content[1]",
+        "no result follows this call",
+    ),
+    (
+        MESSAGES,
+        {"system": [{**TEXT[MESSAGES], "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": ""}]},
+        "system[1]",
+        "nothing is in it",
+    ),
+    (RESPONSES, items(_PONG), "input[1].call_id", "no call has this id"),
+    (RESPONSES, items(_PING), "input[1]", "no result follows this call"),
+    (
+        RESPONSES,
+        items({"type": "message", "role": "assistant", "content": "x"}, _PING, _PONG, {**_PONG, "call_id": "z"}),
+        "input[4].call_id",
+        "no call has this id",
+    ),
+    (
+        RESPONSES,
+        items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
+        "input[1].name",
+        "'a b' is no name of a tool",
+    ),
+    (RESPONSES, items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "place", "seen"), GAPS)
+def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: Json, place: str, seen: str) -> None:
+    body = {"model": "m", **SAID[source], **body}
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT, strict=True)
+    assert refused.value.path == place
+    assert str(refused.value).startswith(f"{place}: {seen}")
+    assert place in [finding.place for finding in prepare_request(body, source, CHAT).findings]
+
+
+def test_what_is_lost_is_told_where_the_client_has_it() -> None:
+    failed = {"role": "user", "content": [{**ANSWERED, "is_error": True}]}
+    called = {"role": "assistant", "content": [CALLED]}
+    asked = SAID[MESSAGES]["messages"]
+    for body, place in (
+        ({"messages": [*asked, called, failed]}, "messages[2]"),
+        ({"messages": [*asked, called, called, failed]}, "messages"),
+    ):
+        found = prepare_request({"model": "m", **SAID[MESSAGES], **body}, MESSAGES, CHAT).findings
+        assert [finding.place for finding in found if finding.kind == "error-as-text"] == [place]
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+def test_several_choices_for_a_wire_with_one(target: str) -> None:
+    with pytest.raises(BadRequest, match=r"^n: the upstream's wire gives one choice, not 2"):
+        translate(CHAT, {"n": 2}, target)
+
+
+def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
+    body = {"model": "m", "input": [{"type": "item_reference", "id": "i"}], "previous_response_id": "r"}
+    assert il.translate_request(body, RESPONSES, RESPONSES) == body
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "message"),
+    [
+        (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
+        (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a string or a list, not nothing"),
+        (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
+    ],
+)
+def test_what_has_to_be_there(source: str, body: Json, message: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        prepare_request(body, source, CHAT)
+    assert str(refused.value).startswith(message)
+
+
+def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
+    given = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
+    assert [one["role"] for one in translate(RESPONSES, items(*given), CHAT).body["messages"]] == ["user"]
+    assert len(translate(RESPONSES, items(*given), MESSAGES).body["messages"]) == 1
+
+
+def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
+    body = {"model": "m", **SAID[CHAT], **ASK[CHAT], "tool_choice": "none"}
+    assert prepare_request(body, CHAT, MESSAGES).tools == []
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(UnknownWire):
+        il.translate_request({}, "chat", MESSAGES)
+    with pytest.raises(UsageError):
+        il.translate_request([], CHAT, MESSAGES)  # type: ignore[arg-type]

@@ -1,0 +1,524 @@
+"""Requests as each upstream takes them: what is told otherwise, what is lost, and what stays the same turn by turn."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from interlingua.core.reply import Call, Reasoning, Text
+from interlingua.core.request import (
+    CacheMark,
+    Document,
+    Extra,
+    Image,
+    Message,
+    Piece,
+    Request,
+    Result,
+    Thinking,
+    ToolChoice,
+)
+from interlingua.core.tools import Tool
+from interlingua.events import Seal
+from interlingua.translation.history_repair import mend
+from interlingua.upstreams import for_model, owned_by, profile_named, profiles
+from interlingua.upstreams.adapt import adapt
+from interlingua.upstreams.profile import ANY, Profile
+from tests.support.histories import call, messages_of_any_kind, model, request, result, system, user
+
+MARK = CacheMark({"type": "ephemeral"})
+SIGNED = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}))
+REDACTED = Reasoning("", Seal("anthropic-messages", {"redacted": "r"}))
+ENCRYPTED = Reasoning("", Seal("openai-responses", {"encrypted_content": "e"}))
+SAID = Reasoning("hm", Seal("openai-chat", {}))
+LOST = Reasoning(" ")
+SEARCH = Extra("anthropic-messages", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})
+ASK = user("hi")
+PNG, PDF = Image("data:image/png;base64,AAAA"), Document("data:application/pdf;base64,AAAA")
+TOOLS = [Tool("ls"), Tool("rm"), Tool("cp")]
+REQUIRED = ToolChoice("required")
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Row = tuple[str, list[Message], list[Message], list[str]]
+MESSAGES: dict[str, Row] = {
+    # the upstream, a conversation, what it is told, and the kinds of the findings
+    "system messages anywhere": ("openai", [ASK, system("x")], [ASK, system("x")], []),
+    "system messages later": (
+        "qwen",
+        [ASK, system("x", MARK), model("so"), system("y")],
+        [ASK, user("<system>\nx\n</system>", MARK), model("so"), user("<system>\ny\n</system>")],
+        ["system-as-user"],
+    ),
+    "own thinking": ("anthropic", [ASK, model(SIGNED, REDACTED, "so")], [ASK, model(SIGNED, REDACTED, "so")], []),
+    "thinking of another upstream": (
+        "anthropic",
+        [ASK, model(SAID, MARK, "so"), ASK, model(ENCRYPTED), ASK, model(Reasoning("x"), "so")],
+        [ASK, model("so"), ASK, ASK, model("so")],
+        ["thinking-dropped"],
+    ),
+    "thinking for OpenAI": (
+        "openai",
+        [ASK, model(SIGNED, "so"), ASK, model(ENCRYPTED, "so")],
+        [ASK, model("so"), ASK, model(ENCRYPTED, "so")],
+        ["thinking-dropped"],
+    ),
+    "thinking as text": (
+        "moonshot",
+        [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model(REDACTED, "so")],
+        [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model("so")],
+        ["thinking-dropped"],
+    ),
+    "thinking where none is taken": (
+        "mistral", [ASK, model(SAID, "so"), ASK], [ASK, model("so"), ASK], ["thinking-dropped"],
+    ),
+    "thinking that was lost": (
+        "deepseek",
+        [ASK, model("so", call("a")), user(result("a")), model(SAID, call("b")), user(result("b")), model("so")],
+        [ASK, model(LOST, "so", call("a")), user(result("a")), model(SAID, call("b")), user(result("b")), model("so")],
+        ["thinking-lost"],
+    ),
+    "blank text": (
+        "anthropic",
+        [ASK, model("\n\n", call("a")), user(result("a")), model(" "), user("\n")],
+        [ASK, model(call("a")), user(result("a")), user("(no content)")],
+        ["empty-content"],
+    ),
+    "names": ("zai", [user("hi", name="Bo"), model("so")], [ASK, model("so")], ["setting-dropped"]),
+    "messages in a row": (
+        "mistral",
+        [ASK, user("so"), model("a"), model("b"), ASK],
+        [user("hi", "so"), model("a", "b"), ASK],
+        [],
+    ),
+    "the user behind results": (
+        "mistral",
+        [model(call("VvvODy9mT")), user(result("VvvODy9mT"), MARK, "so"), user("and")],
+        [model(call("VvvODy9mT")), user(result("VvvODy9mT")), model("Understood."), user("so", "and")],
+        ["cache-mark-dropped", "bridge"],
+    ),
+    "files in results": (
+        "vllm",
+        [model(call("a")), user(Result("a", [PNG]), Result("b", [Text("x"), PNG, PDF]), "so")],
+        [
+            model(call("a")),
+            user(
+                result("a", "[see the next message]"), result("b", "x"), "[image from tool call a]", PNG,
+                "[image from tool call b]", PNG, "[document from tool call b]", PDF, "so",
+            ),
+        ],
+        ["image-moved"],
+    ),
+    "files in results, where they may stand": ("anthropic", [user(Result("a", [PNG]))], [user(Result("a", [PNG]))], []),
+    "files in results, and the user may not speak behind those": (
+        "mistral",
+        [model(call("VvvODy9mT")), user(Result("VvvODy9mT", [PNG]))],
+        [
+            model(call("VvvODy9mT")),
+            user(result("VvvODy9mT", "[see the next message]")),
+            model("Understood."),
+            user("[image from tool call VvvODy9mT]", PNG),
+        ],
+        ["image-moved", "bridge"],
+    ),
+    "the model's last word": ("mistral", [ASK, model("so")], [ASK, model("so"), user("Go on.")], ["go-on"]),
+    "a turn that another server has paused": (
+        "mistral",
+        [ASK, model("so", SEARCH)],
+        [ASK, model("so", SEARCH), user("Go on.")],
+        ["go-on"],
+    ),
+    "ids as Kimi counts them": (
+        "moonshot",
+        [
+            model(SAID, call("functions_ls_0", "ls"), call("toolu_1", "rm")),
+            user(result("toolu_1"), result("functions_ls_0")),
+            model(SAID, call("functions.ls:0", "ls")),
+            user(result("functions.ls:0")),
+        ],
+        [
+            model(SAID, call("functions.ls:0", "ls"), call("functions.rm:1", "rm")),
+            user(result("functions.rm:1"), result("functions.ls:0")),
+            model(SAID, call("functions.ls:2", "ls")),
+            user(result("functions.ls:2")),
+        ],
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages(name: str) -> None:
+    upstream, history, expected, kinds = MESSAGES[name]
+    adapted, findings = adapt(request(history), profile_named(upstream))
+    assert adapted.messages == expected
+    assert [finding.kind for finding in findings] == kinds
+
+
+def test_a_turn_that_the_server_has_paused_goes_on() -> None:
+    """Claude refuses that its turn is begun by the client, and yet it goes on behind what its server has run."""
+    claude = for_model(profile_named("anthropic"), "claude-opus-4-6")
+    paused, begun = request([ASK, model("so", SEARCH, MARK)]), request([ASK, model(SEARCH, "so")])
+    assert adapt(paused, claude)[0].messages == paused.messages
+    assert adapt(begun, claude)[0].messages == [*begun.messages, user("Go on.")]
+
+
+def test_a_system_prompt_alone() -> None:
+    adapted, findings = adapt(request([], system=[Text("a")]), profile_named("anthropic"))
+    assert adapted.messages == [user("(no content)")]
+    assert [finding.kind for finding in findings] == ["empty-content"]
+    assert adapt(request([], system=[Text("a")]), profile_named("openai"), "openai-chat")[1] == []
+
+
+def test_first_system_messages_join_the_system_prompt() -> None:
+    asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
+    adapted, findings = adapt(asked, profile_named("qwen"))
+    assert adapted.system == [Text("a"), Text("b"), MARK, Text("c")]
+    assert (adapted.messages, findings) == ([ASK], [])
+
+
+def test_nine_letters_and_digits() -> None:
+    history = [model(call("functions.ls:0"), call("VvvODy9mT")), user(result("functions.ls:0"), result("VvvODy9mT"))]
+    adapted, findings = adapt(request(history), profile_named("mistral"))
+    ids = [piece.id for message in adapted.messages for piece in message.pieces if isinstance(piece, Call | Result)]
+    assert ids[:2] == ids[2:]
+    assert ids[1] == "VvvODy9mT"
+    assert ids[0].isalnum()
+    assert len(ids[0]) == 9
+    assert findings == []
+
+
+BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=abc;"
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ([Text(BILLING), Text("You are"), MARK], [Text("You are"), MARK]),
+        ([Text(BILLING), MARK, Text("You are")], [Text("You are")]),
+        ([Text(f"{BILLING}\n\nYou are")], [Text("You are")]),
+        ([Text("You are"), Text(f"Write {BILLING}")], [Text("You are"), Text(f"Write {BILLING}")]),
+    ],
+)
+def test_the_billing_line(told: list[Any], kept: list[Any]) -> None:
+    asked = request([ASK], system=told)
+    assert adapt(asked, profile_named("anthropic")) == (asked, [])
+    adapted, findings = adapt(asked, profile_named("openrouter"))
+    assert adapted.system == kept
+    assert [finding.kind for finding in findings] == (["billing-line"] if kept != told else [])
+
+
+def test_marks_of_caches_go_from_everywhere() -> None:
+    answered = Result("a", [Text("x"), MARK])
+    asked = request([model(call("a"), MARK), user(answered, MARK, "so", MARK)], system=[Text("a"), MARK])
+    adapted, findings = adapt(asked, profile_named("vllm"))
+    assert adapted == request([model(call("a")), user(Result("a", [Text("x")]), "so")], system=[Text("a")])
+    assert [finding.kind for finding in findings] == ["cache-mark-dropped"]
+    assert adapt(asked, profile_named("openrouter")) == (asked, [])
+
+
+def test_blank_text_is_nowhere() -> None:
+    asked = request([user(Result("a", [Text(" "), MARK, Text("x")]), " ")], system=[Text("\n"), MARK, Text("a")])
+    adapted, findings = adapt(asked, ANY, "anthropic-messages")
+    assert adapted == request([user(Result("a", [Text("x")]))], system=[Text("a")])
+    assert [finding.kind for finding in findings] == ["empty-content"]
+    assert adapt(asked, profile_named("openrouter")) == (asked, [])
+
+
+def test_the_wire_says_whose_seal_it_is() -> None:
+    """Claude Code's thinking may come without its text; a stranger that speaks the same wire gets it as it is."""
+    asked = request([ASK, model(SIGNED, REDACTED, "so")])
+    assert adapt(asked, ANY, "anthropic-messages") == (asked, [])
+    adapted, findings = adapt(asked, ANY)
+    assert adapted.messages[1] == model(SIGNED, "so")  # of which the other wire can write the text
+    assert [finding.kind for finding in findings] == ["thinking-dropped"]
+
+
+OF_KIMI = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}, "moonshot"))
+NO_LONGER = Reasoning("hm", Seal("", {"signature": "s"}))
+DISOWNED: list[tuple[str, Reasoning, Reasoning]] = [
+    # who is asked, what it is asked with and what is left of that
+    ("moonshot", OF_KIMI, OF_KIMI),
+    ("moonshot", SIGNED, NO_LONGER),
+    ("moonshot", SAID, SAID),
+    ("anthropic", OF_KIMI, NO_LONGER),
+    ("anthropic", SIGNED, SIGNED),
+    ("anthropic", REDACTED, REDACTED),
+    ("anthropic", Reasoning("x"), Reasoning("x")),
+    ("", OF_KIMI, OF_KIMI),
+    ("", SIGNED, SIGNED),
+]
+
+
+@pytest.mark.parametrize(("upstream", "came", "left"), DISOWNED)
+def test_what_another_upstream_has_signed(upstream: str, came: Reasoning, left: Reasoning) -> None:
+    asked = request([ASK, model(came, "so", call("a")), user(result("a"))])
+    told, _ = adapt(asked, ANY, "anthropic-messages", owned_by(upstream, "anthropic-messages"))
+    assert told == request([ASK, model(left, "so", call("a")), user(result("a"))])
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SettingsRow = tuple[str, dict[str, Any], dict[str, Any], list[str]]
+SETTINGS: dict[str, SettingsRow] = {
+    # the upstream, what is asked, what of it is changed, and the kinds of the findings
+    "forced, where that is taken": ("openai", {"tool_choice": REQUIRED}, {}, []),
+    "forced while it thinks": (
+        "moonshot", {"tool_choice": REQUIRED}, {"thinking": Thinking(on=False)}, ["thinking-stopped"],
+    ),
+    "forced while it thinks as asked": (
+        "anthropic", {"tool_choice": REQUIRED, "thinking": Thinking(on=True, budget=2000, show="x")},
+        {"thinking": Thinking(on=False)}, ["thinking-stopped"],
+    ),
+    "forced by name": (
+        "deepseek", {"tool_choice": ToolChoice("required", ("ls",)), "thinking": Thinking(effort="high")},
+        {"thinking": Thinking(on=False)}, ["thinking-stopped"],
+    ),
+    "forced where it does not think unasked": ("anthropic", {"tool_choice": REQUIRED}, {}, []),
+    "forced with thinking off": ("qwen", {"tool_choice": REQUIRED, "thinking": Thinking(on=False)}, {}, []),
+    "forced without effort": ("qwen", {"tool_choice": REQUIRED, "thinking": Thinking(effort="none")}, {}, []),
+    "forced, and it always thinks": (
+        "k3", {"tool_choice": REQUIRED}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "forced in vain": ("ollama", {"tool_choice": REQUIRED}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"]),
+    "forced by name in vain": (
+        "zai", {"tool_choice": ToolChoice("required", ("rm",))},
+        {"tool_choice": ToolChoice("auto"), "tools": [Tool("rm")]}, ["choice-relaxed", "tools-narrowed"],
+    ),
+    "a name it does not read": (
+        "llama.cpp", {"tool_choice": ToolChoice("required", ("rm",))},
+        {"tool_choice": REQUIRED, "tools": [Tool("rm")]}, ["tools-narrowed"],
+    ),
+    "several names": (
+        "vllm", {"tool_choice": ToolChoice("auto", ("ls", "cp"))},
+        {"tool_choice": ToolChoice("auto"), "tools": [Tool("ls"), Tool("cp")]}, ["tools-narrowed"],
+    ),
+    "several names, where they are taken": ("openai", {"tool_choice": ToolChoice("auto", ("ls", "cp"))}, {}, []),
+    "all names": (
+        "vllm", {"tool_choice": ToolChoice("required", ("ls", "rm", "cp"))}, {"tool_choice": REQUIRED}, [],
+    ),
+    "a name of no tool": (
+        "vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "a name of no tool, where names are taken": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv",))}, {"tool_choice": ToolChoice("auto")},
+        ["choice-relaxed"],
+    ),
+    "a name of a tool that is yet to be searched for": (
+        "anthropic", {"tools": [Tool("ls"), Tool("rm", deferred=True)], "tool_choice": ToolChoice("required", ("rm",))},
+        {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "names of which one is no tool": (
+        "openai", {"tool_choice": ToolChoice("required", ("mv", "ls"))},
+        {"tool_choice": ToolChoice("required", ("ls",))}, ["choice-relaxed"],
+    ),
+    "tools of one name": (
+        "anthropic", {"tools": [Tool("ls", description="a"), Tool("rm"), Tool("ls", description="b")]},
+        {"tools": [Tool("ls", description="a"), Tool("rm")]}, ["tools-narrowed"],
+    ),
+    "fields that are refused": (
+        "mistral", {"sampling": {"seed": 1, "top_p": 0.5, "min_p": 0.1}, "extra": {"x": 1, "safe_prompt": True}},
+        {"sampling": {"random_seed": 1, "top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
+    ),
+    "fields that are passed over": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
+    "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),
+    "no tool, where that is taken": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
+    "thinking that cannot be stopped": (
+        "endless", {"thinking": Thinking(on=False)}, {"thinking": Thinking(effort="low")}, ["thinking-wish"],
+    ),
+    "thinking that cannot even be lessened": (
+        "minimax", {"thinking": Thinking(effort="none")}, {"thinking": Thinking()}, ["thinking-wish"],
+    ),
+    "forced while it thinks, where that is taken": (
+        "endless", {"tool_choice": REQUIRED, "thinking": Thinking(on=True)}, {}, [],
+    ),
+    "too many stops": ("moonshot", {"stop": list("abcdef")}, {"stop": list("abcde")}, ["stop-dropped"]),
+    "any number of stops": ("vllm", {"stop": list("abcde")}, {}, []),
+    "blank stops": ("anthropic", {"stop": ["\n\n", "x"]}, {"stop": ["x"]}, ["stop-dropped"]),
+    "too many tokens": ("zai", {"max_tokens": 262_144}, {"max_tokens": 131_072}, ["max-tokens"]),
+    "all tokens for thinking": (
+        "anthropic", {"max_tokens": 32_000, "thinking": Thinking(on=True, budget=32_000)},
+        {"thinking": Thinking(on=True, budget=24_000)}, ["budget-lowered"],
+    ),
+    "few tokens": (
+        "anthropic", {"max_tokens": 1200, "thinking": Thinking(on=True, budget=1200)},
+        {"thinking": Thinking(on=True, budget=1024)}, ["budget-lowered"],
+    ),
+    "no tokens for thinking": (
+        "anthropic", {"max_tokens": 1024, "thinking": Thinking(on=True, budget=2000)},
+        {"thinking": Thinking(on=False)}, ["budget-lowered"],
+    ),
+    "no tokens for thinking that cannot be stopped": (
+        "k3", {"max_tokens": 1024, "thinking": Thinking(on=True, budget=2000)},
+        {"thinking": Thinking()}, ["budget-lowered"],
+    ),
+    "fields that nobody knows": (
+        "mistral", {"user": "u", "cache_key": "k", "parallel": True, "sampling": {"top_k": 5, "top_p": 0.5}},
+        {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"] * 2,
+    ),
+    "sampling that is not to be chosen": (
+        "fixed", {"sampling": {"temperature": 0.5, "top_p": 0.5, "seed": 1}}, {"sampling": {"seed": 1}},
+        ["setting-dropped"],
+    ),
+    "metadata": ("mistral", {"metadata": {"a": "b"}}, {"metadata": {}}, ["setting-dropped"]),
+    "one call at a time": ("zai", {"parallel": False, "user": ""}, {"parallel": None}, ["setting-dropped"]),
+    "calls at once": ("zai", {"parallel": True}, {"parallel": None}, []),
+    "fields that it knows": ("openai", {"user": "u", "cache_key": "k", "parallel": False}, {}, []),
+    "strict tools": (
+        "qwen", {"tools": [Tool("ls", strict=True), Tool("rm")]},
+        {"tools": [Tool("ls"), Tool("rm")]}, ["setting-dropped"],
+    ),
+    "tools that are not strict": ("qwen", {"tools": [Tool("ls", strict=False)]}, {"tools": [Tool("ls")]}, []),
+}  # fmt: skip
+
+K3 = Profile(name="k3", thinks_unasked=True, required_with_thinking=False, can_stop_thinking=False)
+MADE = {
+    "k3": K3,
+    "endless": Profile(name="endless", can_stop_thinking=False),
+    "fixed": Profile(name="fixed", sampling=False),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings(name: str) -> None:
+    upstream, asked, changed, kinds = SETTINGS[name]
+    profile = MADE.get(upstream) or profile_named(upstream)
+    adapted, findings = adapt(request([ASK], **{"tools": TOOLS, **asked}), profile)
+    assert adapted == request([ASK], **{"tools": TOOLS, **asked, **changed})
+    assert [finding.kind for finding in findings] == kinds
+
+
+BUDGET = Thinking(on=True, budget=2000)
+
+
+@pytest.mark.parametrize(
+    ("history", "thinking", "stopped"),
+    [
+        ([ASK], BUDGET, False),
+        ([ASK, model(SIGNED, call("a")), user(result("a"))], BUDGET, False),
+        ([ASK, model(SIGNED, call("a")), user(result("a")), model(call("b")), user(result("b"))], BUDGET, False),
+        ([ASK, model(SAID, call("a")), user(result("a"))], BUDGET, True),
+        ([ASK, model(call("a")), user(result("a"))], BUDGET, True),
+        ([ASK, model(call("a")), user(result("a"))], Thinking(on=True), False),  # adaptive thinking begins anywhere
+        ([ASK, model(call("a")), user(result("a")), model("so"), ASK], BUDGET, False),
+        ([ASK, model(call("a")), user(result("a"))], Thinking(effort="high"), True),  # which is told in tokens
+        ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
+        ([ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK], BUDGET, False),
+        ([ASK, model("so")], BUDGET, True),
+        ([ASK, model("so")], Thinking(on=True), True),
+        ([ASK, model(SIGNED, "so")], BUDGET, False),  # a turn that the server has paused
+    ],
+)
+def test_thinking_does_not_begin_amid_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
+    adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
+    assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
+    assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
+
+
+# ── strangers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERYTHING = request(
+    [system("x"), user("hi", MARK, name="Bo"), model(Reasoning("hm"), "so", call("f.1:2")),
+     user(Result("f.1:2", [PNG])), model("so")],
+    system=[Text("a"), MARK], tools=[Tool("ls", strict=True), *TOOLS[1:]], parallel=False, stop=[*"abcdefgh"],
+    tool_choice=ToolChoice("required", ("ls", "rm")), thinking=Thinking(on=True, budget=2000), user="u",
+    cache_key="k", metadata={"a": "b"}, sampling={"temperature": 0.5, "top_k": 3, "seed": 1},
+)  # fmt: skip
+LOST_TO: dict[str, set[str]] = {
+    "openai-chat": {"messages", "system", "tools", "tool_choice", "cache_key", "sampling"},
+    "anthropic-messages": {"tools", "tool_choice"},
+    "openai-responses": set(),
+}
+"""Marks, top_k and files in results are not of the wire's documentation; keys of caches and choices of several tools
+are, and yet many refuse them."""
+
+
+@pytest.mark.parametrize("wire", LOST_TO)
+def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
+    adapted, _ = adapt(EVERYTHING, ANY, wire)
+    names = EVERYTHING.__struct_fields__
+    assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == LOST_TO[wire]
+    assert adapted.sampling.items() >= {"temperature": 0.5, "seed": 1}.items()
+    assert adapted.tools[0].strict
+
+
+# ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
+
+CLAUDE_5 = for_model(profile_named("anthropic"), "claude-fable-5")
+PROFILES = st.sampled_from([*profiles(), ANY, K3, CLAUDE_5])
+WIRES = st.sampled_from(["", "openai-chat", "anthropic-messages", "openai-responses"])
+NAMES = st.lists(st.sampled_from(["ls", "rm", "mv"]), max_size=2, unique=True).map(tuple)
+REQUESTS = st.builds(
+    Request,
+    wire=st.just("openai-chat"),
+    model=st.just("m"),
+    system=st.lists(st.sampled_from([Text("x"), Text(BILLING), Text(f"{BILLING}\n{BILLING}\nx"), MARK]), max_size=3),
+    messages=messages_of_any_kind(),
+    tools=st.lists(st.builds(Tool, st.sampled_from(["ls", "rm"]), strict=st.sampled_from([None, True])), max_size=2),
+    tool_choice=st.none() | st.builds(ToolChoice, st.sampled_from(["auto", "required", "none"]), NAMES),
+    parallel=st.sampled_from([None, True, False]),
+    max_tokens=st.sampled_from([None, 1, 1024, 1025, 4000, 10**6]),
+    stop=st.lists(st.sampled_from(["\n", "a", "b"]), max_size=20),
+    thinking=st.builds(
+        Thinking,
+        on=st.sampled_from([None, True, False]),
+        effort=st.sampled_from([None, "none", "minimal", "high", "ultra"]),
+        budget=st.sampled_from([None, 0, 1024, 4000, 32_000]),
+    ),
+    sampling=st.sampled_from([{}, {"top_k": 5}]),
+    user=st.sampled_from(["", "u"]),
+    cache_key=st.sampled_from(["", "k"]),
+)
+
+
+@given(REQUESTS, PROFILES, WIRES)
+def test_adapting_twice_is_adapting_once(asked: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(mend(asked)[0], profile, wire)
+    assert adapt(adapted, profile, wire) == (adapted, [])
+
+
+@given(REQUESTS, PROFILES, WIRES)
+def test_what_is_adapted_stays_mended(asked: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(mend(asked)[0], profile, wire)
+    assert mend(adapted) == (adapted, [])
+
+
+@given(REQUESTS, PROFILES, WIRES)
+def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(mend(asked)[0], profile, wire)
+    roles = [message.role for message in adapted.messages]
+    if profile.alternating:
+        assert all(one != other for one, other in pairwise(roles))
+    if not profile.system_anywhere:
+        assert "system" not in roles
+    if not profile.prefill:
+        assert roles[-1:] != ["assistant"]
+    if not profile.names:
+        assert not any(message.name for message in adapted.messages)
+    if profile.stop and (wire or profile.seal_wire) != "openai-responses":
+        assert len(adapted.stop) <= profile.stop
+    if adapted.thinking.wanted and adapted.thinking.budget and adapted.max_tokens is not None:
+        assert adapted.thinking.budget < adapted.max_tokens
+    assert profile.required or not adapted.tool_choice or adapted.tool_choice.mode != "required"
+
+
+def said(messages: list[Message]) -> list[tuple[str, Piece]]:
+    return [(message.role, piece) for message in messages for piece in message.pieces]
+
+
+@given(messages_of_any_kind(), PROFILES, WIRES, st.data())
+def test_what_is_told_stays_so_in_the_next_turn(
+    history: list[Message], profile: Profile, wire: str, data: st.DataObject
+) -> None:
+    """Where both sides have to take turns, messages that follow are joined: so what is said is compared."""
+    ends = [n for n in range(1, len(history)) if history[n].role == "assistant" != history[n - 1].role]
+    end = data.draw(st.sampled_from([*ends, len(history)]))
+    sent = mend(request(history[:end]))[0]
+    assume(not sent.messages or sent.messages[-1].role != "assistant")  # it would be asked to go on
+    now = said(adapt(sent, profile, wire)[0].messages)
+    then = said(adapt(mend(request(history))[0], profile, wire)[0].messages)
+    assert then[: len(now)] == now

@@ -1,0 +1,124 @@
+"""Upstreams are found by name and by address, and every row says only what is different."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from interlingua.cli.dialects.show import field_docs
+from interlingua.errors import UnknownUpstream, UsageError
+from interlingua.upstreams import for_model, profile_for, profile_named, profiles
+from interlingua.upstreams.model_overrides import MODELS, Model
+from interlingua.upstreams.profile import ANY, CHAT, MESSAGES, RESPONSES, Profile
+from interlingua.wires import anthropic_messages, openai_chat, openai_responses
+
+ADDRESSES = {
+    "https://api.openai.com/v1": "openai",
+    "https://my-team.openai.azure.com/openai/v1": "openai",
+    "https://api.anthropic.com": "anthropic",
+    "https://openrouter.ai/api/v1": "openrouter",
+    "https://api.moonshot.ai/v1": "moonshot",
+    "https://api.moonshot.cn/anthropic": "moonshot",
+    "https://api.kimi.com/coding/v1": "moonshot",
+    "https://api.deepseek.com/anthropic": "deepseek",
+    "https://dashscope.aliyuncs.com/compatible-mode/v1": "qwen",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1": "qwen",
+    "https://api.z.ai/api/paas/v4": "zai",
+    "https://open.bigmodel.cn/api/paas/v4": "zai",
+    "https://api.minimax.io/v1": "minimax",
+    "https://api.minimaxi.com/v1": "minimax",
+    "https://api.mistral.ai/v1": "mistral",
+    "http://localhost:11434/v1": "ollama",
+    "http://10.0.0.7:30000": "sglang",
+    "API.OpenAI.com": "openai",
+    "api.openai.com:443": "openai",
+    "localhost:11434": "ollama",
+    "[::1]:11434": "ollama",
+    "http://localhost:8000/v1": "any",
+    "https://api.openai.com.evil.example/v1": "any",
+    "https://evil.example/api.openai.com": "any",
+    "https://user@evil.example:1/": "any",
+    "http://[::1": "any",
+    "http://host:port": "any",
+    "": "any",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_tells_its_upstream(address: str) -> None:
+    assert profile_for(address).name == ADDRESSES[address]
+
+
+def test_an_address_is_text() -> None:
+    with pytest.raises(UsageError):
+        profile_for(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("profile", [*profiles(), ANY], ids=lambda profile: str(profile.name))
+def test_a_name_tells_its_upstream(profile: Profile) -> None:
+    assert profile_named(profile.name) is profile
+    assert profile_named(profile) is profile
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(UnknownUpstream, match="no upstream is called 'moonshoot'") as caught:
+        profile_named("moonshoot")
+    assert caught.value.hint == "did you mean 'moonshot'?"
+
+
+@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: str(profile.name))
+def test_a_row_fits_its_types_and_itself(profile: Profile) -> None:
+    assert msgspec.convert(msgspec.to_builtins(profile), Profile) == profile
+    assert bool(profile.seal_wire) == profile.own_seals
+    assert profile.summary != ANY.summary
+    assert not (profile.thinking_with_calls and profile.replay == "none")
+
+
+def test_names_and_hosts_are_unique() -> None:
+    assert len({profile.name for profile in profiles()}) == len(profiles()) == 13
+    hosts = [host for profile in profiles() for host in profile.hosts]
+    assert len(set(hosts)) == len(hosts)
+
+
+@pytest.mark.parametrize("row", MODELS, ids=lambda row: str(row.ids[0]))
+def test_a_row_of_models_fits_a_profile(row: Model) -> None:
+    changed = msgspec.convert(msgspec.to_builtins(ANY) | row.changes, Profile)
+    assert changed != ANY or row.upstreams
+    assert set(row.upstreams) <= {profile.name for profile in profiles()}
+    assert all(pattern == pattern.lower() for pattern in row.ids)
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "value"),
+    [
+        ("moonshotai/Kimi-K2-Instruct", "ids", "functions"),
+        ("kimi-k2.6", "can_stop_thinking", True),
+        ("Kimi-K2-Thinking", "can_stop_thinking", False),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "ids", "nine"),
+        ("openai/o3-mini", "can_stop_thinking", False),
+        ("gpt-5-codex", "can_stop_thinking", False),
+        ("gpt-5.2", "can_stop_thinking", True),
+        ("gpt-4o", "can_stop_thinking", True),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507", "can_stop_thinking", False),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507", "thinking", "none"),
+        ("Qwen/Qwen3-32B", "thinking", "effort"),
+        ("anthropic/claude-opus-4.6", "prefill", False),
+        ("us.anthropic.claude-sonnet-4-6-v1:0", "prefill", False),
+        ("claude-opus-4-7", "prefill", False),
+        ("claude-sonnet-5-5", "prefill", False),
+        ("claude-sonnet-4-5-20250929", "prefill", True),
+        ("claude-opus-4-20250514", "prefill", True),
+        ("", "ids", "any"),
+    ],
+)
+def test_a_model_tells_its_ways(model: str, field: str, value: object) -> None:
+    assert getattr(for_model(ANY, model), field) == value
+
+
+def test_wires_are_named_as_they_name_themselves() -> None:
+    assert [wire.NAME for wire in (openai_chat, anthropic_messages, openai_responses)] == [CHAT, MESSAGES, RESPONSES]
+
+
+def test_every_field_is_explained() -> None:
+    told = {"name", "summary"}
+    assert {field.name for field in msgspec.structs.fields(Profile)} - told == field_docs(Profile).keys()

@@ -1,0 +1,794 @@
+"""Anthropic Messages: what each chunk says, what goes out, and streams to and from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua import events as ev
+from interlingua.core import reasoning_signatures as seals
+from interlingua.core.reply import Reasoning
+from interlingua.wires.anthropic_messages.emitter import Emitter
+from interlingua.wires.anthropic_messages.event_reader import Reader
+from interlingua.wires.safe_ids import decode
+from tests.support import anthropic_client, sdk
+from tests.support.anthropic_client import Heard, check_args, listen, parsed
+from tests.support.anthropic_scenarios import (
+    BOOM,
+    CALL_F,
+    END_USAGE,
+    MODEL,
+    RIGHT,
+    SCENARIOS,
+    USAGE,
+    Scenario,
+    args,
+    begin,
+    call,
+    delta,
+    end,
+    sse,
+    start,
+    stop,
+    text,
+    thinking,
+)
+from tests.support.chat_scenarios import KIMI, SECTION_OF_PARIS
+from tests.support.chat_scenarios import SCENARIOS as CHAT_SCENARIOS
+from tests.support.chat_scenarios import Scenario as ChatScenario
+from tests.support.cuts import one_by_one, pieces, two_piece_cuts
+from tests.support.sdk import Json
+from tests.translation.test_translate_reply import heard as heard_of_chat
+from tests.translation.test_translate_reply import whole as whole_of_chat
+
+NAME = "anthropic-messages"
+each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+
+
+def rows(table: dict[str, tuple[Any, ...]]) -> Any:
+    return [pytest.param(*values, id=name) for name, values in table.items()]
+
+
+def translate(parts: Iterable[bytes], source: str = NAME, target: str = NAME, **how: Any) -> tuple[bytes, list[str]]:
+    translator = il.Translator(source, target, **how)
+    out = b"".join([*map(translator.feed, parts), translator.close()])
+    return out, [finding.kind for finding in translator.findings]
+
+
+def shown(heard: Heard) -> list[Any]:
+    """The blocks in the words of the scenarios."""
+    told: list[Any] = []
+    for block in heard.blocks:
+        match block["type"]:
+            case "text":
+                told.append(block["text"])
+            case "thinking":
+                told.append((block["thinking"], block["signature"]))
+            case "tool_use":
+                told.append((block["id"], block["name"], block["input"]))
+            case "redacted_thinking":
+                told.append(block)
+            case kind:
+                told.append(kind)
+    return told
+
+
+# ── the same wire ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@each_scenario
+def test_scenario(scenario: Scenario) -> None:
+    out, findings = translate([scenario.stream])
+    heard = listen(out)
+    assert shown(heard) == scenario.blocks, out.decode()
+    assert (heard.stop or "") == scenario.stop
+    check_args(heard)
+    assert scenario.error in (heard.error or ("", ""))[1]
+    assert heard.done == (not scenario.error)
+    assert findings == scenario.findings
+    assert (out == scenario.stream) == scenario.untouched, out.decode()
+
+
+@each_scenario
+def test_however_it_is_cut(scenario: Scenario) -> None:
+    stream = scenario.stream
+    expected = translate([stream])
+    for cut in [one_by_one(stream), *two_piece_cuts(stream, 60), *(pieces(stream, seed) for seed in range(5))]:
+        assert translate(cut) == expected, cut
+
+
+@each_scenario
+def test_sdk(scenario: Scenario) -> None:
+    out, _ = translate([scenario.stream])
+    heard = listen(out)
+    told = anthropic_client.accumulate(out)
+    if heard.error:
+        assert told.error == heard.error
+    elif scenario.stop != "max_tokens":  # a call that was cut is read in another way by each client
+        assert parsed(told) == parsed(heard)
+
+
+# ── reader ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(events: list[ev.Event]) -> list[Any]:
+    """Findings by their kind: the words are for people."""
+    return [event.kind if isinstance(event, ev.Finding) else event for event in events]
+
+
+def told(usage: Json) -> ev.Usage:
+    return ev.Usage(35, 15, 7, 0, usage, 3)
+
+
+BEGUN = ev.Begin("msg_1", MODEL)
+SEAL = ev.Seal(NAME, {"signature": "S"})
+ALL_USAGE = {**USAGE, **END_USAGE}
+THOUGHT = {**ALL_USAGE, "output_tokens_details": {"thinking_tokens": 9}}
+
+STARTS: dict[str, tuple[Json, list[Any], bool]] = {
+    "as it should be": (begin(), [BEGUN], True),
+    "no id": (begin(id=None), [ev.Begin(None, MODEL)], False),
+    "no usage": (begin(usage=None), [BEGUN], False),
+    "usage without counts": (begin(usage={"input_tokens": None, "output_tokens": 1}), [BEGUN], False),
+    "no content": (begin(content=None), [BEGUN], False),
+    "content": (begin(content=[{"type": "text", "text": "a"}, 3]), [BEGUN, ev.TextDelta("a"), "bad-chunk"], False),
+    "no message": ({"type": "message_start"}, [ev.Begin()], False),
+}
+
+
+@pytest.mark.parametrize(("given", "events", "exact"), rows(STARTS))
+def test_message_start(given: Json, events: list[Any], exact: bool) -> None:
+    read = Reader().read(given)
+    assert [plain(one.events) for one in read.choices] == [events]
+    assert read.exact == exact
+
+
+BLOCKS: dict[str, tuple[list[Json], list[Any], bool]] = {
+    "text": (text(0, "a", ""), [ev.TextDelta("a")], True),
+    "text in the start": ([start(0, "text", text="a")], [ev.TextDelta("a")], False),
+    "text that is none": ([start(0, "text", text=5)], ["bad-chunk"], False),
+    "no text": ([start(0, "text")], [], False),
+    "thinking": (thinking(0, "a", signature="S"), [ev.ReasoningDelta("a"), SEAL], True),
+    "signature in the start": ([start(0, "thinking", thinking="", signature="S"), stop(0)], [SEAL], False),
+    "signature twice": (
+        [start(0, "thinking", thinking="", signature="R"), delta(0, "signature_delta", signature="S"), stop(0)],
+        [SEAL],
+        False,
+    ),
+    "signature twice, in deltas": (
+        [*thinking(0, "a", signature="S")[:3], delta(0, "signature_delta", signature="T"), stop(0)],
+        [ev.ReasoningDelta("a"), SEAL, "repeated-signature"],
+        False,
+    ),
+    "no index": (
+        [start(None, "text", text=""), delta(None, "text_delta", text="a"), stop(None)],
+        ["no-index", "stray-delta", ev.TextDelta("a")],
+        False,
+    ),
+    "signature that is empty": (
+        [*thinking(0, "a")[:2], delta(0, "signature_delta", signature="")],
+        [ev.ReasoningDelta("a")],
+        True,
+    ),
+    "redacted": ([start(0, "redacted_thinking", data="D"), stop(0)], [ev.Seal(NAME, {"redacted": "D"})], True),
+    "redacted, and nothing": ([start(0, "redacted_thinking"), stop(0)], [], False),
+    "call": (
+        call(0, "", '{"a"', ": 1}", " "),
+        [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, '{"a"'), ev.ArgsDelta(0, ": 1}"), ev.CallEnd(0)],
+        True,
+    ),
+    "call without arguments": (
+        [*call(0), start(1, "text", text="")],
+        [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
+        True,
+    ),
+    "call without arguments, which may have been cut": (call(0), [ev.CallStart(0, "toolu_1", "f")], True),
+    "call without an id": ([start(0, "tool_use", name="f", input={})], ["no-id", ev.CallStart(0, None, "f")], False),
+    "call that says more": (
+        [start(0, "tool_use", id="a", name="f", input={}, caller={"type": "direct"})],
+        [ev.CallStart(0, "a", "f")],
+        True,
+    ),
+    "arguments that are no text": (
+        [CALL_F[0], *args(0, {"a": 1})],
+        [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, '{"a":1}'), ev.CallEnd(0)],
+        False,
+    ),
+    "arguments that are no JSON": (
+        call(0, "Paris"),
+        [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, "Paris"), "bad-arguments", ev.CallEnd(0)],
+        False,
+    ),
+    "arguments without a call": (
+        [*text(0, "a")[:2], *args(0, "{}")],
+        [ev.TextDelta("a"), "stray-delta", "no-such-call"],
+        False,
+    ),
+    "arguments of the wrong block": (
+        [CALL_F[0], *args(5, "{}")],
+        [ev.CallStart(0, "toolu_1", "f"), "stray-delta", ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
+        False,
+    ),
+    "a block that is none": ([{"type": "content_block_start", "index": 0}], ["bad-chunk"], False),
+    "a block nobody knows": ([start(0, "poem"), delta(0, "text_delta", text="a"), stop(0)], ["not-translated"], True),
+    "a delta nobody knows, twice": (
+        [start(0, "text", text=""), delta(0, "line", x=1), delta(0, "line", x=2)],
+        ["not-translated"],
+        True,
+    ),
+    "a delta that is none": (
+        [start(0, "text", text=""), {"type": "content_block_delta", "index": 0}],
+        ["bad-chunk"],
+        False,
+    ),
+    "a stop of nothing": ([stop(0)], [], False),
+    "a stop with the wrong index": ([*text(0, "a")[:2], stop(3)], [ev.TextDelta("a")], False),
+    "the same index again": (
+        [CALL_F[0], CALL_F[0]],
+        [
+            ev.CallStart(0, "toolu_1", "f"),
+            "renumbered",
+            "block-not-closed",
+            ev.ArgsDelta(0, "{}"),
+            ev.CallEnd(0),
+            ev.CallStart(1, "toolu_1", "f"),
+        ],
+        False,
+    ),
+    "message_start again": ([begin()], ["bad-chunk"], False),
+}
+
+
+@pytest.mark.parametrize(("given", "events", "exact"), rows(BLOCKS))
+def test_blocks(given: list[Json], events: list[Any], exact: bool) -> None:
+    reader = Reader()
+    reader.read(begin())
+    read = [reader.read(chunk) for chunk in given]
+    assert [event for chunk in read for one in chunk.choices for event in plain(one.events)] == events
+    assert all(chunk.exact for chunk in read) == exact
+
+
+ENDS: dict[str, tuple[Json, list[Any], list[Any], bool]] = {
+    "end_turn": (end()[0], [ev.Stop("stop")], [told(ALL_USAGE)], True),
+    "max_tokens": (end("max_tokens")[0], [ev.Stop("length")], [told(ALL_USAGE)], True),
+    "stop_sequence": (end("stop_sequence", "x")[0], [ev.Stop("stop", "x")], [told(ALL_USAGE)], True),
+    "pause_turn": (end("pause_turn")[0], [ev.Stop("stop", None, "pause_turn")], [told(ALL_USAGE)], True),
+    "context": (
+        end("model_context_window_exceeded")[0],
+        [ev.Stop("length", None, "model_context_window_exceeded")],
+        [told(ALL_USAGE)],
+        True,
+    ),
+    "refusal": (
+        end("refusal", stop_details={"explanation": "No."})[0],
+        [ev.RefusalDelta("No."), ev.Stop("content_filter")],
+        [told(ALL_USAGE)],
+        True,
+    ),
+    "null": (end(None)[0], [], [], False),
+    "of another wire": (end("length")[0], ["unknown-finish-reason", ev.Stop("length")], [told(ALL_USAGE)], False),
+    "odd": (end(["x"])[0], ["unknown-finish-reason", ev.Stop("stop")], [told(ALL_USAGE)], False),
+    "no usage": (end(usage=None)[0], [ev.Stop("stop")], [ev.Usage(35, 1, 7, 0, USAGE, 3)], False),
+    "usage in detail": (
+        end(usage=THOUGHT)[0],
+        [ev.Stop("stop")],
+        [ev.Usage(35, 15, 7, 9, THOUGHT, 3)],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "events", "common", "exact"), rows(ENDS))
+def test_message_delta(given: Json, events: list[Any], common: list[Any], exact: bool) -> None:
+    reader = Reader()
+    reader.read(begin())
+    read = reader.read(given)
+    assert [plain(one.events) for one in read.choices] == [events]
+    assert (read.common, read.exact) == (common, exact)
+    assert reader.read({"type": "message_stop"}).last
+
+
+def test_usage_again_is_told_again() -> None:
+    reader = Reader()
+    for chunk in (begin(), *end()):
+        reader.read(chunk)
+    read = reader.read(end(usage={"output_tokens": 99})[0])
+    assert ([one.events for one in read.choices], read.exact) == ([[]], True)
+    assert [event.output for event in read.common if isinstance(event, ev.Usage)] == [99]
+
+
+OTHERS: dict[str, tuple[Json, list[Any], bool]] = {
+    "ping": ({"type": "ping"}, [], True),
+    "unknown": ({"type": "news"}, ["not-translated"], True),
+    "no type": ({"x": 1}, ["bad-chunk"], False),
+    "error": (BOOM, [ev.Failure("boom", "overloaded_error", None, BOOM)], False),
+    "error with a code": (
+        {"error": {"message": "boom", "code": 529}},
+        [
+            ev.Failure(
+                "boom",
+                "api_error",
+                529,
+                {"type": "error", "error": {"message": "boom", "code": 529, "type": "api_error"}},
+            )
+        ],
+        False,
+    ),
+    "error that says nothing": (
+        {"type": "error"},
+        [
+            ev.Failure(
+                "the upstream failed",
+                native={"type": "error", "error": {"message": "the upstream failed", "type": "api_error"}},
+            )
+        ],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "common", "exact"), rows(OTHERS))
+def test_other_chunks(given: Json, common: list[Any], exact: bool) -> None:
+    read = Reader().read(given)
+    assert (read.choices, plain(read.common), read.exact) == ([], common, exact)
+
+
+# ── arguments sent twice ──────────────────────────────────────────────────────────────────────────────────────────
+
+BOTH: dict[str, tuple[Any, str, str, list[str]]] = {
+    # the start's input, the deltas, the arguments, findings
+    "start only": ({"a": 1}, "", '{"a":1}', []),
+    "deltas only": (None, '{"a": 1}', '{"a": 1}', []),
+    "null and deltas": ("null", '{"a": 1}', '{"a": 1}', []),
+    "the same twice": ({"a": 1}, '{"a": 1}', '{"a": 1}', []),
+    "a continuation": ({"a": 1}, ',"b": 2}', '{"a":1,"b": 2}', []),
+    "{} and deltas": ({}, '{"a": 1}', '{"a": 1}', []),
+    "neither": ({}, "", "{}", []),
+    "start, and {} in the deltas": ({"a": 1}, "{}", '{"a":1}', []),
+    "start, and null in the deltas": ({"a": 1}, " null", '{"a":1}', []),
+    "other deltas win": ({"a": 1}, ' {"b": [2, {}]}', '{"b": [2, {}]}', []),
+    "a long continuation": ({"a": {"b": []}}, ' , "c": {"d": "}"}}', '{"a":{"b":[]}, "c": {"d": "}"}}', []),
+    "a continuation without its comma": ({"a": 1}, '"b": 2}', '{"a":1,"b": 2}', []),
+    "a continuation that only closes": ({"a": 1}, "}", '{"a":1}', []),
+    "the start as a string": ('{"a": 1}', "", '{"a": 1}', []),
+    "deltas that break off": ({"a": 1}, '{"a": ', '{"a":1}', ["odd-deltas"]),
+    "deltas that are no JSON": ({"a": 1}, "Paris", '{"a":1}', ["odd-deltas"]),
+    "a bad continuation": ({"a": 1}, ", b}", '{"a":1}', ["odd-deltas"]),
+    "more behind a continuation": ({"a": 1}, ',"b": 2}}', '{"a":1,"b": 2}', ["after-arguments"]),
+}
+
+
+def two_sources(input: Any, deltas: Iterable[str]) -> bytes:
+    given = {"input": None if input == "null" else input} if input is not None else {}
+    block = [start(0, "tool_use", id="toolu_1", name="f", **given), *args(0, *deltas), stop(0)]
+    return sse(begin(), *block, *end("tool_use"))
+
+
+@pytest.mark.parametrize(("input", "deltas", "arguments", "findings"), rows(BOTH))
+def test_arguments_sent_twice(input: Any, deltas: str, arguments: str, findings: list[str]) -> None:
+    cuts = [[deltas] if deltas else [], list(deltas), ["", *one_by_one(deltas), ""]]
+    for cut in [*cuts, *([deltas[:at], deltas[at:]] for at in range(1, len(deltas)))]:
+        for target in (NAME, "openai-chat"):
+            out, found = translate([two_sources(input, cut)], target=target)
+            calls = listen(out).calls if target == NAME else sdk.listen(out).choices[0].calls
+            assert [(id, name, args or "{}") for id, name, args in calls] == [("toolu_1", "f", arguments)], cut
+            assert found == findings, cut
+
+
+@pytest.mark.parametrize("input", [None, {}, "null"])
+def test_deltas_are_not_delayed(input: Any) -> None:
+    translator = il.Translator(NAME, "openai-chat")
+    events = [(name, data) for name, data in anthropic_client.events(two_sources(input, ["", '{"a', '": 1', "}"]))]
+    sent = [translator.feed(sse(data)) for _, data in events]
+    assert [b'"arguments":"{\\"a"' in sent[3], b'\\": 1' in sent[4]] == [True, True]
+
+
+def test_a_continuation_that_breaks_off_is_a_call_that_was_cut() -> None:
+    block = [start(0, "tool_use", id="toolu_1", name="f", input={"a": 1}), *args(0, ',"b": "x'), stop(0)]
+    out, found = translate([sse(begin(), *block, *end("max_tokens"))])
+    assert listen(out).calls == [("toolu_1", "f", '{"a":1,"b": "x')]
+    assert found == ["cut-short"]
+
+
+def test_what_waits_is_limited() -> None:
+    options = il.Options(limits=il.Limits(held=30))
+    long = '{"a": "' + "x" * 50 + '"}'
+    out, _ = translate([two_sources({"a": 1}, [long[:20], long[20:40], long[40:]])], options=options)
+    assert listen(out).calls == [("toolu_1", "f", long)]
+
+
+# ── from chat completions ─────────────────────────────────────────────────────────────────────────────────────────
+
+CHAT = "openai-chat"
+CHAT_REPLIES = [one for one in CHAT_SCENARIOS if 0 in one.said and not (one.error and len(one.said) > 1)]
+each_chat_scenario = pytest.mark.parametrize("scenario", CHAT_REPLIES, ids=str)
+STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+
+def from_chat(scenario: ChatScenario, parts: Iterable[bytes]) -> tuple[bytes, list[str]]:
+    return translate(parts, CHAT, tools=scenario.tools, options=scenario.options)
+
+
+@each_chat_scenario
+def test_from_chat(scenario: ChatScenario) -> None:
+    out, findings = from_chat(scenario, [scenario.stream])
+    heard, said = listen(out), scenario.said[0]
+    assert heard.text == said.text + said.refusal
+    assert heard.thinking == said.reasoning
+    assert [(decode(id), name, args) for id, name, args in heard.calls] == [as_input(*one) for one in said.calls]
+    assert set(scenario.findings) - {"bad-json"} <= {*findings, "choice-dropped"}
+    if scenario.error:
+        assert scenario.error in (heard.error or ("", ""))[1]
+    elif not said.refusal:
+        assert heard.stop == STOPS[said.finish or ""]
+    assert heard.done != bool(heard.error)
+    for block in heard.blocks:
+        if block["type"] == "thinking" and not heard.error:
+            opened = seals.open_seal(block["signature"], b"")
+            assert opened is not None
+            assert (opened.text, opened.seal and opened.seal.wire) == (block["thinking"], CHAT)
+
+
+def as_input(id: str, name: str, args: str) -> tuple[str, str, str]:
+    """Arguments that are no JSON are told as a text in an object."""
+    broken = args and args.lstrip()[0] not in "{["
+    return id, name, json.dumps({"INVALID_JSON": args}, separators=(",", ":")) if broken else args
+
+
+@each_chat_scenario
+def test_from_chat_however_it_is_cut(scenario: ChatScenario) -> None:
+    stream = scenario.stream
+    expected = listen(from_chat(scenario, [stream])[0])
+    for cut in [one_by_one(stream), *two_piece_cuts(stream, 40)]:
+        assert listen(from_chat(scenario, cut)[0]) == expected, cut
+
+
+@each_chat_scenario
+def test_sdk_hears_chat(scenario: ChatScenario) -> None:
+    out, _ = from_chat(scenario, [scenario.stream])
+    heard = listen(out)
+    told = anthropic_client.accumulate(out)
+    if heard.error:
+        assert told.error == heard.error
+    elif heard.stop != "max_tokens":
+        assert parsed(told) == parsed(heard)
+
+
+# ── to chat completions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@each_scenario
+def test_to_chat(scenario: Scenario) -> None:
+    out, _ = translate([scenario.stream], target=CHAT)
+    heard = sdk.listen(out)
+    assert sdk.iterate(out) == heard
+    same = listen(translate([scenario.stream])[0])
+    if scenario.error:
+        assert scenario.error in (heard.error or "")
+        return
+    said = heard.choices[0]
+    assert said.text == same.text
+    assert said.reasoning == same.thinking
+    assert [(id, name) for id, name, _ in said.calls] == [(decode(id), name) for id, name, _ in same.calls]
+    expected = [args or "{}" for _, _, args in same.calls]
+    if "cut-short" in scenario.findings:
+        expected[-1] = same.calls[-1][2]
+    assert [args for _, _, args in said.calls] == expected
+    words = {**{word: finish for finish, word in STOPS.items()}, "stop_sequence": "stop", "pause_turn": "stop"}
+    assert said.finish == words[same.stop or ""]
+
+
+# ── whole messages ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def message(*content: Json, reason: Any = "end_turn", model: str = MODEL, **extra: Any) -> Json:
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": list(content)}
+    return {**head, "stop_reason": reason, "stop_sequence": None, "usage": ALL_USAGE, **extra}
+
+
+def whole(stream: bytes) -> Json:
+    """The message that the upstream would have sent instead of this stream."""
+    heard = listen(stream)
+    content = [{key: value for key, value in block.items() if key != "deltas"} for block in heard.blocks]
+    for block in content:
+        if block["type"] == "tool_use":
+            block["input"] = json.loads(block["input"] or "{}")
+    ends = [data["delta"] for name, data in anthropic_client.events(stream) if name == "message_delta"]
+    return message(*content, **ends[-1], usage=heard.usage)
+
+
+WHOLE = [one for one in RIGHT if "cut-short" not in one.findings]
+each_whole = pytest.mark.parametrize("scenario", WHOLE, ids=str)
+
+
+@each_whole
+def test_whole_message_passes_untouched(scenario: Scenario) -> None:
+    given = whole(scenario.stream)
+    assert il.translate_reply(given, NAME, NAME) == given
+
+
+@each_whole
+def test_stream_is_whole_to_chat(scenario: Scenario) -> None:
+    streamed = sdk.listen(translate([scenario.stream], target=CHAT)[0])
+    told = heard_of_chat(il.translate_reply(whole(scenario.stream), NAME, CHAT))
+    for said in (*streamed.choices.values(), *told.choices.values()):
+        said.calls = [(id, name, json.loads(args)) for id, name, args in said.calls]
+    assert told.choices == streamed.choices
+    assert told.usage == streamed.usage
+
+
+@pytest.mark.parametrize("scenario", [one for one in CHAT_REPLIES if one.whole and not one.error], ids=str)
+def test_stream_is_whole_from_chat(scenario: ChatScenario) -> None:
+    streamed = listen(from_chat(scenario, [scenario.stream])[0])
+    given = whole_of_chat(scenario.stream)
+    told = il.translate_reply(given, CHAT, NAME, tools=scenario.tools, options=scenario.options)
+    heard = anthropic_client.of_message(told, done=True)
+    if any("INVALID_JSON" in str(block.get("input")) for block in heard.blocks):
+        return  # of a stream, each client makes something else
+    for one in (streamed, heard):  # a body has its thinking in one field and its text in another
+        one.blocks.sort(key=lambda block: ["thinking", "redacted_thinking", "text", "tool_use"].index(block["type"]))
+    assert (heard.text, heard.thinking) == (streamed.text, streamed.thinking)
+    calls = [[(id, name, json.loads(args or "{}")) for id, name, args in one.calls] for one in (heard, streamed)]
+    assert calls[0] == calls[1]
+    assert (heard.stop, heard.id, heard.model) == (streamed.stop, streamed.id, streamed.model)
+
+
+SEARCHED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+CITED = {"type": "text", "text": "So.", "citations": [{"type": "web_search_result_location", "url": "u"}]}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
+PARIS = {
+    "type": "tool_use",
+    "id": "il-functions_2eget_5fweather_3a0",
+    "name": "get_weather",
+    "input": {"city": "Paris"},
+}
+
+MENDED: dict[str, tuple[Json, Json]] = {
+    "stop reason": (
+        message({"type": "text", "text": "a"}, SEARCHED, CITED, {**USE, "caller": {"type": "direct"}}),
+        message({"type": "text", "text": "aSo."}, SEARCHED, {**USE, "caller": {"type": "direct"}}, reason="tool_use"),
+    ),
+    "stop reason, and text that stays": (
+        message(CITED, SEARCHED, USE),
+        message(CITED, SEARCHED, USE, reason="tool_use"),
+    ),
+    "id": (
+        message({**USE, "id": "a.b"}, reason="tool_use"),
+        message({**USE, "id": "il-a_2eb"}, reason="tool_use"),
+    ),
+    "input as a string": (
+        message({**USE, "input": '{"a": 1}'}, reason="tool_use"),
+        message(USE, reason="tool_use"),
+    ),
+    "input null": (
+        message({**USE, "input": None}, reason="tool_use"),
+        message({**USE, "input": {}}, reason="tool_use"),
+    ),
+    "native text": (
+        message({"type": "text", "text": f"Look:{SECTION_OF_PARIS}"}, model=KIMI),
+        message({"type": "text", "text": "Look:"}, PARIS, reason="tool_use", model=KIMI),
+    ),
+    "no stop reason": (message(USE, reason=None), message(USE, reason="tool_use")),
+    "no usage": (
+        message(usage=None),
+        message(
+            {"type": "text", "text": ""},
+            usage={
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+            },
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), rows(MENDED))
+def test_mended_message(given: Json, expected: Json) -> None:
+    assert il.translate_reply(given, NAME, NAME) == expected
+
+
+UNTOUCHED: dict[str, tuple[Json]] = {"an error": (BOOM,), "something else": ({"id": "x"},), "empty": (message(),)}
+
+
+@pytest.mark.parametrize("given", rows(UNTOUCHED))
+def test_untouched(given: Json) -> None:
+    assert il.translate_reply(given, NAME, NAME) == given
+
+
+def test_half_characters_and_blocks_that_are_none() -> None:
+    given = {"message": {"content": "a\ud83d", "reasoning_content": "b\ud83d"}, "finish_reason": "stop"}
+    told = il.translate_reply({"choices": [given]}, CHAT, NAME)
+    assert [block.get("text") or block["thinking"] for block in told["content"]] == ["b", "a"]
+    odd = message(USE, reason="tool_use")
+    odd["content"].append("x")
+    assert il.translate_reply(odd, NAME, NAME) == message(USE, reason="tool_use")
+
+
+def test_errors_of_whole_replies() -> None:
+    assert il.translate_reply(BOOM, NAME, CHAT)["error"]["message"] == "boom"
+    told = il.translate_reply({"error": {"message": "slow", "code": 429}}, CHAT, NAME)
+    assert told == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+    assert il.translate_reply({"id": "x"}, NAME, CHAT)["error"]["message"] == "no reply in this body"
+
+
+# ── what is written, to the letter ────────────────────────────────────────────────────────────────────────────────
+
+
+def emitted(*events: ev.Event, common: list[ev.Event] | None = None, **options: Any) -> list[Json]:
+    emitter = Emitter(il.Options(**options))
+    out = emitter.emit([(0, list(events))], common or []) + emitter.done()
+    listen(out)
+    return [data for _, data in anthropic_client.events(out)]
+
+
+def test_a_message_to_the_letter() -> None:
+    said: list[ev.Event] = [
+        ev.Begin("chatcmpl-1", "kimi"),
+        ev.ReasoningDelta("Hm."),
+        ev.TextDelta("a"),
+        ev.CallStart(0, "functions.f:0", "f", {"function": {"x": 1}}),
+        ev.ArgsDelta(0, "{}"),
+        ev.CallEnd(0),
+        ev.Stop("tool_calls"),
+    ]
+    usage: list[ev.Event] = [ev.Usage(30, 9, 10, 4, {"prompt_tokens": 30}, 5)]
+    frames = emitted(*said, served_as="claude", input_tokens=7, seal_key=b"k")
+    sealed = seals.seal(Reasoning("Hm."), CHAT, b"k")
+    counts = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    head = {"id": "msg_chatcmpl-1", "role": "assistant", "type": "message", "model": "claude"}
+    rest: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
+    assert frames == [
+        {
+            "type": "message_start",
+            "message": {**head, **rest, "usage": {"input_tokens": 7, "output_tokens": 0, **counts}},
+        },
+        *thinking(0, "Hm.", signature=sealed),
+        *text(1, "a"),
+        *call(2, "{}", id="il-functions_2ef_3a0"),
+        *end("tool_use", usage={"input_tokens": 7, "output_tokens": 0, **counts}),
+    ]
+    counts = {"cache_creation_input_tokens": 5, "cache_read_input_tokens": 10}
+    told = {"input_tokens": 15, "output_tokens": 9, **counts, "output_tokens_details": {"thinking_tokens": 4}}
+    assert emitted(*said, common=usage)[0]["message"]["usage"] == told
+    assert emitted(*said, common=usage)[-2]["usage"] == told
+
+
+WRITTEN: dict[str, tuple[list[ev.Event], list[Json], list[Any]]] = {
+    "nothing": ([], text(0), ["end_turn", None]),
+    "empty text behind a call": (
+        [ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta(""), ev.Stop("tool_calls")],
+        call(0, id="a"),
+        ["tool_use", None],
+    ),
+    "refusal": ([ev.RefusalDelta("No."), ev.Stop("stop")], text(0, "No."), ["refusal", None]),
+    "filtered": ([ev.TextDelta("a"), ev.Stop("content_filter")], text(0, "a"), ["refusal", None]),
+    "sequence": ([ev.TextDelta("a"), ev.Stop("stop", "x")], text(0, "a"), ["stop_sequence", "x"]),
+    "a word of our own": ([ev.TextDelta("a"), ev.Stop("stop", None, "pause_turn")], text(0, "a"), ["pause_turn", None]),
+    "a word of another wire": ([ev.TextDelta("a"), ev.Stop("stop", None, "eos")], text(0, "a"), ["end_turn", None]),
+    "cut": (
+        [ev.CallStart(0, "a", "f"), ev.ArgsDelta(0, '{"a'), ev.CallEnd(0, complete=False), ev.Stop("length")],
+        call(0, '{"a', id="a"),
+        ["max_tokens", None],
+    ),
+    "not JSON": (
+        [
+            ev.CallStart(0, "a", "f"),
+            ev.ArgsDelta(0, "Par"),
+            ev.ArgsDelta(0, "is"),
+            ev.CallEnd(0),
+            ev.Stop("tool_calls"),
+        ],
+        call(0, '{"INVALID_JSON":"Paris"}', id="a"),
+        ["tool_use", None],
+    ),
+    "text again": (
+        [ev.TextDelta("a"), ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta("b"), ev.TextDelta("c")],
+        [*text(0, "a"), *call(1, id="a"), *text(2, "b", "c")],
+        ["end_turn", None],
+    ),
+    "native seals": (
+        [ev.ReasoningDelta("a"), SEAL, ev.Seal(NAME, {"redacted": "D"}), ev.ReasoningDelta("b"), SEAL],
+        [
+            *thinking(0, "a", signature="S"),
+            start(1, "redacted_thinking", data="D"),
+            stop(1),
+            *thinking(2, "b", signature="S"),
+        ],
+        ["end_turn", None],
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "blocks", "ended"), rows(WRITTEN))
+def test_written(said: list[ev.Event], blocks: list[Json], ended: list[Any]) -> None:
+    frames = emitted(*said)
+    assert frames[1:-2] == blocks
+    assert list(frames[-2]["delta"].values()) == ended
+
+
+def test_seals_of_another_wire() -> None:
+    """A signature vouches for the thinking before it; what is encrypted has nothing to show."""
+    first, second = (ev.Seal(CHAT, {"reasoning_details": [{"data": data}]}) for data in "AB")
+    frames = emitted(ev.ReasoningDelta("a"), first, second, ev.TextDelta("b"), seal_key=b"k")
+    signature, data = frames[3]["delta"]["signature"], frames[5]["content_block"]["data"]
+    assert seals.open_seal(signature, b"k") == Reasoning("a", first)
+    assert frames[5]["content_block"]["type"] == "redacted_thinking"
+    assert seals.open_seal(data, b"k") == Reasoning("", second)
+
+
+FAILURES: dict[str, tuple[ev.Failure, str]] = {
+    "as it is": (ev.Failure("x", "overloaded_error"), "overloaded_error"),
+    "status": (ev.Failure("x", code=429), "rate_limit_error"),
+    "status as text": (ev.Failure("x", "server_error", "529"), "overloaded_error"),
+    "another status": (ev.Failure("x", code=418), "invalid_request_error"),
+    "a gateway's": (ev.Failure("x", code=502), "api_error"),
+    "code": (ev.Failure("x", "server_error", "invalid_prompt"), "invalid_request_error"),
+    "quota": (ev.Failure("x", "insufficient_quota", "insufficient_quota"), "billing_error"),
+    "requests": (ev.Failure("x", "requests", "rate_limit_exceeded"), "rate_limit_error"),
+    "unknown": (ev.Failure("x", "server_error", "oops"), "api_error"),
+}
+
+
+@pytest.mark.parametrize(("failure", "kind"), rows(FAILURES))
+def test_failure(failure: ev.Failure, kind: str) -> None:
+    frame = Emitter().fail(failure)
+    assert listen(frame).error == (kind, "x")
+    assert anthropic_client.accumulate(frame).error == (kind, "x")
+
+
+# ── on the same wire ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_client_is_told_the_name_that_it_asked_for() -> None:
+    stream = sse(begin(), *text(0, "Hi"), *end())
+    out, _ = translate([stream], options=il.Options(served_as="mine"))
+    assert listen(out).model == "mine"
+    assert out.split(b"\n\n")[1:] == stream.split(b"\n\n")[1:]
+    assert il.translate_reply(whole(stream), NAME, NAME, options=il.Options(served_as="mine"))["model"] == "mine"
+
+
+def test_frames_that_say_the_wrong_name_are_written_anew() -> None:
+    stream = sse(begin(), *text(0, "Hi"), *end())
+    assert listen(translate([stream.replace(b"event: content_block_delta", b"event: delta")])[0]).text == "Hi"
+    for odd in (stream.replace(b"\n", b"\r\n"), stream.replace(b"event: ", b"event:"), stream.replace(b"\n", b"\r")):
+        assert translate([odd])[0] == odd
+
+
+def test_what_follows_is_renumbered() -> None:
+    """A native call makes three blocks of one; those behind it move up, whatever they are."""
+    poem = [start(1, "poem", lines=[]), delta(1, "line", line="x"), stop(1)]
+    native = text(0, f"a{SECTION_OF_PARIS}b")
+    stream = sse(begin(KIMI), *native, *poem, *call(2, '{"a": 1}'), *thinking(3, "c", signature="S"), *end("tool_use"))
+    heard = listen(translate([stream])[0])
+    assert heard.kinds == ["text", "tool_use", "text", "poem", "tool_use", "thinking"]
+    assert heard.blocks[3]["deltas"] == [{"type": "line", "line": "x"}]
+
+
+def test_a_delta_of_a_call_does_not_go_into_the_text_that_the_call_became() -> None:
+    """Nothing was offered, so that a call is text; an empty delta of it changes nothing, but passes no more."""
+    stream = sse(begin(), *call(0, ""), *end("tool_use"))
+    out, _ = translate([stream], tools=[])
+    assert b"input_json_delta" not in out
+    assert (listen(out).done, listen(out).calls) == (True, [])
+
+
+def test_a_stop_reason_that_was_wrong_is_not_told_again() -> None:
+    last = end(usage={"output_tokens": 99})
+    heard = listen(translate([sse(begin(), *CALL_F, end()[0], *last)])[0])
+    assert (heard.stop, heard.usage["output_tokens"]) == ("tool_use", 99)
+    heard = listen(translate([sse(begin(), *text(0, "Hi"), end()[0], *last)])[0])
+    assert (heard.stop, heard.usage["output_tokens"]) == ("end_turn", 99)
+
+
+def test_what_is_said_beside_the_stop_reason_is_kept() -> None:
+    stream = sse(begin(), *CALL_F, *end("end_turn", container={"id": "c"}))
+    out, _ = translate([stream])
+    frame = [data for _, data in anthropic_client.events(out)][-2]
+    assert frame["delta"] == {"stop_reason": "tool_use", "stop_sequence": None, "container": {"id": "c"}}
+    assert frame["usage"] == ALL_USAGE

@@ -1,0 +1,528 @@
+"""The chat wire's reader and emitter, each alone: what a chunk says, if it may pass as it is, and what is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interlingua import events as ev
+from interlingua.core.options__limits import Limits
+from interlingua.wires.openai_chat.chunk_reader import Reader
+from interlingua.wires.openai_chat.emitter import Emitter
+from tests.support.chat_scenarios import USAGE, choice, chunk, more, start, without
+from tests.support.sdk import Json, frames
+
+BEGIN = ev.Begin("gen-1", "m", 1763198400)
+BEGUN = chunk(choice({"role": "assistant", "content": ""}), model="m")
+
+
+def rows(table: dict[str, tuple[Any, ...]]) -> Any:
+    return [pytest.param(*values, id=name) for name, values in table.items()]
+
+
+def plain(events: list[ev.Event]) -> list[Any]:
+    """Findings by their kind: the words are for people."""
+    return [event.kind if isinstance(event, ev.Finding) else event for event in events]
+
+
+# ── reader ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+FIRST: dict[str, tuple[Json, list[Any], bool]] = {
+    "role": (choice({"role": "assistant", "content": ""}), [BEGIN], True),
+    "text": (choice({"role": "assistant", "content": "a"}), [BEGIN, ev.TextDelta("a")], True),
+    "no role": (choice({"content": "a"}), [BEGIN, ev.TextDelta("a")], True),
+    "all in one": (
+        choice({"role": "assistant", "content": "a", "reasoning": "b"}, "stop"),
+        [BEGIN, ev.ReasoningDelta("b"), ev.TextDelta("a"), ev.Stop("stop")],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "events", "exact"), rows(FIRST))
+def test_first_chunk(given: Json, events: list[Any], exact: bool) -> None:
+    read = Reader().read(chunk(given, model="m"))
+    assert [(one.index, plain(one.events)) for one in read.choices] == [(0, events)]
+    assert read.exact == exact
+
+
+DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
+    "nothing": ({}, [], True),
+    "null": (None, [], False),
+    "no object": ("a", [], False),
+    "text": ({"content": "a"}, [ev.TextDelta("a")], True),
+    "no text": ({"content": None}, [], True),
+    "text that is none": ({"content": 5}, ["bad-chunk"], False),
+    "parts": ({"content": [{"text": "a"}, "?", {"thinking": "b"}]}, [ev.ReasoningDelta("b"), ev.TextDelta("a")], False),
+    "role again": ({"role": "assistant", "content": "a"}, [ev.TextDelta("a")], False),
+    "no role": ({"role": None, "content": "a"}, [ev.TextDelta("a")], True),
+    "refusal": ({"refusal": "a"}, [ev.RefusalDelta("a")], True),
+    "reasoning": ({"reasoning": "a"}, [ev.ReasoningDelta("a")], True),
+    "reasoning_content": ({"reasoning_content": "a", "reasoning": None}, [ev.ReasoningDelta("a")], True),
+    "reasoning twice": ({"reasoning_content": "a", "reasoning": "a"}, [ev.ReasoningDelta("a")], True),
+    "reasoning_content empty": ({"reasoning_content": "", "reasoning": "a"}, [ev.ReasoningDelta("a")], True),
+    "reasoning_details": (
+        {"reasoning_details": [{"text": "a"}, {"summary": "b"}, {"data": "c"}, "d"]},
+        [ev.ReasoningDelta("ab"), ev.Seal("openai-chat", {"reasoning_details": [{"data": "c"}]})],
+        True,
+    ),
+    "several signatures": (
+        {"reasoning": "abc", "reasoning_details": [{"text": "ab", "signature": "S"}, {"data": "D"}, {"text": "c"}]},
+        [
+            ev.ReasoningDelta("ab"),
+            ev.Seal("openai-chat", {"reasoning_details": [{"signature": "S"}]}),
+            ev.Seal("openai-chat", {"reasoning_details": [{"data": "D"}]}),
+            ev.ReasoningDelta("c"),
+        ],
+        True,
+    ),
+    "a signature for another text": (
+        {"reasoning": "abc", "reasoning_details": [{"text": "a", "signature": "S"}]},
+        [ev.ReasoningDelta("abc"), ev.Seal("openai-chat", {"reasoning_details": [{"signature": "S"}]})],
+        True,
+    ),
+    "unknown": ({"audio": {"x": 1}}, [], True),
+    "no calls": ({"tool_calls": None, "function_call": None}, [], True),
+    "empty calls": ({"tool_calls": []}, [], True),
+    "calls that are none": ({"tool_calls": "x"}, ["bad-chunk"], False),
+    "both kinds of calls": (
+        {"tool_calls": [start("f", "{}")], "function_call": {"name": "f", "arguments": "{}"}},
+        ["function-call", ev.CallStart(0, "call_1", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("delta", "events", "exact"), rows(DELTAS))
+def test_delta(delta: Any, events: list[Any], exact: bool) -> None:
+    reader = Reader()
+    reader.read(BEGUN)
+    read = reader.read(chunk(choice(delta), model="m"))
+    assert [plain(one.events) for one in read.choices] == [events]
+    assert read.exact == exact
+
+
+FINISHES: dict[str, tuple[Any, list[Any], bool]] = {
+    "none": (None, [], True),
+    "empty": ("", [], False),
+    "stop": ("stop", [ev.Stop("stop")], True),
+    "length": ("length", [ev.Stop("length")], True),
+    "tool_calls": ("tool_calls", [ev.Stop("tool_calls")], True),
+    "content_filter": ("content_filter", [ev.Stop("content_filter")], True),
+    "function_call": ("function_call", ["unknown-finish-reason", ev.Stop("tool_calls")], False),
+    "max_tokens": ("MAX_TOKENS", ["unknown-finish-reason", ev.Stop("length")], False),
+    "unknown": ("eot", ["unknown-finish-reason", ev.Stop("stop")], False),
+    "odd": (["stop"], ["unknown-finish-reason", ev.Stop("stop")], False),
+}
+
+
+@pytest.mark.parametrize(("finish", "events", "exact"), rows(FINISHES))
+def test_finish(finish: Any, events: list[Any], exact: bool) -> None:
+    reader = Reader()
+    reader.read(BEGUN)
+    read = reader.read(chunk(choice({}, finish), model="m"))
+    assert [plain(one.events) for one in read.choices] == [events]
+    assert read.exact == exact
+
+
+TOLD = ev.Usage(11, 5, native=USAGE)
+DETAILED = {
+    "prompt_tokens": 9,
+    "completion_tokens": 8,
+    "prompt_tokens_details": {"cached_tokens": 7},
+    "completion_tokens_details": {"reasoning_tokens": 6},
+    "cost": 0.1,
+}
+BOOM = {"message": "boom", "type": "server_error", "code": 500}
+
+CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
+    "usage alone": (chunk(usage=USAGE), [TOLD], True),
+    "usage in detail": (chunk(usage=DETAILED), [ev.Usage(9, 8, 7, 6, DETAILED)], True),
+    "usage of DeepSeek": (
+        chunk(usage={"prompt_cache_hit_tokens": 3}),
+        [ev.Usage(cached=3, native={"prompt_cache_hit_tokens": 3})],
+        True,
+    ),
+    "usage null": (chunk(choice({}), usage=None), [], True),
+    "usage that is none": (chunk(choice({}), usage=5), [], True),
+    "usage in the choice": (chunk(choice({}, usage=USAGE)), [TOLD], False),
+    "usage without choices": (without(chunk(usage=USAGE), "choices"), [TOLD], False),
+    "no object": (without(chunk(choice({})), "object"), [], False),
+    "another object, which says nothing": (chunk(object="", prompt_filter_results=[]), [], True),
+    "choices null": ({**chunk(), "choices": None}, [], False),
+    "a choice without an index": (chunk(without(choice({}), "index")), [], False),
+    "a choice that is none": (chunk(7, choice({})), ["bad-chunk"], False),
+    "choices that are none": ({**chunk(), "choices": "x"}, ["bad-chunk"], False),
+    "error": ({"error": BOOM}, [ev.Failure("boom", "server_error", 500, BOOM)], True),
+    "error beside choices": (
+        chunk(choice({}, "error"), error={"message": "boom"}),
+        [ev.Failure("boom", native={"message": "boom"})],
+        True,
+    ),
+    "error as text": ({"error": "boom"}, [ev.Failure("boom", native={"message": "boom"})], False),
+    "error without a message": ({"error": {"x": 1}}, [ev.Failure("the upstream failed", native={"x": 1})], False),
+    "error null": ({**chunk(choice({})), "error": None}, [], True),
+}
+
+
+@pytest.mark.parametrize(("given", "common", "exact"), rows(CHUNKS))
+def test_chunk(given: Json, common: list[Any], exact: bool) -> None:
+    reader = Reader()
+    reader.read(BEGUN)
+    read = reader.read(given)
+    assert plain(read.common) == common
+    assert read.exact == exact
+
+
+def test_an_error_in_a_choice_is_that_choices() -> None:
+    read = Reader().read(chunk(choice({}, error={"message": "boom"}), choice({}, "error", index=1), model="m"))
+    assert [one.events[-1] for one in read.choices] == [
+        ev.Failure("boom", native={"message": "boom"}),
+        ev.Failure("the upstream stopped with an error", native={"message": "the upstream stopped with an error"}),
+    ]
+    assert not read.exact
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Entries = list[Any]
+F, G = ev.CallStart(0, "call_1", "f"), ev.CallStart(1, "call_2", "g")
+
+
+def args(text: str, index: int = 0) -> ev.ArgsDelta:
+    return ev.ArgsDelta(index, text)
+
+
+END, END_1 = ev.CallEnd(0), ev.CallEnd(1)
+
+CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
+    "as it should be": (
+        [
+            ([start("f")], [F], True),
+            ([more("{")], [args("{")], True),
+            ([more("}")], [args("}"), END], True),
+            ([start("g", "{}", 1, "call_2")], [G, args("{}", 1), END_1], True),
+        ],
+        [],
+    ),
+    "no arguments": ([([start("f")], [F], True)], [args("{}"), END]),
+    "null": ([([start("f", None)], [F], False)], [args("{}"), END]),
+    "the word null": ([([start("f", "nu")], [F], False), ([more("ll")], [], False)], [args("{}"), END]),
+    "not JSON": ([([start("f", "Par")], [F], False), ([more("is")], [], False)], [args("Paris"), "bad-arguments", END]),
+    "an array": ([([start("f", "[1]")], [F, args("[1]"), "bad-arguments", END], True)], []),
+    "an object": ([([start("f", {"a": 1})], [F, "arguments-as-value", args('{"a":1}'), END], False)], []),
+    "cut": ([([start("f", '{"a')], [F, args('{"a')], True)], []),
+    "white space around": (
+        [
+            ([start("f", " \n")], [F], False),
+            ([more(' {"a":')], [args('{"a":')], False),
+            ([more("1} ")], [args("1}"), END], False),
+        ],
+        [],
+    ),
+    "white space after": ([([start("f", "{}")], [F, args("{}"), END], True), ([more(" ")], [], False)], []),
+    "more after": ([([start("f", "{}")], [F, args("{}"), END], True), ([more("}")], ["after-arguments"], False)], []),
+    "more after, in one": ([([start("f", '{}{"a":1}')], [F, args("{}"), "after-arguments", END], False)], []),
+    "no type": ([([without(start("f"), "type")], ["no-type", F], False)], [args("{}"), END]),
+    "no id": ([([without(start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False)], [args("{}"), END]),
+    "id late": (
+        [
+            ([without(start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False),
+            ([more("{", id="call_1")], ["changed-id", args("{")], False),
+        ],
+        [],
+    ),
+    "id again": (
+        [
+            ([start("f")], [F], True),
+            ([more("{", id="call_1")], ["repeated-id", args("{")], False),
+            ([more("}", id="call_1")], [args("}"), END], False),
+        ],
+        [],
+    ),
+    "another id with every entry": (
+        [
+            ([start("f")], [F], True),
+            ([more("{", id="x")], ["changed-id", args("{")], False),
+            ([more('"a": ', id="y")], [args('"a": ')], False),
+        ],
+        [],
+    ),
+    "null and empty fields": (
+        [
+            ([start("f")], [F], True),
+            (
+                [{"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": "{"}}],
+                [args("{")],
+                False,
+            ),
+            ([{"index": 0, "id": "", "type": "", "function": {"name": "", "arguments": "}"}}], [args("}"), END], False),
+        ],
+        [],
+    ),
+    "name late": (
+        [
+            ([start(None, "{")], [], False),
+            (
+                [{"index": 0, "type": "function", "function": {"name": "f", "arguments": "}"}}],
+                [F, args("{"), args("}"), END],
+                False,
+            ),
+        ],
+        [],
+    ),
+    "id first, then the name": (
+        [([{"index": 0, "id": "call_1"}], [], False), ([without(start("f"), "id")], [F], False)],
+        [args("{}"), END],
+    ),
+    "no name": ([([start(None, "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "a blank name": ([([start(" ", "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "another call of the same length on one index, without ids": (
+        [
+            (
+                [start("f", '{"a": "one"}', id=None)],
+                ["no-id", ev.CallStart(0, None, "f"), args('{"a": "one"}'), END],
+                False,
+            ),
+            (
+                [start("f", '{"a": "two"}', id=None)],
+                ["shared-index", "no-id", ev.CallStart(1, None, "f"), args('{"a": "two"}', 1), ev.CallEnd(1)],
+                False,
+            ),
+        ],
+        [],
+    ),
+    "no function": ([([{"index": 0, "id": "x", "type": "custom"}], [], False)], ["call-without-name"]),
+    "no entry": ([([None], ["bad-chunk"], False)], []),
+    "index from 1": ([([start("f", index=1)], ["renumbered", F], False), ([more("{", 1)], [args("{")], False)], []),
+    "no index, by order": (
+        [
+            ([start("f", "{", None)], ["no-index", F, args("{")], False),
+            ([more("}", None)], [args("}"), END], False),
+            ([start("g", "{}", None, "call_2")], ["no-index", G, args("{}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "no index, by id": (
+        [
+            (
+                [start("f", "{", None), start("g", "{", None, "call_2")],
+                ["no-index", F, args("{"), "no-index", G, args("{", 1)],
+                False,
+            ),
+            ([more("}", None, id="call_1")], ["repeated-id", args("}"), END], False),
+        ],
+        [],
+    ),
+    "no index and no id, the name again": (
+        [
+            ([start("f", "{", None, None)], ["no-index", "no-id", ev.CallStart(0, None, "f"), args("{")], False),
+            ([start("f", "}", None, None)], ["repeated-name", args("}"), END], False),
+            (
+                [start("f", "{}", None, None)],
+                ["no-index", "no-id", ev.CallStart(1, None, "f"), args("{}", 1), END_1],
+                False,
+            ),
+        ],
+        [],
+    ),
+    "no index and no id, two in one chunk": (
+        [
+            (
+                [start("f", "", None, None), start("f", "", None, None)],
+                ["no-index", "no-id", ev.CallStart(0, None, "f"), "no-index", "no-id", ev.CallStart(1, None, "f")],
+                False,
+            )
+        ],
+        [args("{}"), END, args("{}", 1), END_1],
+    ),
+    "one index, another id": (
+        [
+            ([start("f", "{}")], [F, args("{}"), END], True),
+            ([start("g", "{}", id="call_2")], ["shared-index", G, args("{}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "one index, another id, the name later": (
+        [
+            ([start("f", "{}")], [F, args("{}"), END], True),
+            ([{"index": 0, "id": "call_2", "type": "function"}], ["shared-index"], False),
+            ([{"index": 0, "function": {"name": "g", "arguments": "{}"}}], ["no-type", G, args("{}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "one index, no ids": (
+        [
+            ([start("f", "{}", id=None)], ["no-id", ev.CallStart(0, None, "f"), args("{}"), END], False),
+            (
+                [start("f", "{}", id=None)],
+                ["shared-index", "no-id", ev.CallStart(1, None, "f"), args("{}", 1), END_1],
+                False,
+            ),
+        ],
+        [],
+    ),
+    "all again at the end": (
+        [
+            ([start("f", '{"a":')], [F, args('{"a":')], True),
+            ([more("1}")], [args("1}"), END], True),
+            ([start("f", '{"a":1}')], ["repeated-id", "repeated-name", "after-arguments"], False),
+        ],
+        [],
+    ),
+    "all again at the end, without an id": (
+        [
+            ([start("f", '{"a":1}')], [F, args('{"a":1}'), END], True),
+            ([start("f", '{"a":1}', id=None)], ["repeated-name", "after-arguments"], False),
+            (
+                [start("f", '{"a":2}', id="")],
+                ["shared-index", "no-id", ev.CallStart(1, None, "f"), args('{"a":2}', 1), END_1],
+                False,
+            ),
+        ],
+        [],
+    ),
+    "all again each time": (
+        [
+            ([start("f", '{"a')], [F, args('{"a')], True),
+            ([more('{"a": {')], ["resent-arguments", args('": {')], False),
+            ([more('{"a": {"a": {')], [args('"a": {')], False),
+            ([more('{"a": {"a": {}}}')], [args("}}}"), END], False),
+        ],
+        [],
+    ),
+    "again inside itself": (
+        [([start("f", '{"a":')], [F, args('{"a":')], True), ([more('{"a":1}}')], [args('{"a":1}}'), END], True)],
+        [],
+    ),
+    "extra fields": (
+        [([start("f", "{", x=1)], [ev.CallStart(0, "call_1", "f", {"x": 1}), args("{")], True)],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("chunks", "at_finish"), rows(CALLS))
+def test_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[Any]) -> None:
+    reader = Reader()
+    reader.read(BEGUN)
+    for entries, events, exact in chunks:
+        read = reader.read(chunk(choice({"tool_calls": entries}), model="m"))
+        assert (plain(read.choices[0].events), read.exact) == (events, exact), entries
+    read = reader.read(chunk(choice({}, "stop"), model="m"))
+    assert plain(read.choices[0].events) == [*at_finish, ev.Stop("stop")]
+    assert read.exact == (not at_finish)
+
+
+def test_calls_that_the_end_has_cut() -> None:
+    reader = Reader()
+    reader.read(chunk(choice({"role": "assistant", "tool_calls": [start("f", '"a')]}), choice({}, index=1), model="m"))
+    assert reader.close(finished=False) == [(0, [args('"a')]), (1, [])]
+    assert reader.close(finished=True) == [(0, []), (1, [])], "nothing is held after that"
+
+
+@pytest.mark.parametrize(
+    ("over", "events"),
+    [
+        ("flush", ["over-limit", ev.TextDelta("12345678")]),
+        ("error", [ev.Failure("a call without a name: longer than 7 characters")]),
+    ],
+)
+def test_a_call_without_a_name_is_held_up_to_a_limit(over: Any, events: list[Any]) -> None:
+    reader = Reader(Limits(held=7, over=over))
+    reader.read(chunk(choice({"role": "assistant", "tool_calls": [start(None, "1234")]}), model="m"))
+    read = reader.read(chunk(choice({"tool_calls": [more("5678")]}), model="m"))
+    assert plain(read.choices[0].events) == events
+
+
+# ── emitter ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HEAD = {"id": "chatcmpl-interlingua", "object": "chat.completion.chunk", "created": 0, "model": ""}
+ROLE = {"role": "assistant", "content": ""}
+
+EMITTED: dict[str, tuple[list[ev.Event], list[Json]]] = {
+    "nothing yet": ([], [choice(ROLE)]),
+    "text": ([ev.TextDelta("a")], [choice({**ROLE, "content": "a"})]),
+    "thinking": (
+        [ev.ReasoningDelta("a"), ev.TextDelta("b")],
+        [choice({**ROLE, "reasoning_content": "a"}), choice({"content": "b"})],
+    ),
+    "refusal": ([ev.RefusalDelta("a")], [choice({**ROLE, "refusal": "a"})]),
+    "a call": (
+        [F, args("{}"), END, ev.Stop("tool_calls")],
+        [choice({**ROLE, "tool_calls": [start("f")]}), choice({"tool_calls": [more("{}")]}), choice({}, "tool_calls")],
+    ),
+    "extra fields": (
+        [ev.CallStart(0, "call_1", "f", {"x": 1, "function": {"y": 2}})],
+        [choice({**ROLE, "tool_calls": [{**start("f"), "x": 1, "function": {"name": "f", "arguments": "", "y": 2}}]})],
+    ),
+    "a finish that nobody named": ([ev.Stop(None)], [choice(ROLE, "stop")]),
+}
+
+
+@pytest.mark.parametrize(("events", "choices"), rows(EMITTED))
+def test_emit(events: list[ev.Event], choices: list[Json]) -> None:
+    assert frames(Emitter().emit([(0, events)])) == [{**HEAD, "choices": [one]} for one in choices]
+
+
+def test_envelope() -> None:
+    emitter = Emitter()
+    (first,) = frames(emitter.emit([(0, [ev.Begin("x", "m", 5), ev.TextDelta("a")])]))
+    assert first == {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 5,
+        "model": "m",
+        "choices": [choice({**ROLE, "content": "a"})],
+    }
+    (second,) = frames(emitter.emit([(1, [ev.TextDelta("b")])]))
+    assert second == {**first, "choices": [choice({**ROLE, "content": "b"}, index=1)]}
+
+
+def test_a_chunk_that_begins_without_a_role_is_passed_on_behind_one() -> None:
+    emitter = Emitter()
+    given = {**BEGUN, "choices": [choice({"content": "a"}), choice({"role": "assistant"}, index=1)]}
+    passed = emitter.pass_on(given, b"raw")
+    assert passed is not None
+    assert passed.endswith(b"raw")
+    assert frames(passed.removesuffix(b"raw")) == [{**BEGUN, "choices": [choice({"role": "assistant", "content": ""})]}]
+    assert emitter.pass_on(given, b"raw") == b"raw"
+
+
+def test_what_was_passed_has_begun() -> None:
+    emitter = Emitter()
+    assert emitter.pass_on(BEGUN, b"raw") == b"raw"
+    assert frames(emitter.emit([(0, [ev.Stop("stop")])])) == [{**BEGUN, "choices": [choice({}, "stop")]}]
+
+
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        (TOLD, USAGE),
+        (
+            ev.Usage(9, 8, 7, 6, cache_written=1),
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 8,
+                "total_tokens": 17,
+                "prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 1},
+                "completion_tokens_details": {"reasoning_tokens": 6},
+            },
+        ),
+    ],
+    ids=["as it came", "counted by another wire"],
+)
+def test_usage_rides_on_the_last_frame(usage: ev.Usage, written: Json) -> None:
+    said: list[ev.Event] = [ev.TextDelta("a"), ev.Stop("stop")]
+    told = frames(Emitter().emit([(0, said)], [usage]))
+    assert [frame.get("usage") for frame in told] == [None, written]
+    assert frames(Emitter().emit([], [usage])) == [{**HEAD, "choices": [], "usage": written}]
+
+
+def test_ends() -> None:
+    assert Emitter().done() == b"data: [DONE]\n\n"
+    assert frames(Emitter().fail(ev.Failure("boom"))) == [
+        {"error": {"message": "boom", "type": "api_error", "code": None}}
+    ]
+    assert frames(Emitter().fail(ev.Failure("boom", native=BOOM))) == [{"error": BOOM}]

@@ -1,0 +1,630 @@
+"""The Responses wire: every stream that upstreams send, to clients of both wires, strict ones and the official SDK."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import interlingua as il
+from interlingua import events as ev
+from interlingua.core.options import Options
+from interlingua.core.options__limits import Limits
+from interlingua.core.reasoning_signatures import open_seal
+from interlingua.core.reply import Reasoning
+from interlingua.core.tools import Offer
+from interlingua.wires.openai_responses.custom_tool_text import Freeform
+from interlingua.wires.openai_responses.emitter import Emitter
+from interlingua.wires.openai_responses.event_reader import Reader
+from tests.support import chat_scenarios as chat
+from tests.support import responses_clients as clients
+from tests.support import sdk
+from tests.support.cuts import one_by_one, two_piece_cuts
+from tests.support.responses_scenarios import (
+    CUSTOM,
+    HELLO,
+    PATCH,
+    SCENARIOS,
+    SEARCH,
+    SPACE,
+    USAGE,
+    Scenario,
+    call,
+    completed,
+    custom,
+    event,
+    item,
+    message,
+    response,
+    thought,
+    told,
+    told_call,
+    told_custom,
+    told_message,
+    told_thought,
+)
+from tests.support.sdk import Json, Said
+from tests.translation.test_translate_reply import whole
+
+CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
+KEY = b"key"
+
+each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+
+
+def translate(stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **how: Any) -> bytes:
+    return run(stream, source, target, pieces, **how)[0]
+
+
+def run(
+    stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **how: Any
+) -> tuple[bytes, list[str]]:
+    translator = il.Translator(source, target, **how)
+    out = b"".join(translator.feed(piece) for piece in pieces or [stream]) + translator.close()
+    return out, [finding.kind for finding in translator.findings]
+
+
+def of(scenario: Scenario, target: str, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
+    return run(scenario.stream, RESPONSES, target, pieces, model=scenario.model, tools=scenario.tools)
+
+
+# ── responses → chat ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_chat(scenario: Scenario) -> dict[int, Said]:
+    """A chat client hears the text of a custom tool as the arguments of a function, and flat names."""
+    told = {}
+    for index, one in scenario.said.items():
+        calls = [
+            (id, "mcp__docs__list" if scenario.tools == [SPACE] else name, args if args != PATCH else wrapped(args))
+            for id, name, args in one.calls
+        ]
+        told[index] = Said(one.text, one.reasoning, one.refusal, calls, one.finish)
+    return told
+
+
+def wrapped(text: str) -> str:
+    return json.dumps({"input": text}, ensure_ascii=False, separators=(",", ":"))
+
+
+@each_scenario
+def test_for_a_chat_client(scenario: Scenario) -> None:
+    out, findings = of(scenario, CHAT)
+    heard = sdk.listen(out)
+    assert findings == scenario.findings
+    assert (heard.error or "") == scenario.error
+    if not scenario.error:
+        assert heard.choices == as_chat(scenario)
+        assert sdk.iterate(out).choices == as_chat(scenario)
+        assert heard.done
+
+
+@each_scenario
+def test_however_it_is_cut(scenario: Scenario) -> None:
+    for target in (CHAT, RESPONSES):
+        expected = of(scenario, target)
+        for pieces in (one_by_one(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
+            assert of(scenario, target, pieces) == expected, pieces
+
+
+# ── responses → responses ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@each_scenario
+def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
+    out, findings = of(scenario, RESPONSES)
+    assert findings == scenario.findings
+    if scenario.untouched:
+        assert out == scenario.stream
+        return
+    end = clients.frames(out)[-1]
+    assert (end["response"]["error"] or {}).get("message", "") == scenario.error
+    numbers = [frame["sequence_number"] for frame in clients.frames(out)]
+    assert numbers == list(range(len(numbers)))
+    assert len({frame["response"]["id"] for frame in clients.frames(out) if "response" in frame}) == 1
+    if "not-translated" not in findings:
+        heard = clients.listen(out)
+        assert heard.choices == ({} if scenario.error else scenario.said)
+    if not scenario.error:
+        assert end["response"]["tools"] == [{"x": 1}], "what we do not know stays"
+
+
+@each_scenario
+def test_what_we_send_is_not_told_anew(scenario: Scenario) -> None:
+    out, _ = of(scenario, RESPONSES)
+    if not scenario.error:
+        assert translate(out, RESPONSES, RESPONSES, model="gpt-9", tools=scenario.tools) == out
+
+
+@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.untouched], ids=str)
+def test_told_anew_from_any_event_on(scenario: Scenario) -> None:
+    """Whatever has passed, the rest is told as if we had told it all."""
+    chunks = [json.loads(data) for data in sdk.events(scenario.stream)]
+    for passed in range(len(chunks)):
+        reader, emitter = Reader(), Emitter(offer=Offer(scenario.tools))
+        out = b""
+        for n, chunk in enumerate(chunks):
+            read = reader.read(chunk)
+            if n < passed:
+                out += emitter.pass_on(chunk, sse_frame(chunk)) or b""
+            else:
+                out += emitter.emit([(one.index, one.events) for one in read.choices], read.common, chunk)
+        out += emitter.done()
+        if scenario.findings:  # of an item that only this wire has
+            numbers = [frame["sequence_number"] for frame in clients.frames(out)]
+            assert numbers == list(range(len(numbers)))
+            assert clients.frames(out)[-1]["response"]["output"] == chunks[-1]["response"]["output"]
+        else:
+            assert joined(clients.listen(out).choices) == joined(scenario.said), passed
+            assert joined(clients.iterate(out).choices) == joined(scenario.said), passed
+
+
+def joined(choices: dict[int, Said]) -> list[Said]:
+    """Without what stands between parts of thinking, where they are parts no more."""
+    return [replace(one, reasoning=one.reasoning.replace("\n\n", "")) for one in choices.values()]
+
+
+def sse_frame(chunk: Json) -> bytes:
+    return f"event: {chunk['type']}\ndata: {json.dumps(chunk)}\n\n".encode()
+
+
+def test_other_items_keep_their_place_when_a_message_is_told_anew() -> None:
+    scenario = next(one for one in SCENARIOS if one.name == "native text among other items")
+    told_anew = clients.frames(of(scenario, RESPONSES)[0])
+    added = [frame["item"] for frame in told_anew if frame["type"] == "response.output_item.added"]
+    assert [one["type"] for one in added] == ["web_search_call", "message", "function_call", "message"]
+    assert [one.get("id") for one in added[:2]] == ["ws_1", "msg_1"]
+    assert added[1]["phase"] == "commentary"
+    assert added[3]["id"] == "msg_2"
+    output = told_anew[-1]["response"]["output"]
+    assert [one["type"] for one in output] == [one["type"] for one in added]
+    assert [frame["output_index"] for frame in told_anew if "item" in frame] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_an_item_of_another_kind_behind_text_told_anew() -> None:
+    later = [{**one, "output_index": 1} for one in SEARCH]
+    stream = told(told_message(["a<"]), later, told_message(["b"], 2, "msg_2"))
+    told_anew = clients.frames(translate(stream, RESPONSES, RESPONSES, model=chat.KIMI))
+    places = [(frame["type"].split(".", 1)[1], frame["output_index"]) for frame in told_anew if "output_index" in frame]
+    assert ("web_search_call.searching", 1) in places
+    assert [one["id"] for one in told_anew[-1]["response"]["output"]] == ["msg_1", "ws_1", "msg_2"]
+
+
+def test_a_call_whose_id_is_taken_is_told_anew_and_the_rest_goes_on() -> None:
+    stream = told(told_message(["x"]), told_call(['{"a": 1}'], 1))
+    out = translate(stream, RESPONSES, RESPONSES, model="gpt-9", options=Options(taken_ids=("call_1",)))
+    assert clients.listen(out).choices[0].calls == [("call_1_2", "f", '{"a": 1}')]
+    assert out[: out.index(b"function_call")].startswith(stream[: stream.index(b"response.output_item.done")])
+
+
+def test_native_thinking_keeps_its_encryption() -> None:
+    stream = told(told_message(["<"]), [item("done", 1, thought("a", sealed="ENC"))])
+    out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI)
+    (one,) = [one for one in clients.frames(out)[-1]["response"]["output"] if one["type"] == "reasoning"]
+    assert one["encrypted_content"] == "ENC"
+
+
+def test_the_client_knows_the_model_by_another_name() -> None:
+    options = Options(served_as="mine")
+    for stream in (told(HELLO), told(told_message(["a<"]))):
+        out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI, options=options)
+        assert {frame["response"]["model"] for frame in clients.frames(out) if "response" in frame} == {"mine"}
+        clients.listen(out)
+
+
+# ── chat → responses ──────────────────────────────────────────────────────────────────────────────────────────────
+
+SINGLE = [one for one in chat.SCENARIOS if set(one.said) <= {0}]
+each_chat = pytest.mark.parametrize("scenario", SINGLE, ids=str)
+
+
+def from_chat(scenario: chat.Scenario, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
+    options = scenario.options or Options()
+    return run(scenario.stream, CHAT, RESPONSES, pieces, tools=scenario.tools, options=options)
+
+
+@each_chat
+def test_from_chat(scenario: chat.Scenario) -> None:
+    out, findings = from_chat(scenario)
+    heard = clients.listen(out)
+    assert bool(heard.error) == bool(scenario.error or not scenario.said)  # only clients of chat are told of nothing
+    assert scenario.error in (heard.error or "")
+    assert findings == scenario.findings
+    if not scenario.error:
+        assert heard.choices == scenario.said
+
+
+@each_chat
+def test_the_sdk_reads_what_came_from_chat(scenario: chat.Scenario) -> None:
+    out, _ = from_chat(scenario)
+    heard = clients.iterate(out)
+    assert scenario.error in (heard.error or "")
+    if scenario.error or not scenario.said:
+        return
+    expected, got = scenario.said[0], heard.choices[0]
+    assert (got.text, got.reasoning, got.refusal) == (expected.text, expected.reasoning, expected.refusal)
+    assert got.calls == [call for call in expected.calls if call in got.calls]
+    assert got.finish == expected.finish or expected.finish == "length", "a call that was cut is not done"
+    if expected.finish in ("stop", "tool_calls"):
+        tools = [
+            {"type": "function", "name": name, "parameters": {}} for name in {name for _, name, _ in expected.calls}
+        ]
+        assert clients.accumulate(out, tools).choices == {0: expected}
+
+
+@each_chat
+def test_from_chat_stream_is_whole(scenario: chat.Scenario) -> None:
+    if not scenario.whole or scenario.error:
+        return
+    body = il.translate_reply(
+        whole(scenario.stream), CHAT, RESPONSES, tools=scenario.tools, options=scenario.options or Options()
+    )
+    assert clients.hear_response(body).choices == scenario.said
+
+
+@pytest.mark.parametrize("scenario", SINGLE[::7], ids=str)
+def test_from_chat_however_it_is_cut(scenario: chat.Scenario) -> None:
+    expected = from_chat(scenario)
+    for pieces in (one_by_one(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
+        assert from_chat(scenario, pieces) == expected, pieces
+
+
+# ── tools as Codex offers them ────────────────────────────────────────────────────────────────────────────────────
+
+
+def called(name: str, *pieces: str) -> bytes:
+    """A chat upstream calls a function."""
+    return chat.called([chat.start(name)], *([chat.more(piece)] for piece in pieces))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_function_goes_out_as_the_custom_tool_that_was_offered(size: int) -> None:
+    args = wrapped(PATCH)
+    stream = called("apply_patch", *(args[n : n + size] for n in range(0, len(args), size)))
+    out = translate(stream, CHAT, RESPONSES, tools=CUSTOM)
+    assert clients.listen(out).choices == chat.calls(("call_1", "apply_patch", PATCH))
+    assert clients.accumulate(out, CUSTOM).choices == chat.calls(("call_1", "apply_patch", PATCH))
+    (done,) = [frame["item"] for frame in clients.frames(out) if frame["type"] == "response.output_item.done"]
+    assert done["type"] == "custom_tool_call"
+    deltas = [frame["delta"] for frame in clients.frames(out) if frame["type"].endswith("input.delta")]
+    assert "".join(deltas) == PATCH
+    assert size == 1000 or len(deltas) > 5, "it goes on as it comes"
+
+
+def test_a_flat_name_goes_out_in_its_namespace() -> None:
+    out = translate(called("mcp__docs__list", "{}"), CHAT, RESPONSES, tools=[SPACE])
+    (done,) = [frame["item"] for frame in clients.frames(out) if frame["type"] == "response.output_item.done"]
+    assert (done["name"], done["namespace"], done["type"]) == ("list", "mcp__docs", "function_call")
+
+
+def test_a_custom_tool_that_is_cut_is_not_done() -> None:
+    out = translate(
+        chat.called([chat.start("apply_patch", '{"input": "*** Be')], finish="length"), CHAT, RESPONSES, tools=CUSTOM
+    )
+    assert clients.listen(out).choices == chat.calls(("call_1", "apply_patch", "*** Be"), finish="length")
+    assert b"response.output_item.done" not in out
+    assert b"response.custom_tool_call_input.done" not in out
+
+
+FENCED = f"```patch\n{PATCH}\n```\n"
+HEREDOC = f"apply_patch <<'EOF'\n{PATCH}\nEOF"
+FREEFORM: dict[str, tuple[str, str, bool]] = {
+    "as it should be": (wrapped(PATCH), PATCH, False),
+    "escaped": (json.dumps({"input": PATCH}), PATCH, False),
+    "spaces": ('\n{ "input" :\t"a" }\n', "a", False),
+    "empty": ('{"input": ""}', "", False),
+    "patch": (json.dumps({"patch": PATCH}), PATCH, True),
+    "code": ('{"code": "1 + 1"}', "1 + 1", True),
+    "another key": ('{"text": "a"}', "a", True),
+    "behind another key": ('{"x": 1, "input": "a"}', "a", True),
+    "before another key": ('{"input": "a", "x": 1}', "a", True),
+    "a bare string": (json.dumps(PATCH), PATCH, True),
+    "no JSON": (PATCH, PATCH, True),
+    "long, and no JSON": (PATCH * 10, PATCH * 10, True),
+    "nothing": ("{}", "", True),
+    "no text": ('{"input": 5}', '{"input": 5}', True),
+    "a fence": (wrapped(FENCED), PATCH, True),
+    "a heredoc": (wrapped(HEREDOC), PATCH, True),
+    "a heredoc in a fence": (wrapped(f"```\n{HEREDOC}\n```"), PATCH, True),
+    "a bare fence": (FENCED, PATCH, True),
+    "a fence around no patch": (wrapped("```js\n1\n```"), "```js\n1\n```", False),
+    "nearly a fence": (wrapped("``"), "``", False),
+    "no escapes": ('{"input": "\\\\d \\d \\u00zz"}', "\\d \\d \\u00zz", False),
+    "half a character": ('{"input": "\\ud83d"}', "\ufffd", False),
+}
+
+
+@pytest.mark.parametrize(("args", "text", "guessed"), FREEFORM.values(), ids=FREEFORM)
+def test_freeform(args: str, text: str, guessed: bool) -> None:
+    for pieces in ([args], list(args), *two_piece_cuts(args, 200)):
+        freeform = Freeform()
+        said = "".join(map(freeform.feed, pieces)) + freeform.end()
+        assert (said, bool(freeform.note)) == (text, guessed), pieces
+
+
+def test_what_was_guessed_is_a_finding() -> None:
+    emitter = Emitter(offer=Offer(CUSTOM))
+    start = ev.CallStart(0, "call_1", "apply_patch")
+    emitter.emit([(0, [start, ev.ArgsDelta(0, '{"patch": "a"}'), ev.CallEnd(0)])])
+    assert [finding.kind for finding in emitter.findings] == ["guessed-input"]
+
+
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sealed(out: bytes) -> list[Reasoning | None]:
+    items = clients.frames(out)[-1]["response"]["output"]
+    return [open_seal(one["encrypted_content"], KEY) for one in items if one["type"] == "reasoning"]
+
+
+def test_thinking_is_sealed_so_that_it_can_come_back() -> None:
+    stream = chat.sse(
+        chat.chunk(chat.choice({"role": "assistant", "reasoning_content": "a"})),
+        chat.chunk(chat.choice({"reasoning_content": "b"})),
+        chat.chunk(chat.choice({"content": "x"}, "stop")),
+    )
+    out = translate(stream, CHAT, RESPONSES, options=Options(seal_key=KEY))
+    assert sealed(out) == [Reasoning("ab", ev.Seal(CHAT, {}))]
+
+
+def test_what_vouches_for_thinking_is_sealed_with_it() -> None:
+    detail = {"type": "reasoning.text", "text": "a", "signature": "S"}
+    stream = chat.sse(
+        chat.chunk(chat.choice({"role": "assistant", "reasoning_details": [detail]})),
+        chat.chunk(chat.choice({"reasoning_details": [{"type": "reasoning.encrypted", "data": "D"}]})),
+        chat.chunk(chat.choice({}, "stop")),
+    )
+    out = translate(stream, CHAT, RESPONSES, options=Options(seal_key=KEY))
+    assert clients.listen(out).choices == chat.calls(reasoning="a", finish="stop")
+    first, second = sealed(out)
+    assert first == Reasoning("a", ev.Seal(CHAT, {"reasoning_details": [chat.without(detail, "text")]}))
+    assert second is not None
+    assert second.text == ""
+
+
+def test_encrypted_thinking_is_read_with_its_id() -> None:
+    reader = Reader()
+    events = [one for chunk in told_events(told_thought([["a"]], sealed="ENC")) for one in chunk_events(reader, chunk)]
+    assert events[1:] == [ev.ReasoningDelta("a"), ev.Seal(RESPONSES, {"encrypted_content": "ENC", "id": "rs_1"})]
+
+
+# ── the reader, alone ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told_events(events: list[Json]) -> list[Json]:
+    return [{**one, "sequence_number": n} for n, one in enumerate([response("created"), *events])]
+
+
+def chunk_events(reader: Reader, chunk: Json) -> list[ev.Event]:
+    read = reader.read(chunk)
+    return [one for choice in read.choices for one in choice.events] + read.common
+
+
+START = ev.CallStart(0, "call_1", "f")
+TOLD = ev.Usage(11, 5, 3, 2, USAGE)
+CITED = {**message("Hello"), "content": [{**message("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}]}
+ANNOTATED = event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation={"type": "url_citation"})
+EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
+    "in progress": ([response("in_progress")], [], True),
+    "created again": ([response("created")], [], False),
+    "no item": ([{"type": "response.output_item.added"}], ["bad-chunk"], False),
+    "no text": ([event("output_text.delta", 0, "x", content_index=0, delta=None)], ["bad-chunk"], False),
+    "a call": ([item("added", 0, call(""))], [START], True),
+    "a call in a namespace": (
+        [item("added", 0, call("", namespace="mcp__docs"))],
+        [ev.CallStart(0, "call_1", "mcp__docs__f")],
+        True,
+    ),
+    "a custom call": (
+        told_custom(['a"', "b"], name="f"),
+        [START, *(ev.ArgsDelta(0, text) for text in ('{"input":"', 'a\\"', "b", '"}')), ev.CallEnd(0)],
+        True,
+    ),
+    "a call without a name": (
+        [item("done", 0, {**call("{}"), "name": None})],
+        ["call-without-name", ev.TextDelta("{}")],
+        False,
+    ),
+    "arguments before the name": (
+        [
+            event("function_call_arguments.delta", 0, "fc_1", delta="{"),
+            event("function_call_arguments.delta", 0, "fc_1", delta="}"),
+            item("done", 0, call("{}")),
+        ],
+        [START, ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
+        False,
+    ),
+    "an incomplete call": (
+        told_call(['{"a'], status="incomplete"),
+        [START, ev.ArgsDelta(0, '{"a'), "cut-short", ev.CallEnd(0, complete=False)],
+        True,
+    ),
+    "content as text": ([item("done", 0, {**message(""), "content": "a"})], [ev.TextDelta("a")], False),
+    "an unknown item": (SEARCH, ["not-translated"], True),
+    "an item whose type is no word": ([item("added", 0, {"type": ["x"], "id": "x_1"})], ["not-translated"], True),
+    "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
+    "an event without a type": ([{"x": 1}], ["not-translated"], True),
+    "a sign of life": ([{"type": "keepalive"}], [], True),
+    "annotations": (
+        [*HELLO[:-1], ANNOTATED, item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
+    "annotations, in the item": (
+        [*HELLO[:-1], item("done", 0, CITED)],
+        [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
+        True,
+    ),
+    "completed": ([completed()], [ev.Stop("stop"), TOLD], True),
+    "completed, of another response": ([completed(id="resp_2")], [ev.Stop("stop"), TOLD], False),
+    "completed, without usage": ([completed(usage=None)], [ev.Stop("stop")], True),
+}
+
+
+@pytest.mark.parametrize(("given", "events", "exact"), EVENTS.values(), ids=EVENTS)
+def test_reader(given: list[Json], events: list[Any], exact: bool) -> None:
+    reader = Reader(Limits())
+    first, *rest = told_events(given)
+    assert chunk_events(reader, first) == [ev.Begin("resp_1", "gpt-9", 1763198400)]
+    heard: list[Any] = []
+    untouched = True
+    for chunk in rest:
+        read = reader.read(chunk)
+        untouched &= read.exact
+        heard += [one for choice in read.choices for one in choice.events] + read.common
+    assert [one.kind if isinstance(one, ev.Finding) else one for one in heard] == events
+    assert untouched == exact
+
+
+# ── the emitter, alone ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_full_order() -> None:
+    out = translate(chat.spoken(["a"]), CHAT, RESPONSES)
+    assert [frame["type"].removeprefix("response.") for frame in clients.frames(out)] == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+
+
+def test_envelope_and_usage() -> None:
+    emitter = Emitter(Options(served_as="mine", created=7))
+    emitter.emit([(0, [ev.Begin("gen-1", "theirs"), ev.Stop("stop")])], [ev.Usage(9, 8, 7, 6, {}, 5)])
+    (end,) = clients.frames(emitter.done())
+    body = end["response"]
+    assert (body["model"], body["created_at"], body["status"], body["output"]) == ("mine", 7, "completed", [])
+    assert body["usage"] == {
+        "input_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 5},
+        "output_tokens": 8,
+        "output_tokens_details": {"reasoning_tokens": 6},
+        "total_tokens": 17,
+    }
+    assert body["id"].startswith("resp_")
+
+
+def test_ids_are_the_same_every_time_and_differ_from_reply_to_reply() -> None:
+    def ids(stream: bytes) -> list[str]:
+        response = clients.frames(translate(stream, CHAT, RESPONSES))[-1]["response"]
+        return [response["id"], *(one["id"] for one in response["output"])]
+
+    one = ids(chat.spoken(["a"]))
+    assert one == ids(chat.spoken(["a"]))
+    assert not set(one) & set(ids(chat.spoken(["a"]).replace(b"gen-1", b"gen-2")))
+
+
+CODES: dict[str, tuple[ev.Failure, str]] = {
+    "nothing known": (ev.Failure("boom"), "server_error"),
+    "its own code": (ev.Failure("boom", code="insufficient_quota"), "insufficient_quota"),
+    "too long, in words": (
+        ev.Failure("This model's maximum context length is 8192 tokens", "invalid_request_error", 400),
+        "context_length_exceeded",
+    ),
+    "rate": (ev.Failure("slow", "rate_limit_error"), "rate_limit_exceeded"),
+    "status": (ev.Failure("slow", code=429), "rate_limit_exceeded"),
+    "overloaded": (ev.Failure("busy", "overloaded_error"), "server_is_overloaded"),
+    "bad request": (ev.Failure("no", "invalid_request_error"), "invalid_prompt"),
+    "billing": (ev.Failure("no", code=402), "insufficient_quota"),
+}
+
+
+@pytest.mark.parametrize(("failure", "code"), CODES.values(), ids=CODES)
+def test_codes(failure: ev.Failure, code: str) -> None:
+    out = Emitter().fail(failure)
+    assert clients.listen(out).error == failure.message
+    assert clients.frames(out)[-1]["response"]["error"]["code"] == code
+
+
+# ── whole bodies ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def body(*output: Json, **fields: Any) -> Json:
+    given: Json = completed(*output, **fields)["response"]
+    return given
+
+
+OUTPUT = (
+    thought("a", "b", sealed="ENC"),
+    message("x", phase="final_answer"),
+    SEARCH[-1]["item"],
+    call('{"a": 1}'),
+)
+
+
+def test_a_body_that_needs_no_change_comes_back_as_it_was() -> None:
+    for given in (body(*OUTPUT), body(custom("x")), {"error": {"message": "boom"}}, {"object": "list"}):
+        assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+    renamed = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=Options(served_as="mine"))
+    assert renamed == {**body(*OUTPUT), "model": "mine"}
+
+
+def test_a_body_that_is_told_anew_keeps_what_we_do_not_know() -> None:
+    options = Options(taken_ids=("call_1",))
+    told_anew = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=options)
+    assert told_anew["output"][:3] == list(OUTPUT[:3])
+    assert told_anew["output"][3]["call_id"] == "call_1_2"
+    assert told_anew["tools"] == [{"x": 1}]
+    assert told_anew["usage"] == USAGE
+
+
+@each_scenario
+def test_stream_is_whole(scenario: Scenario) -> None:
+    """What the stream ends with is a body, and says the same to a client of another wire."""
+    if scenario.error:
+        return
+    out, _ = of(scenario, RESPONSES)
+    given = clients.frames(out)[-1]["response"]
+    translator = il.Translator(RESPONSES, CHAT, model="gpt-9", tools=scenario.tools)
+    (choice,) = translator.reply(given)["choices"]
+    told_in_chat = as_chat(scenario)[0]
+    assert (choice["message"]["content"] or "") == told_in_chat.text
+    assert choice["message"].get("refusal") or told_in_chat.refusal == ""
+    assert choice["finish_reason"] == told_in_chat.finish
+    functions = [one["function"] for one in choice["message"].get("tool_calls", ())]
+    assert [(one["name"], one["arguments"]) for one in functions] == [call[1:] for call in told_in_chat.calls]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"error": {"message": "boom", "code": "x"}}, "boom"),
+        (body(status="failed", error={"message": "boom"}), "boom"),
+        ({"object": "list"}, "no reply in this body"),
+        *(
+            (body(message("Hel"), status=status), f"the response has no reply: its status is {status}")
+            for status in ("failed", "cancelled", "queued", "in_progress")
+        ),
+    ],
+)
+def test_a_body_without_a_reply(given: Json, message: str) -> None:
+    assert il.translate_reply(given, RESPONSES, CHAT)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, MESSAGES)["error"]["message"] == message
+    assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+
+
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ({"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}, CHAT),
+        ({"type": "message", "content": [{"type": "text", "text": "a\ud83d"}], "stop_reason": "end_turn"}, MESSAGES),
+    ],
+)
+def test_half_a_character_in_a_body(given: Json, source: str) -> None:
+    told = il.translate_reply(given, source, RESPONSES)
+    assert told["output"][0]["content"][0]["text"] == "a"  # as in a stream: what is no character is no text
+
+
+def test_an_error_for_a_client_of_this_wire() -> None:
+    told = il.translate_reply({"error": {"message": "boom", "type": "rate_limit_error"}}, CHAT, RESPONSES)
+    assert told == {
+        "error": {"type": "rate_limit_error", "param": None, "code": "rate_limit_exceeded", "message": "boom"}
+    }

@@ -1,0 +1,620 @@
+"""What each piece of a conversation becomes on each other wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from interlingua.core.options import Options
+from interlingua.core.reasoning_signatures import seal
+from interlingua.core.reply import Call, Reasoning
+from interlingua.core.request import Message, Request, Result
+from interlingua.events import Seal
+from interlingua.translation.history_repair import mend
+from interlingua.translation.request_translation import prepare_request
+from interlingua.upstreams.profile import ANY, Profile
+from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
+from tests.support.request_tables import (
+    ANSWERED,
+    CALLED,
+    FAILED,
+    FILE,
+    IMAGE,
+    KEY,
+    LINK,
+    PNG,
+    SAID,
+    TEXT,
+    Json,
+    assistant,
+    chat_call,
+    check,
+    items,
+    said,
+    translate,
+    users,
+)
+
+LATER = {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}
+PARTS: list[tuple[str, Json, str, Json, str]] = [
+    *[
+        (source, kind[source], target, kind[target], "")
+        for kind in (IMAGE, FILE, LINK, TEXT)
+        for source in WIRES
+        for target in WIRES
+        if source != target
+    ],
+    (CHAT, {"type": "image_url", "image_url": PNG}, MESSAGES, IMAGE[MESSAGES], ""),
+    (
+        CHAT,
+        {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,AA=="}},
+        MESSAGES,
+        {**IMAGE[MESSAGES], "source": {"type": "base64", "media_type": "image/jpeg", "data": "AA=="}},
+        "",
+    ),
+    (
+        CHAT,
+        {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}},
+        RESPONSES,
+        {**IMAGE[RESPONSES], "detail": "low"},
+        "",
+    ),
+    (
+        MESSAGES,
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "long"}, "title": "T"},
+        CHAT,
+        {"type": "text", "text": "T\n\nlong"},
+        "document-as-text",
+    ),
+    (
+        CHAT,
+        {"type": "file", "file": {"file_data": "data:text/plain;base64,bG9uZw=="}},
+        MESSAGES,
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "long"}},
+        "",
+    ),
+    (MESSAGES, LATER, RESPONSES, {"type": "input_file", "file_url": "https://a/b.pdf"}, ""),
+    (
+        MESSAGES,
+        LATER,
+        CHAT,
+        {"type": "text", "text": "[a document that cannot be shown here: https://a/b.pdf]"},
+        "content-dropped",
+    ),
+    (
+        MESSAGES,
+        {"type": "document", "source": {"type": "file", "file_id": "f"}},
+        CHAT,
+        {"type": "text", "text": "[a document that cannot be shown here: f]"},
+        "content-dropped",
+    ),
+    (CHAT, {"type": "file", "file": {"file_id": "f"}}, RESPONSES, {"type": "input_file", "file_id": "f"}, ""),
+    (MESSAGES, {"type": "text", "text": "see", "citations": [{}]}, CHAT, TEXT[CHAT], "content-as-text"),
+    (
+        MESSAGES,
+        {"type": "search_result", "source": "s", "title": "T", "content": [TEXT[MESSAGES], TEXT[MESSAGES]]},
+        CHAT,
+        {"type": "text", "text": "T\n\nsee\nsee"},
+        "content-as-text",
+    ),
+    *[
+        (
+            MESSAGES,
+            {"type": "document", "source": {"type": "content", "content": it}},
+            CHAT,
+            TEXT[CHAT],
+            "content-as-text",
+        )
+        for it in ("see", [TEXT[MESSAGES]])
+    ],
+]
+
+
+@pytest.mark.parametrize(("source", "part", "target", "expected", "kinds"), PARTS)
+def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str) -> None:
+    body = (said if source == RESPONSES else users)(TEXT[source], part)
+    done = translate(source, body, target)
+    messages = done.body["input" if target == RESPONSES else "messages"]
+    assert messages[0]["content"][1:] == [expected]
+    assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
+
+
+def test_how_closely_to_look_cannot_be_said_everywhere() -> None:
+    image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
+    check(CHAT, users(image), MESSAGES, users(IMAGE[MESSAGES]), "field-dropped")
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+def test_what_a_wire_cannot_carry_is_told(target: str) -> None:
+    audio = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
+    done = translate(CHAT, users(TEXT[CHAT], audio), target)
+    assert "content-dropped" in {finding.kind for finding in done.findings}
+    assert len(done.body["input" if target == RESPONSES else "messages"][0]["content"]) == 1
+
+
+MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
+    (
+        "results first, then the user's text",
+        [{"role": "user", "content": [{"type": "text", "text": "go"}, ANSWERED]}],
+        [{"role": "tool", "tool_call_id": "t1", "content": "ok"}, {"role": "user", "content": "go"}],
+        "",
+    ),
+    (
+        "a call and its arguments",
+        assistant({"type": "text", "text": "a"}, CALLED),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}],
+        "",
+    ),
+    (
+        "text behind a call stands before it",
+        assistant(CALLED, {"type": "text", "text": "a"}),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}],
+        "reordered",
+    ),
+    (
+        "a failure is told in words",
+        [{"role": "user", "content": [FAILED]}],
+        [{"role": "tool", "tool_call_id": "t1", "content": "[tool error] ok"}],
+        "error-as-text",
+    ),
+    (
+        "a failure without words",
+        [{"role": "user", "content": [{**FAILED, "content": []}]}],
+        [{"role": "tool", "tool_call_id": "t1", "content": "[tool error]"}],
+        "error-as-text",
+    ),
+    (
+        "a failure with a picture before its words",
+        [{"role": "user", "content": [{**FAILED, "content": [IMAGE[MESSAGES], TEXT[MESSAGES]]}]}],
+        [
+            {"role": "tool", "tool_call_id": "t1", "content": "[tool error] see"},
+            {"role": "user", "content": [{"type": "text", "text": "[image from tool call t1]"}, IMAGE[CHAT]]},
+        ],
+        "error-as-text image-moved",
+    ),
+    (
+        "an image moves out of its result",
+        [{"role": "user", "content": [{**ANSWERED, "content": [IMAGE[MESSAGES]]}, {"type": "text", "text": "go"}]}],
+        [
+            {"role": "tool", "tool_call_id": "t1", "content": "[see the next message]"},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "[image from tool call t1]"},
+                    IMAGE[CHAT],
+                    {"type": "text", "text": "go"},
+                ],
+            },
+        ],
+        "image-moved",
+    ),
+    (
+        "several texts of a result",
+        [{"role": "user", "content": [{**ANSWERED, "content": [TEXT[MESSAGES], TEXT[MESSAGES]]}]}],
+        [{"role": "tool", "tool_call_id": "t1", "content": "see\nsee"}],
+        "",
+    ),
+    (
+        "an encoded id is the upstream's own again",
+        [{"role": "user", "content": [{**ANSWERED, "tool_use_id": "il-functions_2ebash_3a0"}]}],
+        [{"role": "tool", "tool_call_id": "functions.bash:0", "content": "ok"}],
+        "",
+    ),
+    (
+        "thinking that another upstream has signed",
+        assistant({"type": "thinking", "thinking": "hm", "signature": "Eq"}, {"type": "text", "text": "a"}),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
+        "seal-dropped",
+    ),
+    (
+        "thinking without a signature",
+        assistant({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
+        "",
+    ),
+    (
+        "thinking that nobody can read",
+        assistant({"type": "redacted_thinking", "data": "xx"}, {"type": "text", "text": "a"}),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
+        "thinking-dropped",
+    ),
+    (
+        "a search that a server has made",
+        assistant(
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "a"}
+        ),
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
+        "content-dropped",
+    ),
+    (
+        "a system message among the others, and a mark",
+        [{"role": "user", "content": "hi"}, {"role": "system", "content": [{**TEXT[MESSAGES], "cache_control": {}}]}],
+        [{"role": "user", "content": "hi"}, {"role": "system", "content": "see"}],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "messages", "expected", "kinds"), MESSAGE_ROWS)
+def test_messages_of_anthropic_for_chat(name: str, messages: list[Json], expected: list[Json], kinds: str) -> None:
+    check(MESSAGES, {"messages": messages}, CHAT, {"messages": expected}, kinds)
+    again = translate(MESSAGES, {"messages": messages}, CHAT)
+    back = translate(CHAT, {"messages": again.body["messages"]}, MESSAGES)
+    twice = translate(MESSAGES, {"messages": back.body["messages"]}, CHAT)
+    assert twice.body["messages"] == again.body["messages"], name
+
+
+SHOT = {
+    "type": "function_call_output",
+    "call_id": "c1",
+    "output": [{"type": "input_text", "text": "see"}, IMAGE[RESPONSES]],
+}
+ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
+    (
+        "what the model said is one message",
+        items(
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+            {"type": "function_call", "call_id": "t1", "name": "ping", "arguments": '{"a":1}'},
+            {"type": "function_call", "call_id": "t2", "name": "ping", "arguments": ""},
+            {"type": "function_call_output", "call_id": "t1", "output": "ok"},
+            {
+                "type": "function_call_output",
+                "call_id": "t2",
+                "output": [{"type": "input_text", "text": "[tool error] no"}],
+            },
+        ),
+        MESSAGES,
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": ""},
+                    {"type": "text", "text": "a"},
+                    CALLED,
+                    {**CALLED, "id": "t2", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {**ANSWERED, "content": [{"type": "text", "text": "ok"}]},
+                    {**FAILED, "tool_use_id": "t2", "content": [{"type": "text", "text": "no"}]},
+                ],
+            },
+        ],
+        "",
+    ),
+    (
+        "calls of a namespace",
+        items({"type": "function_call", "call_id": "t1", "name": "look", "namespace": "mcp__a", "arguments": "{}"}),
+        CHAT,
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "t1", "type": "function", "function": {"name": "mcp__a__look", "arguments": "{}"}}
+                ],
+            }
+        ],
+        "",
+    ),
+    (
+        "calls that are text",
+        items(
+            {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "a\n"},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
+        ),
+        CHAT,
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "patch", "arguments": '{"input":"a\\n"}'}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "done"},
+        ],
+        "",
+    ),
+    (
+        "images in results",
+        items(SHOT),
+        MESSAGES,
+        [{"type": "tool_result", "tool_use_id": "c1", "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}],
+        "",
+    ),
+    (
+        "what only this wire has",
+        items({"type": "web_search_call", "id": "w"}, {"role": "assistant", "content": "a"}),
+        CHAT,
+        [{"role": "assistant", "content": "a"}],
+        "content-dropped",
+    ),
+    (
+        "developers among the others",
+        items({"role": "developer", "content": "d"}),
+        CHAT,
+        [{"role": "system", "content": "d"}],
+        "",
+    ),
+]
+
+
+ITEMS_TOLD: list[Json] = [
+    {"type": "agent_message", "author": "a", "content": [{"type": "input_text", "text": "see"}]},
+    {"type": "local_shell_call_output", "id": "l", "output": "see"},
+    {"type": "shell_call_output", "call_id": "l", "output": [{"stdout": "see", "stderr": ""}]},
+]
+
+
+@pytest.mark.parametrize("item", ITEMS_TOLD)
+def test_items_that_have_text_are_told_as_text(item: Json) -> None:
+    expected = [*SAID[CHAT]["messages"], {"role": "user", "content": "see"}]
+    check(RESPONSES, items(item), CHAT, {"messages": expected}, "content-as-text")
+
+
+@pytest.mark.parametrize(("name", "body", "target", "expected", "kinds"), ITEM_ROWS)
+def test_items_of_responses(name: str, body: Json, target: str, expected: list[Json], kinds: str) -> None:
+    done = translate(RESPONSES, body, target)
+    written = done.body["messages"][1:] or done.body["messages"][0]["content"][:1]
+    assert written == expected, name
+    assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
+
+
+SYSTEMS: dict[str, list[Json]] = {
+    CHAT: [{"role": "system", "content": "A"}, {"role": "developer", "content": [{"type": "text", "text": "B"}]}],
+    MESSAGES: [
+        {"type": "text", "text": "x-anthropic-billing-header: v;"},
+        {"type": "text", "text": "A"},
+        {"type": "text", "text": "B"},
+    ],
+}
+
+
+def test_the_system_prompt() -> None:
+    hi = {"role": "user", "content": "hi"}
+    chat = {"messages": [*SYSTEMS[CHAT], hi]}
+    check(CHAT, chat, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
+    check(CHAT, chat, RESPONSES, {"instructions": "A\n\nB"})
+    system = {"system": SYSTEMS[MESSAGES]}
+    check(MESSAGES, system, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]}, "billing-line")
+    check(MESSAGES, system, RESPONSES, {"instructions": "A\n\nB"}, "billing-line")
+    check(MESSAGES, {"system": "A"}, CHAT, {"messages": [{"role": "system", "content": "A"}, hi]})
+    developer = {"input": [{"role": "developer", "content": "B"}, hi], "instructions": "A"}
+    check(RESPONSES, developer, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]})
+    check(RESPONSES, developer, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
+
+
+def test_legacy_functions_are_calls() -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "function_call": {"name": "ping", "arguments": "{}"}},
+        {"role": "function", "name": "ping", "content": "ok"},
+    ]
+    written = translate(CHAT, {"messages": messages}, MESSAGES).body["messages"]
+    assert written[1]["content"][0]["id"] == written[2]["content"][0]["tool_use_id"]
+
+
+@pytest.mark.parametrize(("arguments", "input"), [("", {}), (" ", {}), ('{"a": 1}', {"a": 1})])
+def test_arguments_become_an_object(arguments: str, input: Json) -> None:
+    body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [chat_call(arguments=arguments)]}]}
+    check(CHAT, body, MESSAGES, {"messages": [{"role": "assistant", "content": [{**CALLED, "input": input}]}]})
+
+
+@pytest.mark.parametrize("arguments", ['{"a": ', '"text"', "[1]", "null"])
+def test_arguments_that_are_no_object_are_wrapped_and_come_back(arguments: str) -> None:
+    body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [chat_call(arguments=arguments)]}]}
+    done = translate(CHAT, body, MESSAGES)
+    assert "wrapped-arguments" in {finding.kind for finding in done.findings}
+    back = translate(MESSAGES, {"messages": done.body["messages"]}, CHAT).body["messages"]
+    assert back[0]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_arguments_of_a_client_that_are_no_object() -> None:
+    """What a model has written wrong comes back from clients of every kind."""
+    done = translate(MESSAGES, {"messages": assistant({**CALLED, "input": [1]})}, CHAT)
+    assert done.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "[1]"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_wrapped_arguments_are_read_as_they_were(wire: str) -> None:
+    broken = Call("c", "ping", '{"a": \ud83d')
+    request = Request(wire=wire, model="m", messages=[Message("assistant", [broken]), Message("user", [Result("c")])])
+    written, _ = WIRES[wire].write_request(mend(request)[0], ANY)
+    assert WIRES[wire].read_request(json.loads(json.dumps(written)), Options()).messages[0].pieces == [broken]
+
+
+# ── what is not read ──────────────────────────────────────────────────────────────────────────────────────────────
+
+UNREAD: list[tuple[str, Json, list[str]]] = [
+    (CHAT, {"messages": [{"role": "user", "content": "hi", "odd": 1}]}, ["messages[0].odd"]),
+    (CHAT, users({**TEXT[CHAT], "odd": 1}), ["messages[0].content[0].odd"]),
+    (CHAT, users({**TEXT[CHAT], "odd": None, "none": [], "nothing": {}}), []),
+    (
+        CHAT,
+        {"messages": [{"role": "assistant", "tool_calls": [{**chat_call(), "extra_content": {"x": 1}, "index": 0}]}]},
+        ["messages[0].tool_calls[0].extra_content"],
+    ),
+    (
+        CHAT,
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "description": "d"}}},
+        ["response_format.json_schema.description"],
+    ),
+    (CHAT, users({"type": "video", "odd": 1}) | {"odd": 1}, []),
+    (MESSAGES, users({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}}), []),
+    (RESPONSES, items({"type": "additional_tools", "role": "developer", "tools": []}), []),
+    (
+        MESSAGES,
+        users({**FILE[MESSAGES], "citations": {"enabled": True}, "context": "c"}),
+        ["messages[0].content[0].citations", "messages[0].content[0].context"],
+    ),
+    (
+        MESSAGES,
+        {"messages": assistant({**CALLED, "caller": {"type": "direct"}, "cache_control": {"type": "ephemeral"}})},
+        ["messages[1].content[0].caller"],
+    ),
+    (MESSAGES, {"metadata": {"user_id": "u", "odd": 1}, "output_config": {"effort": "low", "odd": 1}}, []),
+    (MESSAGES, {"tools": [{"name": "a", "input_schema": {}, "odd": 1}]}, []),
+    (RESPONSES, items({"role": "assistant", "content": "a", "phase": "x", "id": "i"}), ["input[1].phase"]),
+    (
+        RESPONSES,
+        items({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}], "status": "x"}),
+        [],
+    ),
+    (
+        RESPONSES,
+        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "ping"}]}},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "body", "places"), UNREAD)
+def test_what_is_not_read_is_told_with_its_place(wire: str, body: Json, places: list[str]) -> None:
+    whole = {"model": "m", **SAID[wire], **body}
+    request = WIRES[wire].read_request(whole, Options())
+    assert list(request.unread) == places
+    found = prepare_request(whole, wire, MESSAGES if wire == CHAT else CHAT).findings
+    told = [finding.place for finding in found if finding.kind == "field-dropped"]
+    assert set(places) <= set(told)
+    assert not {finding.place for finding in prepare_request(whole, wire, wire).findings} & set(places)
+
+
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DETAILS = {"reasoning_details": [{"type": "reasoning.text", "signature": "S", "format": "f"}]}
+THOUGHT = [
+    ("chat, its text alone", Reasoning("hm"), {"reasoning_content": "hm"}),
+    (
+        "chat, with details",
+        Reasoning("hm", Seal(CHAT, DETAILS)),
+        {
+            "reasoning_content": "hm",
+            "reasoning_details": [{"type": "reasoning.text", "text": "hm", "signature": "S", "format": "f"}],
+        },
+    ),
+    (
+        "chat, encrypted",
+        Reasoning("hm", Seal(CHAT, {"reasoning_details": [{"type": "reasoning.encrypted", "data": "D"}]})),
+        {
+            "reasoning_content": "hm",
+            "reasoning_details": [
+                {"type": "reasoning.summary", "summary": "hm"},
+                {"type": "reasoning.encrypted", "data": "D"},
+            ],
+        },
+    ),
+    (
+        "messages",
+        Reasoning("hm", Seal(MESSAGES, {"signature": "Eq"})),
+        {"type": "thinking", "thinking": "hm", "signature": "Eq"},
+    ),
+    (
+        "messages, redacted",
+        Reasoning("", Seal(MESSAGES, {"redacted": "xx"})),
+        {"type": "redacted_thinking", "data": "xx"},
+    ),
+    (
+        "responses",
+        Reasoning("hm", Seal(RESPONSES, {"encrypted_content": "gA", "id": "rs_1"})),
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "hm"}],
+            "encrypted_content": "gA",
+            "id": "rs_1",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("client", WIRES)
+@pytest.mark.parametrize(("name", "thinking", "native"), THOUGHT)
+def test_thinking_comes_back_as_the_upstream_sent_it(client: str, name: str, thinking: Reasoning, native: Json) -> None:
+    """Whatever wire the client speaks: sealed in its opaque field."""
+    upstream = thinking.seal.wire if thinking.seal else CHAT
+    sealed = seal(thinking, CHAT, KEY)
+    body: Json = {
+        CHAT: {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": "a",
+                    "reasoning_content": thinking.text,
+                    "reasoning_details": [{"type": "reasoning.encrypted", "data": sealed, "format": "interlingua-v1"}],
+                }
+            ]
+        },
+        MESSAGES: {"messages": assistant({"type": "thinking", "thinking": "shown", "signature": sealed})[1:]},
+        RESPONSES: {"input": [{"type": "reasoning", "id": "rs_x", "summary": [], "encrypted_content": sealed}]},
+    }[client]
+    written = translate(client, body, upstream, Profile(own_seals=True)).body
+    if upstream == CHAT:
+        message = written["messages"][0]
+        assert {key: message[key] for key in native} == native, name
+    else:
+        block = written["input"][0] if upstream == RESPONSES else written["messages"][0]["content"][0]
+        assert block == native, name
+
+
+@pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
+def test_an_upstream_that_wants_its_own_seals_gets_no_other_thinking(target: str) -> None:
+    message = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    done = translate(CHAT, {"messages": [message]}, target, Profile(own_seals=True))
+    assert "hm" not in json.dumps(done.body)
+    assert "thinking-dropped" in {finding.kind for finding in done.findings}
+
+
+def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
+    body = {
+        "model": "claude",
+        "max_tokens": 9,
+        "messages": assistant({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
+    }
+    told = prepare_request(body, MESSAGES, MESSAGES, upstream="anthropic")
+    assert told.body["messages"][1]["content"] == [{"type": "text", "text": "a"}]
+    assert [finding.kind for finding in told.findings] == ["thinking-dropped"]
+    assert prepare_request(body, MESSAGES, MESSAGES, upstream="any").body == body
+
+
+def test_a_seal_of_another_key_is_no_signature() -> None:
+    sealed = seal(Reasoning("hm", Seal(CHAT, {})), CHAT, b"another")
+    body = {"messages": assistant({"type": "thinking", "thinking": "hm", "signature": sealed})[1:]}
+    done = translate(MESSAGES, body, MESSAGES)
+    assert done.body["messages"][0]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}]
+    assert translate(MESSAGES, body, CHAT).body["messages"][0]["reasoning_content"] == "hm"
+
+
+@pytest.mark.parametrize("client", [CHAT, MESSAGES])
+@pytest.mark.parametrize("upstream", ["moonshot", "deepseek", "vllm"])
+def test_details_go_only_where_they_may_be_from(client: str, upstream: str) -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
+    sealed = seal(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
+    said: Json = {
+        CHAT: {"role": "assistant", "content": "a", "reasoning_details": details},
+        MESSAGES: assistant({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
+    }[client]
+    body = {"model": "m", **SAID[client], "messages": [*SAID[client]["messages"], said, *SAID[client]["messages"]]}
+    told, openrouter = (
+        prepare_request(body, client, CHAT, upstream=name, options=Options(seal_key=KEY))
+        for name in (upstream, "openrouter")
+    )
+    past = told.body["messages"][1]
+    assert "reasoning_details" not in past
+    assert (past.get("reasoning_content") or past.get("reasoning")) == "hm"
+    assert "seal-dropped" in {finding.kind for finding in told.findings}
+    assert openrouter.body["messages"][1]["reasoning_details"] == details
+
+
+def test_native_details_of_chat_are_read_piece_by_piece() -> None:
+    details = [
+        {"type": "reasoning.text", "text": "one", "signature": "1"},
+        {"type": "reasoning.text", "text": "two", "signature": "2"},
+        {"type": "reasoning.text", "text": "three"},
+    ]
+    message = {"role": "assistant", "content": "a", "reasoning_details": details}
+    written = translate(CHAT, {"messages": [message]}, CHAT, Profile(replay="reasoning_details", top_k=True)).body
+    assert written["messages"][0]["reasoning_details"] == details

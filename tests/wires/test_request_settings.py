@@ -1,0 +1,614 @@
+"""What each setting and each tool becomes on each other wire, and for each kind of upstream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from interlingua.core.options import Options
+from interlingua.translation.request_translation import prepare_request
+from interlingua.upstreams import for_model, profile_named
+from interlingua.upstreams.profile import ANY, Profile
+from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
+from tests.support.request_tables import (
+    ANSWERED,
+    ASK,
+    IMAGE,
+    PING,
+    SAID,
+    TEXT,
+    TOOL,
+    Json,
+    assistant,
+    check,
+    items,
+    translate,
+    users,
+)
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+SETTINGS: list[tuple[str, Json, str, Json, str]] = [
+    # how long, and how
+    (CHAT, {"max_completion_tokens": 5}, MESSAGES, {"max_tokens": 5}, ""),
+    (CHAT, {}, MESSAGES, {"max_tokens": 32000}, ""),
+    (MESSAGES, {"max_tokens": 5}, CHAT, {"max_tokens": 5, "max_completion_tokens": None}, ""),
+    (MESSAGES, {"max_tokens": 5}, RESPONSES, {"max_output_tokens": 5}, ""),
+    (RESPONSES, {"max_output_tokens": 5}, CHAT, {"max_tokens": 5}, ""),
+    (CHAT, {"temperature": 1.5}, MESSAGES, {"temperature": 1}, "sampling-changed"),
+    (CHAT, {"temperature": 0.5, "top_p": 0.9, "n": 1}, MESSAGES, {"temperature": 0.5, "top_p": 0.9, "n": None}, ""),
+    (CHAT, {"seed": 1, "logit_bias": {}}, MESSAGES, {"seed": None, "logit_bias": None}, "field-dropped"),
+    (CHAT, {"seed": 1}, RESPONSES, {"seed": None}, "field-dropped"),
+    (MESSAGES, {"top_k": 5}, CHAT, {"top_k": None}, "setting-dropped"),
+    (CHAT, {"verbosity": "low"}, RESPONSES, {"text": {"verbosity": "low"}, "verbosity": None}, ""),
+    (RESPONSES, {"text": {"verbosity": "low"}}, CHAT, {"verbosity": "low"}, ""),
+    (CHAT, {"stop": "END"}, MESSAGES, {"stop_sequences": ["END"]}, ""),
+    (MESSAGES, {"stop_sequences": ["A", "B"]}, CHAT, {"stop": ["A", "B"]}, ""),
+    (CHAT, {"stop": ["A"]}, RESPONSES, {"stop": None}, "field-dropped"),
+    # how it comes
+    (MESSAGES, {"stream": True}, CHAT, {"stream": True, "stream_options": {"include_usage": True}}, ""),
+    (CHAT, {"stream": True, "stream_options": {"include_usage": True}}, MESSAGES, {"stream": True}, ""),
+    (CHAT, {"stream": True}, RESPONSES, {"stream": True, "stream_options": None}, ""),
+    # who asks
+    (CHAT, {"user": "u"}, MESSAGES, {"metadata": {"user_id": "u"}}, ""),
+    (MESSAGES, {"metadata": {"user_id": "u"}}, CHAT, {"user": "u", "metadata": None}, ""),
+    (MESSAGES, {"metadata": {"user_id": '{"session_id": "s"}'}}, RESPONSES, {"prompt_cache_key": "s"}, ""),
+    (CHAT, {"metadata": {"a": "b"}}, RESPONSES, {"metadata": {"a": "b"}}, ""),
+    (CHAT, {"metadata": {"a": "b"}}, MESSAGES, {"metadata": None}, "field-dropped"),
+    (CHAT, {"prompt_cache_key": "k"}, RESPONSES, {"prompt_cache_key": "k"}, ""),
+    (CHAT, {"prompt_cache_key": "k"}, MESSAGES, {"prompt_cache_key": None}, "field-dropped"),
+    (CHAT, {"service_tier": "flex"}, RESPONSES, {"service_tier": "flex"}, ""),
+    (CHAT, {"service_tier": "flex"}, MESSAGES, {"service_tier": None}, "field-dropped"),
+    (CHAT, {}, RESPONSES, {"store": False, "include": ["reasoning.encrypted_content"]}, ""),
+    (MESSAGES, {"context_management": {}}, CHAT, {"context_management": None}, "field-dropped"),
+    # the form of the reply
+    (
+        CHAT,
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
+        MESSAGES,
+        {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        "",
+    ),
+    (
+        CHAT,
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
+        RESPONSES,
+        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
+        "",
+    ),
+    (
+        MESSAGES,
+        {"output_format": {"type": "json_schema", "schema": SCHEMA}},
+        CHAT,
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA}}},
+        "",
+    ),
+    (CHAT, {"response_format": {"type": "json_object"}}, MESSAGES, {"output_config": None}, "format-dropped"),
+    (RESPONSES, {"text": {"format": {"type": "json_object"}}}, CHAT, {"response_format": {"type": "json_object"}}, ""),
+    (CHAT, {"response_format": {"type": "text"}}, RESPONSES, {"text": None}, ""),
+    # thinking
+    (CHAT, {"reasoning_effort": "high"}, RESPONSES, {"reasoning": {"effort": "high", "summary": "auto"}}, ""),
+    (CHAT, {"reasoning_effort": "none"}, RESPONSES, {"reasoning": {"effort": "none"}}, ""),
+    (
+        CHAT,
+        {"reasoning_effort": "low"},
+        MESSAGES,
+        {"thinking": {"type": "enabled", "budget_tokens": 4096}},
+        "thinking-wish",
+    ),
+    (CHAT, {"thinking": {"type": "disabled"}}, MESSAGES, {"thinking": {"type": "disabled"}}, ""),
+    (CHAT, {"thinking": {"type": "enabled"}}, MESSAGES, {"thinking": {"type": "adaptive"}}, ""),
+    (CHAT, {"reasoning": {"max_tokens": 2000}}, MESSAGES, {"thinking": {"type": "enabled", "budget_tokens": 2000}}, ""),
+    (
+        CHAT,
+        {"reasoning": {"max_tokens": 9000}, "max_tokens": 4000},
+        MESSAGES,
+        {"thinking": {"type": "enabled", "budget_tokens": 3000}},
+        "budget-lowered",
+    ),
+    (
+        CHAT,
+        {"reasoning_effort": "high", "max_tokens": 1000},
+        MESSAGES,
+        {"thinking": {"type": "disabled"}},
+        "thinking-wish budget-lowered",
+    ),
+    (
+        CHAT,
+        {"reasoning_effort": "max"},
+        MESSAGES,
+        {"max_tokens": 32000, "thinking": {"type": "enabled", "budget_tokens": 24000}},
+        "budget-lowered thinking-wish",
+    ),
+    (
+        CHAT,
+        {"reasoning": {"max_tokens": 500}},
+        MESSAGES,
+        {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        "thinking-wish",
+    ),
+    (
+        CHAT,
+        {"reasoning": {"max_tokens": 2000}, "temperature": 0.5},
+        MESSAGES,
+        {"temperature": None},
+        "field-dropped",
+    ),
+    (
+        CHAT,
+        {"enable_thinking": True, "thinking_budget": 2000},
+        RESPONSES,
+        {"reasoning": {"effort": "low", "summary": "auto"}},
+        "thinking-wish",
+    ),
+    (CHAT, {"chat_template_kwargs": {"enable_thinking": False}}, RESPONSES, {"reasoning": {"effort": "none"}}, ""),
+    (
+        CHAT,
+        {"chat_template_kwargs": {"thinking": False, "x": 1}},
+        RESPONSES,
+        {"reasoning": {"effort": "none"}},
+        "field-dropped",
+    ),
+    (CHAT, {"think": "high"}, RESPONSES, {"reasoning": {"effort": "high", "summary": "auto"}}, ""),
+    (CHAT, {"think": False}, RESPONSES, {"reasoning": {"effort": "none"}}, ""),
+    (
+        MESSAGES,
+        {"max_tokens": 32000, "thinking": {"type": "enabled", "budget_tokens": 31999}},
+        CHAT,
+        {"reasoning_effort": "high"},
+        "thinking-wish",
+    ),
+    (
+        MESSAGES,
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+        CHAT,
+        {"reasoning_effort": "high"},
+        "",
+    ),
+    (MESSAGES, {"thinking": {"type": "adaptive"}}, CHAT, {"reasoning_effort": None}, "thinking-wish"),
+    (
+        RESPONSES,
+        {"reasoning": {"effort": "low", "summary": "auto"}},
+        CHAT,
+        {"reasoning_effort": "low"},
+        "field-dropped",
+    ),
+    # which tool
+    *[
+        (CHAT, ASK[CHAT] | {"tool_choice": mode}, MESSAGES, {"tool_choice": {"type": kind}}, "")
+        for mode, kind in (("auto", "auto"), ("required", "any"), ("any", "any"), ("none", "none"))
+    ],
+    (
+        CHAT,
+        ASK[CHAT] | {"tool_choice": {"type": "function", "function": {"name": "ping"}}, "parallel_tool_calls": False},
+        MESSAGES,
+        {"tool_choice": {"type": "tool", "name": "ping", "disable_parallel_tool_use": True}},
+        "",
+    ),
+    (
+        CHAT,
+        ASK[CHAT] | {"parallel_tool_calls": False},
+        MESSAGES,
+        {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}, "parallel_tool_calls": None},
+        "",
+    ),
+    (
+        MESSAGES,
+        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping", "disable_parallel_tool_use": True}},
+        CHAT,
+        {"tool_choice": {"type": "function", "function": {"name": "ping"}}, "parallel_tool_calls": False},
+        "",
+    ),
+    (
+        MESSAGES,
+        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
+        RESPONSES,
+        {"tool_choice": {"type": "function", "name": "ping"}},
+        "",
+    ),
+    (CHAT, {"tool_choice": "required", "parallel_tool_calls": True}, MESSAGES, {"tool_choice": None}, ""),
+    (
+        RESPONSES,
+        {
+            "tools": [TOOL[RESPONSES], {**TOOL[RESPONSES], "name": "pong"}],
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "required",
+                "tools": [{"type": "function", "name": "pong"}],
+            },
+        },
+        CHAT,
+        {"tool_choice": {"type": "function", "function": {"name": "pong"}}},
+        "",
+    ),
+    (
+        CHAT,
+        ASK[CHAT]
+        | {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "ping"}}]},
+            }
+        },
+        RESPONSES,
+        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "ping"}]}},
+        "",
+    ),
+    (
+        RESPONSES,
+        {
+            "tools": [TOOL[RESPONSES], {**TOOL[RESPONSES], "name": "pong"}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "ping"}]},
+        },
+        MESSAGES,
+        {"tool_choice": {"type": "auto"}, "tools": [TOOL[MESSAGES]]},
+        "tools-narrowed",
+    ),
+    (RESPONSES, ASK[RESPONSES] | {"tool_choice": {"type": "web_search"}}, CHAT, {"tool_choice": None}, "field-dropped"),
+    (
+        RESPONSES,
+        ASK[RESPONSES] | {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp"}]}},
+        CHAT,
+        {"tool_choice": None},
+        "field-dropped",
+    ),
+    (
+        CHAT,
+        {"functions": [{"name": "ping"}], "function_call": {"name": "ping"}},
+        MESSAGES,
+        {"tools": [TOOL[MESSAGES]], "tool_choice": {"type": "tool", "name": "ping"}},
+        "",
+    ),
+    (CHAT, {"functions": [{"name": "ping"}], "function_call": "none"}, MESSAGES, {"tool_choice": {"type": "none"}}, ""),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "target", "expected", "kinds"), SETTINGS)
+def test_settings(source: str, body: Json, target: str, expected: Json, kinds: str) -> None:
+    check(source, body, target, expected, kinds)
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PATCH = {
+    "type": "custom",
+    "name": "patch",
+    "description": "Change files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"},
+}
+NESTED = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: x"}}
+PATCH_TOLD = "Change files.\n\n`input` is text of this lark grammar:\nstart: x"
+SPACE = {
+    "type": "namespace",
+    "name": "mcp__a",
+    "description": "About a.",
+    "tools": [{"type": "function", "name": "look", "parameters": PING, "strict": False}],
+}
+STRICT = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": True}}
+ONE_STRING = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
+    *[(source, [TOOL[source]], target, [TOOL[target]], "") for source in WIRES for target in WIRES if source != target],
+    (CHAT, [{"type": "function", "function": {"name": "ping"}}], RESPONSES, [TOOL[RESPONSES]], ""),
+    (CHAT, [{"type": "function", "function": {"name": "ping", "parameters": None}}], MESSAGES, [TOOL[MESSAGES]], ""),
+    (MESSAGES, [{"type": "custom", "name": "ping", "input_schema": {}}], CHAT, [TOOL[CHAT]], ""),
+    (
+        RESPONSES,
+        [PATCH],
+        MESSAGES,
+        [{"name": "patch", "description": PATCH_TOLD, "input_schema": ONE_STRING}],
+        "custom-tool",
+    ),
+    (
+        CHAT,
+        [{"type": "custom", "custom": {**{key: PATCH[key] for key in ("name", "description")}, "format": NESTED}}],
+        RESPONSES,
+        [PATCH],
+        "",
+    ),
+    (
+        RESPONSES,
+        [PATCH],
+        CHAT,
+        [{"type": "function", "function": {"name": "patch", "description": PATCH_TOLD, "parameters": ONE_STRING}}],
+        "custom-tool",
+    ),
+    (
+        RESPONSES,
+        [SPACE],
+        CHAT,
+        [{"type": "function", "function": {"name": "mcp__a__look", "parameters": PING}}],
+        "namespace field-dropped",
+    ),
+    (MESSAGES, [{**TOOL[MESSAGES], "defer_loading": True}], CHAT, None, "deferred-tool"),
+    (RESPONSES, [{**TOOL[RESPONSES], "defer_loading": True}], MESSAGES, None, "deferred-tool"),
+    (MESSAGES, [{**TOOL[MESSAGES], "defer_loading": True}], RESPONSES, None, "deferred-tool"),
+    (MESSAGES, [{"type": "web_search_20250305", "name": "web_search"}], CHAT, None, "hosted-tool"),
+    (RESPONSES, [{"type": "web_search"}, TOOL[RESPONSES]], MESSAGES, [TOOL[MESSAGES]], "hosted-tool"),
+    (MESSAGES, [{**TOOL[MESSAGES], "cache_control": {"type": "ephemeral"}}], CHAT, [TOOL[CHAT]], "field-dropped"),
+    (MESSAGES, [{**TOOL[MESSAGES], "eager_input_streaming": True}], RESPONSES, [TOOL[RESPONSES]], "field-dropped"),
+    (RESPONSES, [{**TOOL[RESPONSES], "strict": True}], CHAT, [STRICT], ""),
+    (RESPONSES, [{**TOOL[RESPONSES], "strict": True}], MESSAGES, [{**TOOL[MESSAGES], "strict": True}], ""),
+]
+
+
+@pytest.mark.parametrize(("source", "tools", "target", "expected", "kinds"), TOOLS)
+def test_tools(source: str, tools: list[Json], target: str, expected: list[Json] | None, kinds: str) -> None:
+    check(source, {"tools": tools}, target, {"tools": expected}, kinds)
+
+
+def test_tools_of_the_same_wire_are_written_as_they_came() -> None:
+    """Also where something else had to change."""
+    tools = [TOOL[RESPONSES], SPACE, PATCH, {"type": "web_search"}]
+    first = WIRES[RESPONSES].read_request({"model": "m", "input": "hi", "tools": tools}, Options())
+    written, _ = WIRES[RESPONSES].write_request(first, ANY)
+    assert written["tools"] == tools
+
+
+def test_a_tool_that_was_found_is_shown() -> None:
+    found = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": "ping"}]}
+    body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **users(found)}
+    done = translate(MESSAGES, body, CHAT)
+    assert [tool["function"]["name"] for tool in done.body["tools"]] == ["ping"]
+    assert [tool.name for tool in prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT).tools] == [
+        "ping"
+    ]
+    assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
+
+
+# ── Claude ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OFF = {"thinking": {"type": "disabled"}}
+CLEAR = {"type": "clear_thinking_20251015", "keep": "all"}
+CLEAR_TOOLS = {"type": "clear_tool_uses_20250919"}
+BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 10240}, "max_tokens": 20000}
+ADAPTIVE = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}
+FORCED = ASK[MESSAGES] | {"tool_choice": {"type": "any"}}
+CLAUDES: list[tuple[str, str, Json, Json, str]] = [
+    ("claude-opus-4-6", MESSAGES, BUDGET, BUDGET, ""),
+    ("claude-opus-4-7", MESSAGES, BUDGET, ADAPTIVE, "thinking-wish"),
+    ("claude-opus-4-8", CHAT, {"reasoning_effort": "medium"}, ADAPTIVE, ""),
+    ("claude-sonnet-5", RESPONSES, {"reasoning": {"effort": "medium"}}, ADAPTIVE, ""),
+    ("claude-sonnet-5", MESSAGES, {"output_config": {"effort": "low"}}, {"thinking": None}, ""),
+    ("claude-opus-5", CHAT, {"reasoning_effort": "none"}, {"thinking": OFF["thinking"], "output_config": None}, ""),
+    ("claude-opus-5", CHAT, {"reasoning_effort": "minimal"}, {"output_config": {"effort": "low"}}, "thinking-wish"),
+    ("claude-opus-5", CHAT, {"temperature": 0.5, "top_k": 3}, {"temperature": None, "top_k": None}, "setting-dropped"),
+    ("claude-fable-5", MESSAGES, OFF, {"thinking": None, "output_config": {"effort": "low"}}, "thinking-wish"),
+    ("claude-fable-5", MESSAGES, FORCED, {"thinking": None, "tool_choice": {"type": "auto"}}, "choice-relaxed"),
+    (
+        "claude-haiku-4-5",
+        CHAT,
+        {"reasoning_effort": "ultra"},
+        {"thinking": {"type": "enabled", "budget_tokens": 24576}},
+        "thinking-wish",
+    ),
+    ("claude-haiku-4-5", MESSAGES, {"thinking": {"type": "enabled", "budget_tokens": 0}}, OFF, "thinking-wish"),
+    (
+        "claude-opus-4-6",
+        MESSAGES,
+        FORCED | ADAPTIVE | {"context_management": {"edits": [CLEAR, CLEAR_TOOLS, "x"]}},
+        OFF | {"output_config": {"effort": "medium"}, "context_management": {"edits": [CLEAR_TOOLS, "x"]}},
+        "thinking-stopped setting-dropped",
+    ),
+    (
+        "claude-opus-5",
+        MESSAGES,
+        FORCED | {"output_config": {"effort": "max"}, "context_management": {"edits": [CLEAR]}},
+        OFF | {"output_config": {"effort": "high"}, "context_management": None},
+        "thinking-stopped thinking-wish setting-dropped",
+    ),
+    (
+        "claude-opus-4-6",
+        MESSAGES,
+        ADAPTIVE | {"context_management": {"edits": [CLEAR]}},
+        ADAPTIVE | {"context_management": {"edits": [CLEAR]}},
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "source", "body", "expected", "kinds"), CLAUDES)
+def test_every_claude_is_asked_as_it_takes_it(model: str, source: str, body: Json, expected: Json, kinds: str) -> None:
+    check(source, {**body, "model": model}, MESSAGES, expected, kinds, for_model(profile_named("anthropic"), model))
+
+
+EFFORTS: list[tuple[str, str, str]] = [
+    ("openai gpt-5", "minimal", "minimal"),
+    ("openai gpt-5-pro", "low", "high"),
+    ("openai gpt-5.1", "max", "high"),
+    ("openai gpt-5.1-codex-max", "max", "xhigh"),
+    ("openai gpt-5.5", "minimal", "low"),
+    ("openai", "max", "max"),
+    ("openai", "ultra", "high"),
+    ("mistral", "low", "high"),
+    ("ollama", "xhigh", "max"),
+    ("ollama", "minimal", "low"),
+    ("ollama", "none", "none"),
+    ("any", "ultra", "ultra"),
+]
+
+
+@pytest.mark.parametrize(("upstream", "asked", "told"), EFFORTS)
+def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, asked: str, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    profile = for_model(profile_named(name), model)
+    for source, body in (CHAT, {"reasoning_effort": asked}), (RESPONSES, {"reasoning": {"effort": asked}}):
+        kinds = "" if asked == told else "thinking-wish"
+        check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "budget", "told"),
+    [("mistral", 10240, "high"), ("openai gpt-5.1", 1024, "low"), ("openai gpt-5", 1024, "minimal")],
+)
+def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budget: int, told: str) -> None:
+    name, _, model = upstream.partition(" ")
+    asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    check(MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", for_model(profile_named(name), model))
+
+
+@pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
+def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) -> None:
+    found = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
+    body = {"model": "m", "tools": offered, **items(found)}
+    done = prepare_request(body, RESPONSES, CHAT)
+    assert (done.body["tools"], [tool.name for tool in done.tools]) == ([TOOL[CHAT]], ["ping"])
+    assert done.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
+    same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
+    assert (same.body.get("tools", []), same.body["input"]) == (offered, body["input"])
+    assert [tool.name for tool in same.tools] == ["ping"]
+
+
+@pytest.mark.parametrize(
+    ("source", "tool"),
+    [
+        (MESSAGES, {"type": "bash_20250124", "name": "bash"}),
+        (RESPONSES, {"type": "tool_search", "execution": "client"}),
+    ],
+)
+def test_a_tool_of_one_wire_need_not_be_run_by_its_servers(source: str, tool: Json) -> None:
+    found = translate(source, {"tools": [tool]}, CHAT).findings
+    assert [finding.message for finding in found] == [f"{tool['type']} is known on {source} only: not offered"]
+
+
+# ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WISH = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
+STYLES: list[tuple[Any, Json, Json, str]] = [
+    ("effort", WISH, {"reasoning_effort": "medium"}, "thinking-wish"),
+    ("effort", OFF, {"reasoning_effort": "none"}, ""),
+    ("openrouter", WISH, {"reasoning": {"max_tokens": 10240}}, ""),
+    ("openrouter", {"output_config": {"effort": "high"}}, {"reasoning": {"effort": "high"}}, ""),
+    (
+        "openrouter",
+        {"thinking": {"type": "adaptive", "display": "omitted"}},
+        {"reasoning": {"enabled": True, "exclude": True}},
+        "",
+    ),
+    ("openrouter", OFF, {"reasoning": {"enabled": False}}, ""),
+    ("type", WISH, {"thinking": {"type": "enabled"}}, "thinking-wish"),
+    ("type", OFF, {"thinking": {"type": "disabled"}}, ""),
+    ("type-effort", WISH, {"thinking": {"type": "enabled"}, "reasoning_effort": "medium"}, "thinking-wish"),
+    (
+        "type-effort",
+        {"output_config": {"effort": "max"}},
+        {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
+        "",
+    ),
+    ("type-effort", OFF, {"thinking": {"type": "disabled"}, "reasoning_effort": None}, ""),
+    ("adaptive", {"thinking": {"type": "adaptive"}}, {"thinking": {"type": "adaptive"}}, ""),
+    ("adaptive", OFF, {"thinking": {"type": "disabled"}}, ""),
+    ("budget", WISH, {"thinking": {"type": "enabled", "budget_tokens": 10240}}, ""),
+    (
+        "budget",
+        {"output_config": {"effort": "low"}},
+        {"thinking": {"type": "enabled", "budget_tokens": 4096}},
+        "thinking-wish",
+    ),
+    ("enable", WISH, {"enable_thinking": True, "thinking_budget": 10240}, ""),
+    ("enable", OFF, {"enable_thinking": False, "thinking_budget": None}, ""),
+    ("template", WISH, {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}}, "thinking-wish"),
+    ("template", OFF, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}, ""),
+    ("none", WISH, {"reasoning_effort": None, "thinking": None}, "thinking-wish"),
+]
+
+
+@pytest.mark.parametrize(("style", "body", "expected", "kinds"), STYLES)
+def test_every_way_to_ask_for_thinking(style: Any, body: Json, expected: Json, kinds: str) -> None:
+    profile = Profile(thinking=style)
+    check(MESSAGES, body, CHAT, expected, kinds, profile)
+    written = translate(MESSAGES, body, CHAT, profile).body
+    again = translate(CHAT, {key: written[key] for key in expected if key in written}, CHAT, profile).body
+    assert {key: again.get(key) for key in expected} == expected
+
+
+MARK = {"type": "ephemeral"}
+PROFILES: list[tuple[Json, Json, Json, str]] = [
+    ({"max_tokens": "max_completion_tokens"}, {}, {"max_tokens": None, "max_completion_tokens": 8000}, ""),
+    ({"top_k": True}, {"top_k": 3}, {"top_k": 3}, ""),
+    ({"user": False}, {"metadata": {"user_id": "u"}}, {"user": None}, "setting-dropped"),
+    ({"usage_option": False}, {"stream": True}, {"stream": True, "stream_options": None}, ""),
+    ({"cache_key": True}, {"metadata": {"user_id": '{"session_id":"s"}'}}, {"prompt_cache_key": "s"}, ""),
+    (
+        {"parallel": False},
+        ASK[MESSAGES] | {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        {"parallel_tool_calls": None},
+        "setting-dropped",
+    ),
+    (
+        {"strict_tools": False},
+        {"tools": [{**TOOL[MESSAGES], "strict": True}]},
+        {"tools": [TOOL[CHAT]]},
+        "setting-dropped",
+    ),
+    (
+        {"system_role": "developer"},
+        {"system": "A"},
+        {"messages": [{"role": "developer", "content": "A"}, {"role": "user", "content": "hi"}]},
+        "",
+    ),
+    (
+        {"cache_marks": True},
+        {"messages": [{"role": "user", "content": [{**TEXT[MESSAGES], "cache_control": MARK}]}]},
+        {"messages": [{"role": "user", "content": [{**TEXT[CHAT], "cache_control": MARK}]}]},
+        "",
+    ),
+    (
+        {"cache_marks": True},
+        {"messages": [{"role": "user", "content": [{**ANSWERED, "cache_control": MARK}]}]},
+        {
+            "messages": [
+                {
+                    "role": "tool",
+                    "tool_call_id": "t1",
+                    "content": [{"type": "text", "text": "ok", "cache_control": MARK}],
+                }
+            ]
+        },
+        "",
+    ),
+    (
+        {},
+        {"messages": [{"role": "user", "content": [{**TEXT[MESSAGES], "cache_control": MARK}]}]},
+        {"messages": [{"role": "user", "content": "see"}]},
+        "cache-mark-dropped",
+    ),
+    (
+        {"images_in_results": True},
+        users({**ANSWERED, "content": [IMAGE[MESSAGES]]}),
+        {"messages": [{"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}]},
+        "",
+    ),
+    (
+        {"replay": "reasoning"},
+        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {"messages": [{"role": "assistant", "content": "", "reasoning": "hm"}]},
+        "",
+    ),
+    (
+        {"replay": "reasoning_details"},
+        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {
+            "messages": [
+                {"role": "assistant", "content": "", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}
+            ]
+        },
+        "",
+    ),
+    (
+        {"replay": "none"},
+        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {"messages": []},
+        "thinking-dropped",
+    ),
+]
+
+
+@pytest.mark.parametrize(("profile", "body", "expected", "kinds"), PROFILES)
+def test_upstreams_of_chat_differ(profile: Json, body: Json, expected: Json, kinds: str) -> None:
+    check(MESSAGES, body, CHAT, expected, kinds, msgspec.convert({"name": "x", **profile}, Profile))

@@ -1,0 +1,43 @@
+"""Ids that a wire forbids: written legally, and back, without anything to remember."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlingua.wires.safe_ids import decode, encode
+
+LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
+
+ROWS = {
+    "toolu_01A-b": "toolu_01A-b",
+    "call_1": "call_1",
+    "il-foo": "il-foo",
+    "functions.Bash:0": "il-functions_2eBash_3a0",
+    "call_1.x": "il-call_5f1_2ex",
+    "é🙂": "il-_c3_a9_f0_9f_99_82",
+    "": "il-",
+    "il-a_2e": "il-il-a_5f2e",  # legal, but it would be read as `a.`
+    "il-_zz": "il-_zz",
+    "il-_ff": "il-_ff",
+}
+
+
+@pytest.mark.parametrize(("id", "legal"), ROWS.items())
+def test_rows(id: str, legal: str) -> None:
+    assert encode(id) == legal
+    assert decode(legal) == id
+
+
+@given(st.text() | st.from_regex(r"(il-)+([a-z.]|_[0-9a-f]{2})*", fullmatch=True))
+def test_any_id(id: str) -> None:
+    assert LEGAL.fullmatch(encode(id))
+    assert decode(encode(id)) == id
+
+
+@given(st.lists(st.from_regex(r"(il-)*(a|_2e|_5f|\.|_)*", fullmatch=True), unique=True))
+def test_ids_that_differ_stay_different(ids: list[str]) -> None:
+    assert len({encode(id) for id in ids}) == len(ids)

@@ -1,0 +1,300 @@
+"""Server-sent events: every row is decoded whole, byte by byte, at every two-piece cut and at random cuts."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlingua.errors import UpstreamError, UsageError
+from interlingua.wires.streaming.sse import Decoder, Message, encode
+
+BOM = b"\xef\xbb\xbf"
+
+Seen = tuple[str | None, str, str | None]  # data (None: the block had none), event, id
+
+A: Seen = ("a", "", None)
+B: Seen = ("b", "", None)
+NO_DATA: Seen = (None, "", None)
+
+
+def rows(names: str, table: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(names.split(), [pytest.param(*values, id=name) for name, *values in table])
+
+
+def decode(pieces: Iterable[bytes], limit: int = 1 << 20) -> list[Message]:
+    decoder = Decoder(limit)
+    messages = [message for piece in pieces for message in decoder.feed(piece)]
+    messages += decoder.close()
+    assert decoder.close() == [], "something was still held"
+    return messages
+
+
+def said(messages: Iterable[Message]) -> list[Message]:
+    """All but mere blank lines: whether some are left at the end depends on where a last "\\r\\n" was cut."""
+    return [message for message in messages if message.raw.strip(b"\r\n")]
+
+
+def seen(messages: Iterable[Message]) -> list[Seen]:
+    return [(m.data if m.has_data else None, m.event, m.id) for m in said(messages)]
+
+
+def cuts(raw: bytes) -> Iterator[list[bytes]]:
+    yield [raw]
+    yield [raw[i : i + 1] for i in range(len(raw))]
+    for i in range(len(raw) + 1):
+        yield [raw[:i], raw[i:]]  # the first and the last of these hold an empty read
+    rng = random.Random(len(raw))
+    for _ in range(30):
+        at = sorted(rng.choices(range(len(raw) + 1), k=rng.randint(1, 8)))
+        yield [raw[i:j] for i, j in zip([0, *at], [*at, len(raw)], strict=True)]
+
+
+def check(raw: bytes, expected: list[Seen], missing: bytes = b"") -> None:
+    """`missing` is what close() adds to the raw of a block that the stream cut short."""
+    for pieces in cuts(raw):
+        messages = decode(pieces)
+        assert seen(messages) == expected, pieces
+        assert b"".join(m.raw for m in messages) == raw.removeprefix(BOM) + missing, pieces
+        assert all(m.closed for m in messages[:-1]), pieces
+        assert all(m.closed == (not missing) for m in messages[-1:]), pieces
+        for message in messages:  # in another stream, its raw says the same
+            alone = said(decode([b"\n", message.raw]))
+            assert seen(alone) == seen([message]), pieces
+            assert all(m.closed for m in alone), pieces
+
+
+ROWS: list[tuple[str, bytes, list[Seen]]] = [
+    # line ends
+    ("lf", b"data: a\n\ndata: b\n\n", [A, B]),
+    ("crlf", b"data: a\r\n\r\ndata: b\r\n\r\n", [A, B]),
+    ("cr", b"data: a\r\rdata: b\r\r", [A, B]),
+    ("crlf then lf", b"data: a\r\n\ndata: b\n\r\n", [A, B]),
+    ("cr then crlf", b"data: a\r\r\ndata: b\n\r", [A, B]),
+    ("lf then cr", b"data: a\n\rdata: b\r\n\r", [A, B]),
+    ("all in one block", b"data: a\rdata: b\ndata: c\r\n\n", [("a\nb\nc", "", None)]),
+    ("others are data", "data: \v\f\x1c\x85\u2028b\n\n".encode(), [("\v\f\x1c\x85\u2028b", "", None)]),
+    # blank lines
+    ("nothing", b"", []),
+    ("only blank lines", b"\n\r\n\r\n\n", []),
+    ("blank lines first", b"\n\r\n\rdata: a\n\n", [A]),
+    ("blank lines between", b"data: a\n\n\n\r\n\r\rdata: b\n\n", [A, B]),
+    ("blank lines last", b"data: a\n\n\r\n\n", [A]),
+    ("a space is not blank", b"data: a\n \ndata: b\n\n", [("a\nb", "", None)]),
+    # data
+    ("several lines", b"data: a\ndata: b\ndata: c\n\n", [("a\nb\nc", "", None)]),
+    ("lines apart", b"data: a\nid: 1\ndata: b\n\n", [("a\nb", "", "1")]),
+    ("an empty line in the middle", b"data: a\ndata:\ndata: b\n\n", [("a\n\nb", "", None)]),
+    ("two empty lines", b"data\ndata\n\n", [("\n", "", None)]),
+    ("empty", b"data:\n\n", [("", "", None)]),
+    ("empty after a space", b"data: \n\n", [("", "", None)]),
+    ("no colon", b"data\n\n", [("", "", None)]),
+    ("no space", b"data:a\n\n", [A]),
+    ("one space is removed", b"data:  a \n\n", [(" a ", "", None)]),
+    ("a tab is not", b"data:\ta\n\n", [("\ta", "", None)]),
+    ("colons", b'data: {"a":1}\ndata:: b\n\n', [('{"a":1}\n: b', "", None)]),
+    # event, id and the rest
+    ("event", b"event: ping\ndata: {}\n\n", [("{}", "ping", None)]),
+    ("event after data", b"data: {}\nevent:ping\n\n", [("{}", "ping", None)]),
+    ("the last event counts", b"event: a\nevent: b\ndata: 1\n\n", [("1", "b", None)]),
+    ("event is not kept", b"event: a\ndata: 1\n\ndata: 2\n\n", [("1", "a", None), ("2", "", None)]),
+    ("event without data", b"event: ping\n\ndata: 1\n\n", [(None, "ping", None), ("1", "", None)]),
+    ("event without a value", b"event\ndata: 1\n\n", [("1", "", None)]),
+    ("id", b"id: 7\ndata: 1\n\ndata: 2\n\n", [("1", "", "7"), ("2", "", None)]),
+    ("empty id", b"id\ndata: 1\n\n", [("1", "", "")]),
+    ("id with NUL", b"id: a\0b\ndata: 1\n\n", [("1", "", None)]),
+    ("id with NUL after a good one", b"id: a\nid: \0\ndata: 1\n\n", [("1", "", "a")]),
+    ("NUL in data", b"data: a\0b\n\n", [("a\0b", "", None)]),
+    ("retry", b"retry: 3000\ndata: 1\n\n", [("1", "", None)]),
+    ("only retry", b"retry: 3000\n\n", [NO_DATA]),
+    ("unknown fields", b"foo: 1\nbar\ndata: 1\n\n", [("1", "", None)]),
+    ("names are exact", b"Data: 1\n data: 2\ndata : 3\ndatas: 4\ndata: 5\n\n", [("5", "", None)]),
+    # comments
+    ("keep-alive", b": OPENROUTER PROCESSING\n\ndata: 1\n\n", [NO_DATA, ("1", "", None)]),
+    ("keep-alives", b":\n\n:\r\n\r\n: a\r\r", [NO_DATA] * 3),
+    ("comment in a block", b": hi\ndata: 1\n:data: 2\n\n", [("1", "", None)]),
+    # UTF-8
+    ("utf-8", "event: é\nid: 日\ndata: 日本語 🙂\n\n".encode(), [("日本語 🙂", "é", "日")]),
+    ("invalid byte", b"data: a\xffb\n\n", [("a\ufffdb", "", None)]),
+    ("invalid at a line's end", b"data: \xe2\x82\ndata: \xf0\n\n", [("\ufffd\n\ufffd", "", None)]),
+    ("overlong", b"data: \xc0\xaf\n\n", [("\ufffd\ufffd", "", None)]),
+    ("surrogate", b"data: \xed\xa0\x80\n\n", [("\ufffd\ufffd\ufffd", "", None)]),
+    # byte order mark
+    ("bom", BOM + b"data: a\n\n", [A]),
+    ("bom alone", BOM, []),
+    ("bom and blank lines", BOM + b"\r\n\ndata: a\n\n", [A]),
+    ("bom and a comment", BOM + b":\n\n", [NO_DATA]),
+    ("only one bom is dropped", BOM + BOM + b"data: a\ndata: b\n\n", [B]),
+    ("bom later", BOM + b"data: a\n\n" + BOM + b"data: b\n\n", [A, NO_DATA]),
+    ("bom in data", b"data: " + BOM + b"a\n\n", [("\ufeffa", "", None)]),
+]
+
+CUT_SHORT: list[tuple[str, bytes, list[Seen], bytes]] = [
+    ("in a line", b'data: {"a"', [('{"a"', "", None)], b"\n\n"),
+    ("after a line, lf", b"data: a\n", [A], b"\n"),
+    ("after a line, crlf", b"data: a\r\n", [A], b"\n"),
+    ("after a line, cr", b"data: a\r", [A], b"\n\n"),
+    ("in the second line", b"event: x\ndata: a", [("a", "x", None)], b"\n\n"),
+    ("in a field's name", b"data: a\nda", [A], b"\n\n"),
+    ("after an event", b"data: a\r\n\r\ndata: b", [A, B], b"\n\n"),
+    ("after blank lines", b"data: a\n\n\r\n\rdata: b", [A, B], b"\n\n"),
+    ("in a comment", b"data: a\n\n: wai", [A, NO_DATA], b"\n\n"),
+    ("in a character", "data: é".encode()[:-1], [("\ufffd", "", None)], b"\n\n"),
+    ("after a bom", BOM + b"data: a", [A], b"\n\n"),
+    ("in a bom", BOM[:2], [NO_DATA], b"\n\n"),
+]
+
+
+@rows("raw expected", ROWS)
+def test_rows(raw: bytes, expected: list[Seen]) -> None:
+    check(raw, expected)
+
+
+@rows("raw expected missing", CUT_SHORT)
+def test_cut_short(raw: bytes, expected: list[Seen], missing: bytes) -> None:
+    check(raw, expected, missing)
+
+
+def test_all_rows_in_one_stream() -> None:
+    rows = [row for row in ROWS if BOM not in row[1]]
+    check(b"".join(raw for _, raw, _ in rows), [one for _, _, expected in rows for one in expected])
+
+
+# Which bytes are in whose raw, and when they come out: reads, and the raw of the messages that each gives.
+TIMING: list[tuple[str, list[bytes], list[list[bytes]]]] = [
+    ("at the blank line", [b"data: a\n", b"\n", b"data"], [[], [b"data: a\n\n"], []]),
+    ("several in a read", [b"data: a\n\n:\n\ndata: b"], [[b"data: a\n\n", b":\n\n"]]),
+    ("a cr does not wait", [b"data: a\r\n\r", b"\ndata: b\r\r"], [[b"data: a\r\n\r"], [b"\ndata: b\r\r"]]),
+    ("an empty read changes nothing", [b"data: a\r", b"", b"\n", b"\n"], [[], [], [], [b"data: a\r\n\n"]]),
+    ("cr, lf, lf", [b"data: a\r", b"\n\n"], [[], [b"data: a\r\n\n"]]),
+    ("blank lines go with the next", [b"data: a\n\n\n", b"\r\n:\n\n"], [[b"data: a\n\n"], [b"\n\r\n:\n\n"]]),
+    ("a comment waits for its blank line", [b": hi\n", b"data: a\n\n"], [[], [b": hi\ndata: a\n\n"]]),
+]
+
+
+@rows("reads expected", TIMING)
+def test_timing(reads: list[bytes], expected: list[list[bytes]]) -> None:
+    decoder = Decoder()
+    assert [[message.raw for message in decoder.feed(read)] for read in reads] == expected
+
+
+def test_blank_lines_at_the_end_are_a_message_without_data() -> None:
+    assert decode([b"data: a\r\n\r", b"\n"])[1:] == [
+        Message(data="", has_data=False, event="", id=None, raw=b"\n", closed=True)
+    ]
+
+
+ENCODED: list[tuple[str, str | bytes, str, bytes]] = [
+    ("data", '{"a":1}', "", b'data: {"a":1}\n\n'),
+    ("bytes", b'{"a":1}', "", b'data: {"a":1}\n\n'),
+    ("event", "{}", "ping", b"event: ping\ndata: {}\n\n"),
+    ("utf-8", "é", "ü", "event: ü\ndata: é\n\n".encode()),
+    ("empty", "", "", b"data: \n\n"),
+    ("lines", "a\nb\r\nc\rd", "", b"data: a\ndata: b\ndata: c\ndata: d\n\n"),
+    ("line ends around", "\na\n", "", b"data: \ndata: a\ndata: \n\n"),
+    ("other separators", "a\u2028b\vc", "", "data: a\u2028b\vc\n\n".encode()),
+]
+
+
+@rows("data event expected", ENCODED)
+def test_encode(data: str | bytes, event: str, expected: bytes) -> None:
+    assert encode(data, event) == expected
+
+
+@pytest.mark.parametrize("event", ["a\ndata: b", "a\rb"])
+def test_encode_refuses_an_event_of_several_lines(event: str) -> None:
+    with pytest.raises(UsageError, match="one line"):
+        encode("a", event)
+
+
+PIECES = [b"\n", b"\r", b"data", b"event", b"id", b":", b" ", BOM, b"\0", "é".encode()]
+one_line = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
+
+
+@given(st.lists(st.tuples(st.text(), one_line)))
+def test_what_was_encoded_is_decoded(frames: list[tuple[str, str]]) -> None:
+    raw = [encode(data, event) for data, event in frames]
+    expected: list[Seen] = [(d.replace("\r\n", "\n").replace("\r", "\n"), event, None) for d, event in frames]
+    messages = decode([b"".join(raw)])
+    assert seen(messages) == expected
+    assert [message.raw for message in messages] == raw
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3)))
+def test_any_bytes_decode_alike_however_cut(pieces: list[bytes]) -> None:
+    raw = b"".join(pieces)
+    whole, cut = decode([raw]), decode(pieces)
+    assert seen(cut) == seen(whole)
+    missing = b"".join(m.raw for m in whole).removeprefix(raw.removeprefix(BOM))
+    assert missing in (b"", b"\n", b"\n\n")
+    assert b"".join(m.raw for m in cut) == b"".join(m.raw for m in whole) == raw.removeprefix(BOM) + missing
+
+
+OVER_LIMIT: list[tuple[str, bytes]] = [
+    ("unfinished line", b"data: " + b"x" * 40),
+    ("unfinished block", b"data: x\n" * 8),
+    ("finished block", b"data: " + b"x" * 40 + b"\n\n"),
+    ("comment", b":" * 40 + b"\n\n"),
+    ("blank lines", b"\n" * 40),
+    ("second block", b"data: a\n\ndata: " + b"x" * 40 + b"\n\n"),
+]
+
+
+@rows("raw", OVER_LIMIT)
+def test_over_the_limit(raw: bytes) -> None:
+    for pieces in cuts(raw):
+        decoder = Decoder(limit=32)
+        with pytest.raises(UpstreamError, match=r"event of \d+ bytes or more; the limit is 32") as caught:
+            list(map(decoder.feed, pieces))
+        assert "Decoder(limit=" in caught.value.hint
+        with pytest.raises(UpstreamError):
+            decoder.feed(b":\n\n")
+        with pytest.raises(UpstreamError):
+            decoder.close()
+
+
+def test_the_limit_is_for_one_block() -> None:
+    block = b"data: " + b"x" * 24 + b"\n\n"
+    assert len(decode([block * 100], limit=len(block))) == 100
+    assert len(decode([block[i : i + 1] for i in range(len(block))] * 100, limit=len(block))) == 100
+
+
+def test_line_ends_that_close_adds_are_not_counted() -> None:
+    assert [message.raw for message in decode([b"data: a"], limit=7)] == [b"data: a\n\n"]
+
+
+def reads_of(raw: bytes, size: int) -> list[bytes]:
+    return [raw[i : i + size] for i in range(0, len(raw), size)]
+
+
+# Small enough for memory that is already there: new pages cost more than the decoding of their bytes.
+GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
+    ("one long line", lambda n: reads_of(b"data: " + b"x" * (80_000 * n) + b"\n\n", 64)),
+    ("one long line in single bytes", lambda n: reads_of(b"data: " + b"x" * (5_000 * n) + b"\n\n", 1)),
+    ("many data lines, no blank line", lambda n: reads_of(b"data: x\n" * (4_000 * n), 64)),
+    ("blank lines", lambda n: [b"\n"] * (5_000 * n)),
+    ("blank lines, cr and lf apart", lambda n: [b"\r", b"\n"] * (2_500 * n)),
+    ("many events", lambda n: reads_of(encode("x" * 100) * (500 * n), 4096)),
+    ("many events in one read", lambda n: [encode("x" * 100) * (200 * n)]),
+]
+
+
+@rows("reads", GROWING)
+def test_time_grows_with_the_input_and_no_faster(reads: Callable[[int], list[bytes]]) -> None:
+    def best(reads: list[bytes]) -> float:
+        times = []
+        for _ in range(7):
+            decoder = Decoder()
+            start = time.process_time()
+            for read in reads:
+                decoder.feed(read)
+            decoder.close()
+            times.append(time.process_time() - start)
+        return min(times)
+
+    assert best(reads(8)) < 24 * best(reads(1))  # in proportion: 8; if each read went over the old bytes: 64
