@@ -30,8 +30,8 @@ from bench.peers.running import free_port, running
 from interlingua import __version__
 from interlingua.faults.apis import APIS, MESSAGES_PATH
 from interlingua.faults.catalog import SCENARIOS, scripts_for
-from interlingua.faults.checker.trial import Target
-from interlingua.faults.runner import Judged, answers, check
+from interlingua.faults.checker.trial import GatewayTarget
+from interlingua.faults.runner import ScenarioResult, run_scenarios, wait_until_answering
 from interlingua.faults.upstream.server import UpstreamServer
 
 FOUND = PEERS / "conformance"
@@ -96,9 +96,9 @@ class Standing:
         self._running = ExitStack()
         self.peer = self._started()
 
-    def target(self, api: str) -> Target:
+    def target(self, api: str) -> GatewayTarget:
         """Where it is, and it answers."""
-        if not answers(self._target(), api, RECOVERY):
+        if not wait_until_answering(self._target(), api, RECOVERY):
             self.end()
             self.peer = self._started()
         return self._target()
@@ -109,28 +109,28 @@ class Standing:
     def _started(self) -> Peer:
         return self._running.enter_context(self.gateway.start({self.gateway.model: self._server.url}))
 
-    def _target(self) -> Target:
+    def _target(self) -> GatewayTarget:
         faults = self._server.url.removesuffix("/v1")
-        return Target(self.peer.base_url, faults, self.gateway.prefix, patience=PATIENCE)
+        return GatewayTarget(self.peer.base_url, faults, self.gateway.prefix, timeout=PATIENCE)
 
 
-def judged(standing: Standing) -> Iterator[Judged]:
+def judged(standing: Standing) -> Iterator[ScenarioResult]:
     apis = standing.gateway.apis
-    yield from check(standing.target(MESSAGES_PATH), [one for one in SCENARIOS if not one.alone], apis)
+    yield from run_scenarios(standing.target(MESSAGES_PATH), [one for one in SCENARIOS if not one.alone], apis)
     for scenario in (one for one in SCENARIOS if one.alone):
         for api in apis:
-            yield from check(standing.target(api), [scenario], [api])
+            yield from run_scenarios(standing.target(api), [scenario], [api])
 
 
 def judge(name: str) -> dict[str, Any]:
-    server = UpstreamServer(book=scripts_for)
+    server = UpstreamServer(script_source=scripts_for)
     standing = Standing(GATEWAYS[name], server)
     results: list[dict[str, str]] = []
     try:
         for one in judged(standing):
             told = {"name": one.scenario.name, "api": one.api, "outcome": one.verdict.outcome.value}
-            results.append({**told, "why": one.verdict.why})
-            print(f"{name}: {told['outcome']:10} {told['name']} ({one.api}): {one.verdict.why[:100]}", flush=True)
+            results.append({**told, "why": one.verdict.reason})
+            print(f"{name}: {told['outcome']:10} {told['name']} ({one.api}): {one.verdict.reason[:100]}", flush=True)
     finally:
         standing.end()
         server.stop()

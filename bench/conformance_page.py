@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from interlingua.faults.apis import NAMES
-from interlingua.faults.catalog import ROWS
+from interlingua.faults.apis import API_BY_NAME
+from interlingua.faults.catalog import FAULT_ROWS
 
 __all__ = ["page"]
 
-SHORT = {api: name for name, api in NAMES.items()}
+SHORT = {api: name for name, api in API_BY_NAME.items()}
 LONGEST = 110
 HEAD = """\
 # What gateways make of faults
@@ -52,12 +52,14 @@ def _counts(gateway: dict[str, Any]) -> str:
 def _table(found: list[dict[str, Any]]) -> str:
     names = [one["gateway"] for one in found]
     lines = [f"| fault | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for row in ROWS:
-        lines.append(f"| **{row.number}. {_cell(row.fault)}** |{' |' * len(names)}")
+    for row in FAULT_ROWS:
+        lines.append(f"| **{row.number}. {_cell(row.title)}** |{' |' * len(names)}")
         for scenario in row.scenarios:
             cells = [_judged(one, scenario.name) for one in found]
             short = scenario.name.split("-", 2)[2]
-            lines.append(f"| {short}: {_cell(scenario.happens)} *{_cell(scenario.right)}* | {' | '.join(cells)} |")
+            lines.append(
+                f"| {short}: {_cell(scenario.description)} *{_cell(scenario.expected)}* | {' | '.join(cells)} |"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -24,7 +24,7 @@ import msgspec
 import interlingua as il
 from bench.measure import PROSE, TOKEN, argument, interleaved, repeated
 from interlingua.wires import WIRES
-from interlingua.wires.streaming.sse import Decoder
+from interlingua.wires.streaming.sse import SseDecoder
 
 CHAT = WIRES[0]
 BEGUN = 8
@@ -107,7 +107,7 @@ def main() -> None:
     print("µs per event of the upstream, and against msgspec's decoding of the same JSON\n")
     print(f"  {'from':<20}" + "".join(f"{f'to {target}':>26}" for target in WIRES))
     for name, stream, dialect in rows:
-        messages = Decoder().feed(stream)
+        messages = SseDecoder().feed(stream)
         raw = [message.raw for message in messages]
         data = [message.data for message in messages if message.data.startswith("{")]
         cells = ""
@@ -118,7 +118,7 @@ def main() -> None:
         print(f"  {name:<20}{cells}")
     print("\nKiB of one that waits after its first events, and µs to make one\n")
     for name, stream, dialect in rows:
-        raw = [message.raw for message in Decoder().feed(stream)[:BEGUN]]
+        raw = [message.raw for message in SseDecoder().feed(stream)[:BEGUN]]
         cells = ""
         for target in WIRES:
             run = partial(begin, raw, name if name in WIRES else CHAT, target, dialect)

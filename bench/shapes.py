@@ -22,8 +22,8 @@ from typing import Any
 import interlingua as il
 from bench.measure import ANGLES, CODE, GROWTH, PROSE, TOKEN, interleaved, parse, repeated
 from interlingua.core.reply import Part
-from interlingua.core.tools import Offer
-from interlingua.dialects.registry import dialect_named
+from interlingua.core.tools import ToolSet
+from interlingua.dialects.registry import get_dialect
 
 DIALECTS = (
     *("kimi_k2", "deepseek_v3", "mistral_v13", "hermes", "llama3_json", "qwen3_coder", "glm47", "deepseek_v4"),
@@ -48,7 +48,7 @@ class Text:
 
     text: str
     args: list[dict[str, Any]] | None
-    offer: Offer
+    offer: ToolSet
 
     def read_right(self, dialect: str) -> bool:
         parser = il.Parser(dialect, self.offer, options=OPTIONS)
@@ -67,7 +67,7 @@ def texts(dialect: str, size: int) -> Iterator[tuple[str, Text]]:
     yield "one object", _call(dialect, {"path": "a.py", "content": files}, "object")
     yield "many params", _call(dialect, params, "string")
     yield "many calls", _calls(dialect, [{"path": f"{n}.py"} for n in range(size // 60 + 1)], "string")
-    yield "prose with <", Text(repeated(ANGLES, size), None, Offer([_tool(["path"], "string")]))
+    yield "prose with <", Text(repeated(ANGLES, size), None, ToolSet([_tool(["path"], "string")]))
     yield "mentions", _mentions(dialect, size // 10)
 
 
@@ -78,14 +78,14 @@ def _call(dialect: str, args: dict[str, Any], kind: str) -> Text:
 def _calls(dialect: str, each: list[dict[str, Any]], kind: str) -> Text:
     calls: list[Part] = [il.Call("", "write", json.dumps(args)) for args in each]
     written = il.render(il.Reply(parts=calls), WRITTEN_AS.get(dialect, dialect))
-    return Text(written, each, Offer([_tool(list(each[0]), kind)]))
+    return Text(written, each, ToolSet([_tool(list(each[0]), kind)]))
 
 
 def _mentions(dialect: str, size: int) -> Text:
     """Prose that names the marker which opens calls, again and again. It is no call, but every one could be."""
-    grammar = dialect_named(WRITTEN_AS.get(dialect, dialect)).grammar
+    grammar = get_dialect(WRITTEN_AS.get(dialect, dialect)).grammar
     opener = grammar.openers[0] if grammar else ""
-    return Text(repeated(f"Write {opener} to begin. ", size), [], Offer([_tool(["path"], "string")]))
+    return Text(repeated(f"Write {opener} to begin. ", size), [], ToolSet([_tool(["path"], "string")]))
 
 
 def _tool(params: list[str], kind: str) -> dict[str, Any]:

@@ -17,31 +17,31 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
-from interlingua.agents import AGENTS, CONTEXT, Agent, Target, by_hand
+from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
-from interlingua.cli.config.schema import docs_of
-from interlingua.cli.dialects.show import field_docs, on_one_line
-from interlingua.core.findings import KINDS
-from interlingua.dialects.registry import dialect_named
+from interlingua.cli.config.schema import struct_field_docs
+from interlingua.cli.dialects.show import field_docs, format_value
+from interlingua.core.findings import FINDING_KINDS
+from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
-from interlingua.gateway.api.openapi import description
+from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from interlingua.gateway.settings.schema import Model as ModelEntry
-from interlingua.gateway.settings.yaml_values import expected, without_meta
+from interlingua.gateway.settings.yaml_values import describe_type, unwrap_annotated
 from interlingua.parsing.shapes.tagged_params.tag import Tag
-from interlingua.upstreams import profiles
-from interlingua.upstreams.model_overrides import MODELS, Model
-from interlingua.upstreams.profile import ANY, Profile
+from interlingua.upstreams import list_profiles
+from interlingua.upstreams.model_overrides import MODEL_OVERRIDES, ModelOverride
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 
-REFERENCE = Path(__file__).parent / "reference"
-PARITY = Path(__file__).parents[1] / "tests" / "data" / "parity"
-COMPARED, AGREED = 739, 480
+REFERENCE_FOLDER = Path(__file__).parent / "reference"
+PARITY_FOLDER = Path(__file__).parents[1] / "tests" / "data" / "parity"
+PARITY_READ, PARITY_AGREED = 739, 480
 """Of the parity corpus: the inputs that we read, and those on which the engines agree. A test counts them again."""
 
 
-def findings() -> str:
-    rows = "\n".join(f"| `{kind}` | {meaning} |" for kind, meaning in KINDS.items())
+def findings_page() -> str:
+    rows = "\n".join(f"| `{kind}` | {meaning} |" for kind, meaning in FINDING_KINDS.items())
     return f"""# Findings
 
 What is odd in a reply never raises. It has a defined result, and a finding that says what was seen, where, and what was
@@ -58,19 +58,20 @@ a finding, too.
 # ── dialects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def dialects() -> str:
-    known = il.dialects()
+def dialects_page() -> str:
+    all_dialects = il.dialects()
     rows = "\n".join(
-        f"| [{dialect.name}](#{dialect.name}) | {plain(dialect.summary)} | {_shape(dialect)} |" for dialect in known
+        f"| [{dialect.name}](#{dialect.name}) | {escape_markdown(dialect.summary)} | {_shape_link(dialect)} |"
+        for dialect in all_dialects
     )
-    sections = "\n".join(_dialect(dialect) for dialect in known)
-    detect = dialect_named("detect")
+    sections = "\n".join(_dialect_section(dialect) for dialect in all_dialects)
+    detect = get_dialect("detect")
     return f"""# Dialects
 
-All {len(known)} of them, in the order in which model ids are tried. `interlingua dialects show NAME` prints one as a
-file to copy.
+All {len(all_dialects)} of them, in the order in which model ids are tried. `interlingua dialects show NAME` prints one
+as a file to copy.
 
-{wrapped(f"`detect` is for models that nobody knows, {detect.summary}. {detect.caveats}")}
+{wrap(f"`detect` is for models that nobody knows, {detect.summary}. {detect.caveats}")}
 
 ## What none of them can
 
@@ -94,33 +95,33 @@ What else one of them cannot read right stands below, as its caveats.
 {sections}"""
 
 
-def _dialect(dialect: il.Dialect) -> str:
-    facts = "".join(wrapped(f"- {name}: {fact}") + "\n" for name, fact in _facts(dialect) if fact)
+def _dialect_section(dialect: il.Dialect) -> str:
+    facts = "".join(wrap(f"- {name}: {fact}") + "\n" for name, fact in _dialect_facts(dialect) if fact)
     fence = "````" if "```" in dialect.sample else "```"
     sample = f"\n{fence}\n{dialect.sample}\n{fence}\n" if dialect.sample else ""
-    return f"## {dialect.name}\n\n{plain(dialect.summary)}\n\n{facts}{sample}"
+    return f"## {dialect.name}\n\n{escape_markdown(dialect.summary)}\n\n{facts}{sample}"
 
 
-def _facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
-    yield "models", ", ".join(map(code, dialect.models)) or "every other"
+def _dialect_facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
+    yield "models", ", ".join(map(inline_code, dialect.models)) or "every other"
     if dialect.shape is None:
         return
-    yield "shape", _shape(dialect)
-    yield "ids", _ids(dialect)
+    yield "shape", _shape_link(dialect)
+    yield "ids", _id_origin(dialect)
     thinking = dialect.thinking or tuple(filter(None, [getattr(dialect.shape, "thinking", None)]))
-    yield "thinking", ", ".join(f"{code(span.open)} … {code(span.close)}" for span in thinking)
+    yield "thinking", ", ".join(f"{inline_code(span.open)} … {inline_code(span.close)}" for span in thinking)
     yield "markers", "special tokens" if dialect.special_tokens else "ordinary text"
     yield "caveats", dialect.caveats
 
 
-def _shape(dialect: il.Dialect) -> str:
+def _shape_link(dialect: il.Dialect) -> str:
     if dialect.shape is None:
         return ""
     name = shape_name(dialect.shape)
     return f"[{name}](shapes.md#{name})"
 
 
-def _ids(dialect: il.Dialect) -> str:
+def _id_origin(dialect: il.Dialect) -> str:
     if all(call.id in dialect.sample for call in il.parse(dialect.sample, dialect).calls):
         return "the model's own"
     return {"call": "made, `call_` and 24 hex digits", "nine": "made, nine letters and digits"}[dialect.ids]
@@ -129,9 +130,9 @@ def _ids(dialect: il.Dialect) -> str:
 # ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shapes() -> str:
+def shapes_page() -> str:
     sections = "\n".join(
-        _fields(name, inspect.getdoc(inspect.getmodule(shape)) or "", shape) for name, shape in SHAPES.items()
+        _fields_section(name, inspect.getdoc(inspect.getmodule(shape)) or "", shape) for name, shape in SHAPES.items()
     )
     return f"""# Shapes
 
@@ -142,71 +143,76 @@ Where a marker may have several spellings, all are read, and the first is writte
 `["<think>", "</think>"]`, or a mapping with `open`, `close`, and the white space that the model writes `inside`, next
 to both, and `after` the second one.
 
-{_fields("dialect", "What every dialect has, whatever its shape.", il.Dialect)}
-{_fields("tag", inspect.getdoc(Tag) or "", Tag)}
+{_fields_section("dialect", "What every dialect has, whatever its shape.", il.Dialect)}
+{_fields_section("tag", inspect.getdoc(Tag) or "", Tag)}
 {sections}"""
 
 
-EMPTY = ("", (), False, None)
-LONG = ("sample", "caveats", "shape")
-ROOM = 60
+EMPTY_DEFAULTS = ("", (), False, None)
+FIELDS_WITHOUT_EXAMPLE = ("sample", "caveats", "shape")
+MAX_EXAMPLE_CHARS = 60
 """An example is the first that has no more characters than this, or else the shortest."""
 
 
-def _fields(name: str, doc: str, kind: type[Any]) -> str:
-    about, _, more = doc.removeprefix(f"{name}: ").partition("\n\n")
-    fields = "".join(wrapped(f"- `{field.name}`: {_field(field, kind)}") + "\n" for field in dataclasses.fields(kind))
-    return f"## {name}\n\n{about}\n\n{more.strip()}\n\n{fields}".replace("\n\n\n\n", "\n\n")
+def _fields_section(name: str, doc: str, cls: type[Any]) -> str:
+    summary, _, details = doc.removeprefix(f"{name}: ").partition("\n\n")
+    fields = "".join(
+        wrap(f"- `{field.name}`: {_describe_field(field, cls)}") + "\n" for field in dataclasses.fields(cls)
+    )
+    return f"## {name}\n\n{summary}\n\n{details.strip()}\n\n{fields}".replace("\n\n\n\n", "\n\n")
 
 
-def _field(field: dataclasses.Field[Any], kind: type[Any]) -> str:
+def _describe_field(field: dataclasses.Field[Any], cls: type[Any]) -> str:
     """What the field means, what it may be, and what it is in one of our dialects."""
-    said = [" ".join(field_docs(kind).get(field.name, "").split())]
-    choices = get_args(get_type_hints(kind)[field.name])
+    sentences = [" ".join(field_docs(cls).get(field.name, "").split())]
+    choices = get_args(get_type_hints(cls)[field.name])
     if choices and all(isinstance(choice, str) for choice in choices):
-        said.append(f"One of {', '.join(map(code, choices))}.")
-    if field.default not in (*EMPTY, dataclasses.MISSING):
-        said.append(f"Left out, it is {code(on_one_line(field.default))}.")
-    given = [(on_one_line(value), name) for name, value in _given(field, kind)]
-    if given:
-        line, name = min(given, key=lambda found: max(len(found[0]), ROOM))
-        said.append(f"{name}: {code(line)}")
-    return " ".join(filter(None, said))
+        sentences.append(f"One of {', '.join(map(inline_code, choices))}.")
+    if field.default not in (*EMPTY_DEFAULTS, dataclasses.MISSING):
+        sentences.append(f"Left out, it is {inline_code(format_value(field.default))}.")
+    examples = [(format_value(value), name) for name, value in _field_examples(field, cls)]
+    if examples:
+        line, name = min(examples, key=lambda example: max(len(example[0]), MAX_EXAMPLE_CHARS))
+        sentences.append(f"{name}: {inline_code(line)}")
+    return " ".join(filter(None, sentences))
 
 
-def _given(field: dataclasses.Field[Any], kind: type[Any]) -> Iterator[tuple[str, Any]]:
+def _field_examples(field: dataclasses.Field[Any], cls: type[Any]) -> Iterator[tuple[str, Any]]:
     """What our dialects have in this field, if anything."""
-    if field.name in LONG:
+    if field.name in FIELDS_WITHOUT_EXAMPLE:
         return
-    for name, one in _uses(kind):
-        if (value := getattr(one, field.name)) != field.default:
+    for name, instance in _instances_of(cls):
+        if (value := getattr(instance, field.name)) != field.default:
             yield name, value
 
 
-def _uses(kind: type[Any]) -> Iterator[tuple[str, Any]]:
+def _instances_of(cls: type[Any]) -> Iterator[tuple[str, Any]]:
     """Every value of this class in our dialects."""
     for dialect in il.dialects():
-        yield from ((dialect.name, value) for value in _parts(dialect) if type(value) is kind)
+        yield from ((dialect.name, value) for value in _nested_dataclasses(dialect) if type(value) is cls)
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _nested_dataclasses(value: Any) -> Iterator[Any]:
     yield value
     for field in dataclasses.fields(value):
         if dataclasses.is_dataclass(inner := getattr(value, field.name)):
-            yield from _parts(inner)
+            yield from _nested_dataclasses(inner)
 
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def upstreams() -> str:
-    known = profiles()
-    rows = "\n".join(f"| [{one.name}](#{_anchor(one.name)}) | {plain(one.summary)} | {_hosts(one)} |" for one in known)
-    sections = "\n".join(_upstream(one) for one in known)
-    models = "\n".join(map(_model, MODELS))
+def upstreams_page() -> str:
+    all_profiles = list_profiles()
+    rows = "\n".join(
+        f"| [{profile.name}](#{_anchor(profile.name)}) | {escape_markdown(profile.summary)} | {_hosts(profile)} |"
+        for profile in all_profiles
+    )
+    sections = "\n".join(_upstream_section(one) for one in all_profiles)
+    models = "\n".join(map(_model_row, MODEL_OVERRIDES))
     docs = field_docs(Profile)
     facts = "".join(
-        wrapped(f"- `{name}`: {' '.join(doc.split())}{_left_out(name)}") + "\n" for name, doc in docs.items()
+        wrap(f"- `{name}`: {' '.join(doc.split())}{_default_note(name)}") + "\n" for name, doc in docs.items()
     )
     return f"""# Upstreams
 
@@ -235,25 +241,27 @@ What these models want, wherever they are served, or at one upstream. It comes o
 {sections}"""
 
 
-def _model(row: Model) -> str:
-    changes = ", ".join(f"`{name}`: {code(on_one_line(value))}" for name, value in row.changes.items())
-    return f"| {', '.join(map(code, row.ids))} | {', '.join(row.upstreams) or 'any'} | {changes} |"
+def _model_row(override: ModelOverride) -> str:
+    changes = ", ".join(f"`{name}`: {inline_code(format_value(value))}" for name, value in override.changes.items())
+    return f"| {', '.join(map(inline_code, override.ids))} | {', '.join(override.upstreams) or 'any'} | {changes} |"
 
 
-def _upstream(profile: Profile) -> str:
+def _upstream_section(profile: Profile) -> str:
     fields = (field.name for field in msgspec.structs.fields(Profile) if field.name not in ("name", "summary", "hosts"))
-    told = [(name, getattr(profile, name)) for name in fields if getattr(profile, name) != getattr(ANY, name)]
-    facts = "".join(f"- `{name}`: {code(on_one_line(value))}\n" for name, value in told)
+    changed = [
+        (name, getattr(profile, name)) for name in fields if getattr(profile, name) != getattr(UNKNOWN_PROFILE, name)
+    ]
+    facts = "".join(f"- `{name}`: {inline_code(format_value(value))}\n" for name, value in changed)
     return f"## {profile.name}\n\n{facts}"
 
 
-def _left_out(name: str) -> str:
-    default = getattr(ANY, name)
-    return f" Left out, it is {code(on_one_line(default))}." if default not in ((), "") else ""
+def _default_note(name: str) -> str:
+    default = getattr(UNKNOWN_PROFILE, name)
+    return f" Left out, it is {inline_code(format_value(default))}." if default not in ((), "") else ""
 
 
 def _hosts(profile: Profile) -> str:
-    return ", ".join(map(code, profile.hosts)) or "anywhere: it has to be named"
+    return ", ".join(map(inline_code, profile.hosts)) or "anywhere: it has to be named"
 
 
 def _anchor(heading: str) -> str:
@@ -263,21 +271,21 @@ def _anchor(heading: str) -> str:
 # ── parity ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-TEXT = "text: "
+AS_TEXT_PREFIX = "text: "
 """What reasons begin with where a marker stays in the text."""
 
 
-def parity() -> str:
+def parity_page() -> str:
     rows = "\n".join(
-        f"| {family} | {', '.join(cases)} | {plain(reason)} |" for family, reason, cases in _parity_reasons()
+        f"| {family} | {', '.join(cases)} | {escape_markdown(reason)} |" for family, reason, cases in _parity_reasons()
     )
     return f"""# Where we answer otherwise than the engines
 
 [ai-dynamo/dynamo](https://github.com/ai-dynamo/dynamo) (Apache-2.0) keeps a public corpus of what models write, with
 what three engines made of it: Dynamo, vLLM and SGLang. That is captured behaviour, not truth; but where engines agree,
-one needs a reason to differ. `tests/dialects/test_corpus.py` reads {COMPARED} of its inputs whole, in pieces and per
-character. On {AGREED} of them two or three engines read the family and agree: there the calls are compared. The corpus
-is no part of this project, and the test is skipped where it does not lie beside the checkout.
+one needs a reason to differ. `tests/dialects/test_corpus.py` reads {PARITY_READ} of its inputs whole, in pieces and per
+character. On {PARITY_AGREED} of them two or three engines read the family and agree: there the calls are compared. The
+corpus is no part of this project, and the test is skipped where it does not lie beside the checkout.
 
 These are all the cases with another answer, and those where a marker stays in the text on purpose, *as text*.
 
@@ -289,20 +297,22 @@ These are all the cases with another answer, and those where a marker stays in t
 
 def _parity_reasons() -> Iterator[tuple[str, str, list[str]]]:
     """Each family's reasons, and the cases that have them."""
-    for path in sorted(PARITY.glob("*.toml")):
+    for path in sorted(PARITY_FOLDER.glob("*.toml")):
         cases: dict[str, list[str]] = {}
         for case, reason in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            why = f"*as text*: {reason.removeprefix(TEXT)}" if reason.startswith(TEXT) else reason
-            cases.setdefault(why, []).append(case.removeprefix("TOOLCALLING."))
-        for reason, found in cases.items():
-            yield path.stem, reason, found
+            explanation = (
+                f"*as text*: {reason.removeprefix(AS_TEXT_PREFIX)}" if reason.startswith(AS_TEXT_PREFIX) else reason
+            )
+            cases.setdefault(explanation, []).append(case.removeprefix("TOOLCALLING."))
+        for reason, case_names in cases.items():
+            yield path.stem, reason, case_names
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "interlingua.yaml"
-PARTS: dict[str, type[msgspec.Struct]] = {
+EXAMPLE_SETTINGS_PATH = Path(__file__).parents[1] / "examples" / "interlingua.yaml"
+NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "upstreams.NAME": Upstream,
     "models.ID": ModelEntry,
     "timeouts": Timeouts,
@@ -315,8 +325,8 @@ PARTS: dict[str, type[msgspec.Struct]] = {
 """The settings that have settings in them, as a file has them."""
 
 
-def settings() -> str:
-    parts = "\n".join(f"## {name}\n\n{_settings(kind)}" for name, kind in PARTS.items())
+def settings_page() -> str:
+    parts = "\n".join(f"## {name}\n\n{_settings_table(struct)}" for name, struct in NESTED_SETTINGS.items())
     return f"""# Settings
 
 What may be set for `interlingua serve`, and what it is if it is left out. It is read from the file that `--config` or
@@ -334,37 +344,45 @@ editors.
   the `tiers`; then it goes to the `default`.
 
 ```yaml
-{EXAMPLE.read_text(encoding="utf-8")}```
+{EXAMPLE_SETTINGS_PATH.read_text(encoding="utf-8")}```
 
 ## All of them
 
-{_settings(Settings)}
+{_settings_table(Settings)}
 {parts}"""
 
 
-def _settings(kind: type[msgspec.Struct]) -> str:
-    docs = docs_of(kind)
+def _settings_table(struct: type[msgspec.Struct]) -> str:
+    docs = struct_field_docs(struct)
     rows = "".join(
-        f"| `{field.name}` | {_kind(field.type)} | {_default(field)} | {plain(docs[field.name])} |\n"
-        for field in msgspec.structs.fields(kind)
+        f"| `{field.name}` | {_type_cell(field.type)} | {_default(field)} | {escape_markdown(docs[field.name])} |\n"
+        for field in msgspec.structs.fields(struct)
     )
-    about = next((one.__doc__ for one in kind.__mro__[: kind.__mro__.index(msgspec.Struct)] if one.__doc__), "")
-    head = "".join(f"{wrapped(paragraph)}\n\n" for paragraph in inspect.cleandoc(about).split("\n\n") if paragraph)
+    description_text = next(
+        (base.__doc__ for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)] if base.__doc__), ""
+    )
+    head = "".join(
+        f"{wrap(paragraph)}\n\n" for paragraph in inspect.cleandoc(description_text).split("\n\n") if paragraph
+    )
     return f"{head}| name | what it is | left out | what it means |\n|---|---|---|---|\n{rows}"
 
 
-def _kind(kind: Any) -> str:
-    inner, _ = without_meta(kind)
-    names = [name for name, part in PARTS.items() if part in (inner, *get_args(inner), *_values(inner))]
-    words = "a mapping" if _values(inner) else expected(kind)
-    return f"{words}: [{names[0]}](#{_anchor(names[0]).lower()})" if names else words
+def _type_cell(type_: Any) -> str:
+    inner, _ = unwrap_annotated(type_)
+    names = [
+        name
+        for name, part in NESTED_SETTINGS.items()
+        if part in (inner, *get_args(inner), *_mapping_value_types(inner))
+    ]
+    type_name = "a mapping" if _mapping_value_types(inner) else describe_type(type_)
+    return f"{type_name}: [{names[0]}](#{_anchor(names[0]).lower()})" if names else type_name
 
 
-def _values(kind: Any) -> tuple[Any, ...]:
+def _mapping_value_types(type_: Any) -> tuple[Any, ...]:
     """The types of what stands under names of the user's choice."""
-    if get_origin(kind) is not dict:
+    if get_origin(type_) is not dict:
         return ()
-    values = get_args(kind)[1]
+    values = get_args(type_)[1]
     return get_args(values) or (values,)
 
 
@@ -372,39 +390,43 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    return code(json.dumps(default)) if isinstance(default, str | bool | int | float) and default != "" else ""
+    return inline_code(json.dumps(default)) if isinstance(default, str | bool | int | float) and default != "" else ""
 
 
 # ── agents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def agents() -> str:
-    sections = "\n".join(_agent(agent) for agent in AGENTS.values())
+def agents_page() -> str:
+    sections = "\n".join(_agent_section(agent) for agent in AGENTS.values())
     return f"""# Agents
 
 How coding agents are pointed at the gateway. `interlingua run NAME` does it for one run, with a gateway of its own: it
 sets the agent's environment, puts what else it needs into a temporary folder, and changes nothing of yours. For a
 gateway that runs already, paste what stands below: `MODEL` is what the gateway is asked for, `KEY` one of its `keys`,
-or any word if it has none. {CONTEXT} is for how many tokens the model has room, as `run --context` sets it: agents
-shorten what was said before that is full, so say what is true of your model. Qwen Code cannot be told; it goes by the
-model's name. `make e2e` runs each of these agents with each of its APIs.
+or any word if it has none. {DEFAULT_CONTEXT_TOKENS} is for how many tokens the model has room, as `run --context` sets
+it: agents shorten the conversation before it is full, so set what is true of your model. Qwen Code cannot be told; it
+goes by the model's name. `make e2e` runs each of these agents with each of its APIs.
 
 {sections}"""
 
 
-def _agent(agent: Agent) -> str:
-    target = Target(base="http://127.0.0.1:8484", api=agent.apis[0], model="MODEL", key="KEY", folder=".")
+def _agent_section(agent: Agent) -> str:
+    target = AgentTarget(gateway_url="http://127.0.0.1:8484", api=agent.apis[0], model="MODEL", key="KEY", folder=".")
     setup = agent.setup(target)
-    by_file = {} if setup.firm else setup.files
-    files = "".join(f"`{name}`:\n\n```\n{text.strip()}\n```\n\n" for name, text in by_file.items())
-    unset = wrapped(f"Not to be set: {', '.join(map(code, setup.unset))}.") + "\n" if setup.unset else ""
-    apis = ", ".join(map(code, agent.apis))
+    printed_files = {} if setup.override_argv else setup.files
+    files = "".join(f"`{name}`:\n\n```\n{text.strip()}\n```\n\n" for name, text in printed_files.items())
+    unset = (
+        wrap(f"Not to be set: {', '.join(map(inline_code, setup.unset_variables))}.") + "\n"
+        if setup.unset_variables
+        else ""
+    )
+    apis = ", ".join(map(inline_code, agent.apis))
     return f"""## {agent.title}
 
 `npm install -g {agent.package}`, then `interlingua run {agent.name}`. APIs (`--api`): {apis}.
 
 {files}```sh
-{by_hand(setup)}
+{format_shell_command(setup)}
 ```
 {unset and chr(10) + unset}"""
 
@@ -412,15 +434,17 @@ def _agent(agent: Agent) -> str:
 # ── the gateway's paths ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def openapi() -> str:
-    return json.dumps(description(), indent=2, ensure_ascii=False) + "\n"
+def openapi_page() -> str:
+    return json.dumps(openapi_document(), indent=2, ensure_ascii=False) + "\n"
 
 
 # ── the command line ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def commands() -> str:
-    sections = "\n".join(f"## `{parser.prog}`\n\n```text\n{_help(parser)}```\n" for parser in _parsers(build_parser()))
+def commands_page() -> str:
+    sections = "\n".join(
+        f"## `{parser.prog}`\n\n```text\n{_help_text(parser)}```\n" for parser in _parsers(build_parser())
+    )
     return f"""# Commands
 
 Every command, with the text of its `--help`.
@@ -437,7 +461,7 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
                 yield from _parsers(inner)
 
 
-def _help(parser: argparse.ArgumentParser) -> str:
+def _help_text(parser: argparse.ArgumentParser) -> str:
     """The help at a fixed width, whatever the width of the terminal."""
     with patch.dict(os.environ, {"COLUMNS": "100"}):
         return parser.format_help()
@@ -446,36 +470,40 @@ def _help(parser: argparse.ArgumentParser) -> str:
 # ── Markdown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def wrapped(text: str) -> str:
+def wrap(text: str) -> str:
     """A paragraph or a list item in lines of one width."""
     indent = "  " if text.startswith("- ") else ""
     return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that shows as it is."""
     return text.replace("<", "\\<").replace("|", "\\|")
 
 
-def code(text: str) -> str:
+def inline_code(text: str) -> str:
     """Text between as many backquotes as it takes."""
-    shown = text.replace("\n", "\\n")
-    marks = "``" if "`" in shown else "`"
-    return f"{marks} {shown} {marks}" if marks in ("``",) or shown != shown.strip() else f"{marks}{shown}{marks}"
+    escaped = text.replace("\n", "\\n")
+    quotes = "``" if "`" in escaped else "`"
+    return (
+        f"{quotes} {escaped} {quotes}"
+        if quotes in ("``",) or escaped != escaped.strip()
+        else f"{quotes}{escaped}{quotes}"
+    )
 
 
 PAGES = {
-    "findings.md": findings,
-    "dialects.md": dialects,
-    "shapes.md": shapes,
-    "upstreams.md": upstreams,
-    "parity.md": parity,
-    "settings.md": settings,
-    "agents.md": agents,
-    "commands.md": commands,
-    "openapi.json": openapi,
+    "findings.md": findings_page,
+    "dialects.md": dialects_page,
+    "shapes.md": shapes_page,
+    "upstreams.md": upstreams_page,
+    "parity.md": parity_page,
+    "settings.md": settings_page,
+    "agents.md": agents_page,
+    "commands.md": commands_page,
+    "openapi.json": openapi_page,
 }
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        (REFERENCE / name).write_text(page(), encoding="utf-8")
+        (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")

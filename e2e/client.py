@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from interlingua.agents import Agent, Target
+from interlingua.agents import Agent, AgentTarget
 
 __all__ = ["DEV", "Client", "Launch", "Task", "of_agent"]
 
@@ -70,10 +70,12 @@ def of_agent(
 
     def start(task: Task) -> Launch:
         setup = agent.setup(
-            Target(base=task.base, api=task.api, model=task.model, key=task.key, folder=f"{task.home}/config")
+            AgentTarget(
+                gateway_url=task.base, api=task.api, model=task.model, key=task.key, folder=f"{task.home}/config"
+            )
         )
         return Launch(
-            argv=[*setup.argv, *setup.firm, *setup.one_shot, task.prompt],
+            argv=[*setup.argv, *setup.override_argv, *setup.one_shot_argv, task.prompt],
             environment={**setup.environment, **(environment or {})},
             files={f"config/{name}": text for name, text in setup.files.items()},
         )

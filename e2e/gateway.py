@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from interlingua.gateway.observability.capture_format import End, Request, read
+from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
 
 __all__ = ["Exchange", "Gateway", "running"]
 
@@ -42,8 +42,8 @@ class Gateway(Struct, frozen=True):
         for path in sorted(self.captures.glob("*.jsonl")):
             if path.stat().st_mtime < since or about.encode() not in path.read_bytes():
                 continue
-            captured = read(path)
-            for request, end in zip(captured.all(Request), captured.all(End), strict=False):
+            captured = read_capture(path)
+            for request, end in zip(captured.lines_of(ClientRequestLine), captured.lines_of(EndLine), strict=False):
                 told = end.exchange
                 found.append(Exchange(request.data, told["calls"], told["outcome"], told["error"]))
         return [exchange for exchange in found if about.encode() in exchange.body]

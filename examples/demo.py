@@ -14,7 +14,7 @@ import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator__pipeline import Step
+from interlingua.translation.translator__pipeline import TraceStep
 from interlingua.wires.streaming import sse
 
 STREAM = Path(__file__).with_name("kimi_stream.sse")
@@ -22,27 +22,29 @@ PIECE = 700  # bytes at a time, as a network might cut them
 
 
 def main() -> None:
-    layout = columns.Layout(io.terminal_width(), columns.paint_for(io.stdout_is_terminal()))
+    layout = columns.ColumnLayout(io.terminal_width(), columns.style_for(io.stdout_is_terminal()))
     translator = il.Translator("openai-chat", "openai-chat")
     explainer = Explainer(translator)
     sent = b""
     show(
-        layout.note("Kimi K2.5 writes its tool calls as text, inside its thinking. A client gets standard frames:")
+        layout.format_note(
+            "Kimi K2.5 writes its tool calls as text, inside its thinking. A client gets standard frames:"
+        )
         + "\n"
     )
-    show(layout.head("what the upstream sends", "what the client gets, and why"))
+    show(layout.format_header("what the upstream sends", "what the client gets, and why"))
     for step in steps(translator):
-        show(layout.row(explainer.explain(step)))
+        show(layout.format_row(explainer.explain(step)))
         sent += step.sent
-    show(f"\n{layout.note(explainer.summary() + '. The client has:')}\n")
+    show(f"\n{layout.format_note(explainer.summary() + '. The client has:')}\n")
     show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")
 
 
-def steps(translator: il.Translator) -> Iterator[Step]:
+def steps(translator: il.Translator) -> Iterator[TraceStep]:
     raw = STREAM.read_bytes()
     for start in range(0, len(raw), PIECE):
-        yield from translator.steps(raw[start : start + PIECE])
-    yield from translator.last_steps()
+        yield from translator.trace(raw[start : start + PIECE])
+    yield from translator.trace_end()
 
 
 def show(text: str) -> None:
@@ -53,7 +55,7 @@ def assemble(sent: bytes) -> dict[str, Any]:
     """What a plain client makes of the frames: it appends to each call what comes under its index."""
     calls: list[dict[str, Any]] = []
     finish = None
-    for message in sse.Decoder().feed(sent):
+    for message in sse.SseDecoder().feed(sent):
         choices = json.loads(message.data)["choices"] if message.data.startswith("{") else []
         for choice in choices:
             finish = choice["finish_reason"] or finish

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 
 schemathesis: Any = importlib.import_module("schemathesis")
 
@@ -49,7 +49,7 @@ schemathesis.hook(before_call)
 
 def tried(seconds: float, seed: int, *more: str) -> subprocess.CompletedProcess[str]:
     """What Schemathesis has to say of a gateway of its own."""
-    with running("--demo", config=CONFIG) as gateway:
+    with run_gateway("--demo", config=CONFIG) as gateway:
         args = ["-c", RUN, "run", "--no-color", f"{gateway.base}/openapi.json", "--url", gateway.base]
         args += ["--checks", ",".join(CHECKS), "--max-time", str(int(seconds)), "--seed", str(seed)]
         args += ["--request-timeout", str(SLOWEST), "--phases", "coverage,fuzzing", "--continue-on-failure"]

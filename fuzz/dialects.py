@@ -24,11 +24,11 @@ from fuzz.engine import Broken, Dice, Fuzzer, instrumented
 with instrumented():
     import interlingua as il
     from interlingua import events as ev
-    from interlingua.core.tools import Offer
-    from interlingua.dialects.registry import dialect_named
+    from interlingua.core.tools import ToolSet
+    from interlingua.dialects.registry import get_dialect
     from interlingua.errors import RenderError
-    from interlingua.parsing.choice_pipeline import Lane
-    from interlingua.parsing.markers import markers
+    from interlingua.parsing.choice_pipeline import ChoicePipeline
+    from interlingua.parsing.markers import compile_markers
 
 NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
 PARAMS = {
@@ -107,13 +107,13 @@ class Row:
 
     def read_on_two_channels(self, size: int) -> il.Reply:
         """The pieces in turn as text and as thinking, each in parts of this size."""
-        lane = Lane(dialect_named(self.dialect), Offer(self.offer), il.Options(prefill=self.prefill))
+        lane = ChoicePipeline(get_dialect(self.dialect), ToolSet(self.offer), il.Options(prefill=self.prefill))
         events: list[ev.Event] = []
         for n, piece in enumerate(self.pieces):
             for at in range(0, len(piece), size):
                 part = piece[at : at + size]
-                events += lane.take([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
-        return il.fold(events + lane.close_text())
+                events += lane.process([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
+        return il.fold(events + lane.end_of_text())
 
     @property
     def family(self) -> str:
@@ -168,9 +168,9 @@ def _toml_params(params: dict[str, str]) -> str:
 
 
 def _markers_of(name: str) -> list[str]:
-    dialect = dialect_named(name)
+    dialect = get_dialect(name)
     grammar = dialect.grammar
-    of_shape = (*grammar.openers, *grammar.inner, *grammar.first_openers(Offer(None))) if grammar else ()
+    of_shape = (*grammar.openers, *grammar.inner_markers, *grammar.first_openers(ToolSet(None))) if grammar else ()
     return sorted({*dialect.markers, *of_shape})
 
 
@@ -180,7 +180,7 @@ def _written_by(name: str) -> list[str]:
         return [text for other in NAMES[:-1] for text in WRITTEN[other][:1]]
     inside = json.dumps({"path": "a b", "content": "if a < b:\n\t" + MARKERS[name][0], "meta": {"k": ["v", {}]}})
     parts: list[Any] = [il.Call("call_1", "write", inside), il.Call("call_2", "get_weather", '{"days": 3, "city": ""}')]
-    written = [dialect_named(name).sample]
+    written = [get_dialect(name).sample]
     for reply in (il.Reply(parts=parts), il.Reply(parts=parts[1:]), il.Reply(parts=parts[:1])):
         try:
             written.append(il.render(reply, name))
@@ -197,7 +197,7 @@ for _name in NAMES:
 
 def _prefill(name: str, dice: Dice) -> str:
     choice = dice.below(8)
-    thinking = dialect_named(name).thinking
+    thinking = get_dialect(name).thinking
     if choice == 0 and thinking:
         return thinking[dice.below(len(thinking))].open
     if choice == 1:
@@ -247,17 +247,19 @@ def same_on_two_channels(row: Row) -> None:
 
 
 def no_special_token_as_text(row: Row) -> None:
-    dialect = dialect_named(row.dialect)
+    dialect = get_dialect(row.dialect)
     if not dialect.special_tokens or _made_by_dropping(row.prefill + row.text, dialect):
         return
     for part in row.whole.parts:
-        if not isinstance(part, il.Call) and (found := markers(*dialect.tokens).search(part.text, 0)):
+        if not isinstance(part, il.Call) and (found := compile_markers(*dialect.tokens).search(part.text, 0)):
             raise Broken("no special token comes out as text", found.group(), f"part: {part!r}")
 
 
 def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
     """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
-    return markers(*dialect.markers).without(text) != re.sub("|".join(map(re.escape, dialect.markers)), "", text)
+    return compile_markers(*dialect.markers).remove_from(text) != re.sub(
+        "|".join(map(re.escape, dialect.markers)), "", text
+    )
 
 
 def nothing_is_lost_silently(row: Row) -> None:

@@ -122,14 +122,14 @@ class Row:
         return f"way = {self.way}\nstream = {self.stream!r}\ncuts = {self.cuts}"
 
 
-def _blocks(stream: bytes) -> list[sse.Block]:
-    decoder = sse.Decoder()
+def _blocks(stream: bytes) -> list[sse.SseBlock]:
+    decoder = sse.SseDecoder()
     return decoder.blocks(stream) + decoder.last_blocks()
 
 
 def events(stream: bytes) -> list[tuple[str, str]]:
     """The name and the data of each event, as a browser would read it."""
-    decoder = sse.Decoder()
+    decoder = sse.SseDecoder()
     messages = decoder.feed(stream)
     if rest := decoder.close():
         assert not rest[0].has_data, f"an event that is not closed: {rest[0].raw!r}"
@@ -179,7 +179,7 @@ def understood_by_a_strict_client(row: Row) -> None:
     """All that we tell ourselves. Between two that speak one wire much passes as it came, whatever it is."""
     if row.way.source == row.way.target:
         return
-    plain = b"".join(sse.encode(data, event) for event, data in events(row.sent))
+    plain = b"".join(sse.encode_event(data, event) for event, data in events(row.sent))
     try:
         heard = LISTEN[row.way.target](plain)
     except (AssertionError, LookupError, TypeError, ValueError) as error:
@@ -189,10 +189,10 @@ def understood_by_a_strict_client(row: Row) -> None:
         raise Broken("a stream ends well or with an error", "both or neither", f"sent: {plain!r:.3000}")
 
 
-LISTEN: dict[str, Callable[[bytes], sdk.Heard | anthropic_client.Heard]] = {
-    CHAT: sdk.listen,
-    MESSAGES: anthropic_client.listen,
-    RESPONSES: responses_clients.listen,
+LISTEN: dict[str, Callable[[bytes], sdk.StreamView | anthropic_client.MessageView]] = {
+    CHAT: sdk.read_strict,
+    MESSAGES: anthropic_client.read_strict,
+    RESPONSES: responses_clients.read_strict,
 }
 
 

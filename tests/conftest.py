@@ -11,7 +11,7 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.support.client_loops")  # so that it tells what differs
 
-from tests.support.client_loops import Talk, demo_gateway, nobody_else_is_called  # noqa: E402
+from tests.support.client_loops import GatewaySession, block_external_connections, demo_gateway  # noqa: E402
 from tests.support.upstream_server import UpstreamServer  # noqa: E402
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
@@ -24,15 +24,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "project"))
 @pytest.fixture(scope="session")
 def demo() -> Iterator[tuple[str, Path]]:
     """A gateway with the demo model, as users start it."""
-    with demo_gateway() as running:
-        yield running
+    with demo_gateway() as gateway:
+        yield gateway
 
 
 @pytest.fixture
-def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+def talk(demo: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewaySession]:
     """What one client says to it, and to nobody else."""
-    with nobody_else_is_called(monkeypatch):
-        yield Talk(*demo)
+    with block_external_connections(monkeypatch):
+        yield GatewaySession(*demo)
 
 
 @pytest.fixture(scope="module")

@@ -39,10 +39,10 @@ __all__ = [
     "UnknownWire",
     "UpstreamError",
     "UsageError",
-    "check",
-    "expect",
-    "nearest",
-    "shortened",
+    "check_field_types",
+    "expect_type",
+    "shorten",
+    "suggestion_hint",
 ]
 
 
@@ -64,17 +64,17 @@ class UsageError(InterlinguaError):
 
 class UnknownDialect(UsageError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no dialect is called {name!r}", nearest(name, known))
+        super().__init__(f"no dialect is called {name!r}", suggestion_hint(name, known))
 
 
 class UnknownUpstream(UsageError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no upstream is called {name!r}", nearest(name, known))
+        super().__init__(f"no upstream is called {name!r}", suggestion_hint(name, known))
 
 
 class UnknownWire(UsageError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no wire is called {name!r}", nearest(name, known))
+        super().__init__(f"no wire is called {name!r}", suggestion_hint(name, known))
 
 
 class RenderError(UsageError):
@@ -90,8 +90,8 @@ class BadRequest(BadInput):
     """A request that cannot be understood or sent on."""
 
     def __init__(self, path: str, message: str, hint: str = "", code: str = "") -> None:
-        path, message = _without_middle(path, 300), _without_middle(message)
-        super().__init__(f"{path}: {message}" if path else message, _without_middle(hint))
+        path, message = _elide_middle(path, 300), _elide_middle(message)
+        super().__init__(f"{path}: {message}" if path else message, _elide_middle(hint))
         self.path = path
         self.code = code
         """A word for programs, where a client acts on one."""
@@ -102,10 +102,10 @@ class UnknownModel(BadRequest):
     type = "not_found_error"
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        asked, words = shortened(name), sorted(known)
-        close = " or ".join(map(repr, difflib.get_close_matches(asked, words, n=3)))
-        hint = f"did you mean {close}?" if close else "GET /v1/models lists those that are known"
-        super().__init__("model", f"no model is called {asked!r}", hint, "model_not_found")
+        requested, names = shorten(name), sorted(known)
+        matches = " or ".join(map(repr, difflib.get_close_matches(requested, names, n=3)))
+        hint = f"did you mean {matches}?" if matches else "GET /v1/models lists those that are known"
+        super().__init__("model", f"no model is called {requested!r}", hint, "model_not_found")
 
 
 class BadSetting(BadInput):
@@ -135,28 +135,28 @@ class UpstreamError(InterlinguaError):
     status = 502
 
 
-def shortened(text: str, most: int = 100) -> str:
+def shorten(text: str, max_chars: int = 100) -> str:
     """What a stranger sent, with no more of it than a message has room for."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= max_chars else f"{text[:max_chars]}…"
 
 
-def _without_middle(text: str, most: int = 1000) -> str:
+def _elide_middle(text: str, max_chars: int = 1000) -> str:
     """A message with no more of what a stranger sent than it has room for: what is wrong may stand behind that."""
-    tail = most // 4
-    return text if len(text) <= most else f"{text[: most - tail]}…{text[-tail:]}"
+    tail = max_chars // 4
+    return text if len(text) <= max_chars else f"{text[: max_chars - tail]}…{text[-tail:]}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggestion_hint(name: str, known_names: Iterable[str]) -> str:
     """A hint that names the known words that begin with this one, the closest, or all of them."""
-    asked, words = str(name), sorted(known)
-    longer = [word for word in words if len(asked) > 2 and word.startswith(asked)][:4]
-    close = longer or difflib.get_close_matches(asked, words, n=1)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join(words)}"
+    requested, names = str(name), sorted(known_names)
+    extensions = [word for word in names if len(requested) > 2 and word.startswith(requested)][:4]
+    matches = extensions or difflib.get_close_matches(requested, names, n=1)
+    return f"did you mean {' or '.join(map(repr, matches))}?" if matches else f"known: {', '.join(names)}"
 
 
-def check(settings: msgspec.Struct) -> None:
+def check_field_types(settings: msgspec.Struct) -> None:
     """Raises UsageError if a setting is not of its type: a Struct does not look when a program makes it."""
-    for field in _fields(type(settings)):
+    for field in _struct_fields(type(settings)):
         value = getattr(settings, field.name)
         try:
             if not isinstance(value, msgspec.Struct):
@@ -166,12 +166,12 @@ def check(settings: msgspec.Struct) -> None:
 
 
 @cache
-def _fields(settings: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+def _struct_fields(settings: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     """Looked up once for each type: resolving its annotations takes longer than all the rest of making a Parser."""
     return msgspec.structs.fields(settings)
 
 
-def expect(value: object, kind: type | UnionType, what: str, hint: str) -> None:
+def expect_type(value: object, expected_type: type | UnionType, message: str, hint: str) -> None:
     """Raises UsageError if a program gave something else."""
-    if not isinstance(value, kind):
-        raise UsageError(f"{what}, not {type(value).__name__}", hint)
+    if not isinstance(value, expected_type):
+        raise UsageError(f"{message}, not {type(value).__name__}", hint)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
-    "CUTS",
+    "TRUNCATION_REASONS",
     "ArgsDelta",
     "Begin",
     "CallEnd",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 StopReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
-CUTS: tuple[StopReason, ...] = ("length", "content_filter")
+TRUNCATION_REASONS: tuple[StopReason, ...] = ("length", "content_filter")
 """The reasons for which a reply may stop anywhere, a call's arguments too."""
 
 

@@ -21,10 +21,10 @@ from enum import Enum
 from interlingua import events as ev
 from interlingua.errors import UsageError
 
-__all__ = ["Order", "State"]
+__all__ = ["EventOrder", "ReplyState"]
 
 
-class State(Enum):
+class ReplyState(Enum):
     FRESH = "fresh"
     OPEN = "open"
     IN_CALL = "in call"
@@ -32,40 +32,40 @@ class State(Enum):
     FAILED = "failed"
 
 
-TABLE: dict[tuple[State, type], State] = {
-    (State.FRESH, ev.Begin): State.OPEN,
-    (State.IN_CALL, ev.ArgsDelta): State.IN_CALL,
-    (State.IN_CALL, ev.CallEnd): State.OPEN,
-    (State.IN_CALL, ev.Failure): State.FAILED,
+TRANSITIONS: dict[tuple[ReplyState, type], ReplyState] = {
+    (ReplyState.FRESH, ev.Begin): ReplyState.OPEN,
+    (ReplyState.IN_CALL, ev.ArgsDelta): ReplyState.IN_CALL,
+    (ReplyState.IN_CALL, ev.CallEnd): ReplyState.OPEN,
+    (ReplyState.IN_CALL, ev.Failure): ReplyState.FAILED,
 }
-for _state in (State.FRESH, State.OPEN):
-    for _kind in (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.Seal):
-        TABLE[_state, _kind] = State.OPEN
-    TABLE[_state, ev.CallStart] = State.IN_CALL
-    TABLE[_state, ev.Stop] = State.STOPPED
-    TABLE[_state, ev.Failure] = State.FAILED
-for _state in State:
-    TABLE[_state, ev.Usage] = TABLE[_state, ev.Finding] = _state
+for _state in (ReplyState.FRESH, ReplyState.OPEN):
+    for _event_type in (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.Seal):
+        TRANSITIONS[_state, _event_type] = ReplyState.OPEN
+    TRANSITIONS[_state, ev.CallStart] = ReplyState.IN_CALL
+    TRANSITIONS[_state, ev.Stop] = ReplyState.STOPPED
+    TRANSITIONS[_state, ev.Failure] = ReplyState.FAILED
+for _state in ReplyState:
+    TRANSITIONS[_state, ev.Usage] = TRANSITIONS[_state, ev.Finding] = _state
 
 
-class Order:
+class EventOrder:
     """Follows a reply's events and raises at the first that is out of order."""
 
     def __init__(self) -> None:
-        self.state = State.FRESH
+        self.state = ReplyState.FRESH
         self.calls = 0
 
     def check(self, event: ev.Event) -> None:
-        after = TABLE.get((self.state, type(event)))
-        if after is None:
+        next_state = TRANSITIONS.get((self.state, type(event)))
+        if next_state is None:
             raise UsageError(f"{type(event).__name__} cannot follow here: the reply is {self.state.value}")
         if isinstance(event, ev.CallStart):
-            self._expect(event.index, self.calls)
+            self._check_index(event.index, self.calls)
             self.calls += 1
         elif isinstance(event, ev.ArgsDelta | ev.CallEnd):
-            self._expect(event.index, self.calls - 1)
-        self.state = after
+            self._check_index(event.index, self.calls - 1)
+        self.state = next_state
 
-    def _expect(self, index: int, expected: int) -> None:
+    def _check_index(self, index: int, expected: int) -> None:
         if index != expected:
             raise UsageError(f"call {index} cannot speak here: call {expected} was expected")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 
 TOOLS = [{"name": "ls", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
 
 
 def captured(folder: Path, model: str, stream: bool) -> Path:
     """Of a request in Messages to a model that writes Kimi's text."""
-    with running("--demo", "--capture", str(folder)) as gateway:
+    with run_gateway("--demo", "--capture", str(folder)) as gateway:
         body = {"model": model, "max_tokens": 99, "stream": stream, "tools": TOOLS}
         body["messages"] = [{"role": "user", "content": "use ls path=/etc"}]
         request = urllib.request.Request(f"{gateway.base}/v1/messages", json.dumps(body).encode())

@@ -19,7 +19,7 @@ import interlingua as il
 from interlingua.cli import main
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator__pipeline import Step
+from interlingua.translation.translator__pipeline import TraceStep
 from tests.support.paths import ROOT
 
 STREAM = ROOT / "examples" / "kimi_stream.sse"
@@ -300,7 +300,7 @@ def test_bytes_that_are_not_utf_8(cli: Cli, raw: bytes, text: str, place: str) -
 
 def test_utf_8_is_read_across_pieces(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = cli("parse", "--dialect", "kimi_k2", stdin=KIMI + "é漢👩")
-    monkeypatch.setattr("interlingua.cli.common.console.PIECE", 1)
+    monkeypatch.setattr("interlingua.cli.common.console.READ_CHUNK_BYTES", 1)
     assert cli("parse", "--dialect", "kimi_k2", stdin=KIMI + "é漢👩") == whole
 
 
@@ -402,7 +402,7 @@ def test_translate_takes_its_options(cli: Cli) -> None:
 
 @pytest.mark.parametrize("piece", [1, 1000])
 def test_a_whole_reply_is_translated_whole(cli: Cli, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    monkeypatch.setattr("interlingua.cli.common.console.PIECE", piece)
+    monkeypatch.setattr("interlingua.cli.common.console.READ_CHUNK_BYTES", piece)
     body = {"model": "kimi-k2", "choices": [{"index": 0, "message": {"content": KIMI}, "finish_reason": "stop"}]}
     ran = cli("translate", stdin=b"\xef\xbb\xbf\n " + json.dumps(body).encode())
     assert ran.status == 0
@@ -512,21 +512,23 @@ def test_explain_says_why(cli: Cli, monkeypatch: pytest.MonkeyPatch, stream: str
     ("sent", "why"), [(b"", "nothing to send"), (b"data: {}\n\n", "rewritten for the client")], ids=["silent", "sent"]
 )
 def test_explain_has_a_word_for_what_no_event_explains(sent: bytes, why: str) -> None:
-    row = Explainer(il.Translator(dialect="standard")).explain(Step(b'data: {"x":1}\n\n', '{"x":1}', [], sent, ""))
+    row = Explainer(il.Translator(dialect="standard")).explain(TraceStep(b'data: {"x":1}\n\n', '{"x":1}', [], sent, ""))
     assert row.right[-1].text == why
 
 
 def test_columns_are_aligned_whatever_stands_in_them() -> None:
-    layout = columns.Layout(100)
+    layout = columns.ColumnLayout(100)
     for text in ("a", "漢字" * 40, "e\u0301" * 60, "a b, " * 60, ""):
-        row = layout.row(columns.Row("1", [columns.Line(text)], [columns.Line(text, sign="→")]))
-        assert {columns._cells(line.partition("│")[0]) for line in row.splitlines()} == {44}
+        row = layout.format_row(
+            columns.ColumnRow("1", [columns.ColumnLine(text)], [columns.ColumnLine(text, prefix="→")])
+        )
+        assert {columns._display_width(line.partition("│")[0]) for line in row.splitlines()} == {44}
 
 
 def test_explain_and_translate_send_the_same() -> None:
     translator = il.Translator()
     explainer = Explainer(translator)
-    steps = translator.steps(STREAM.read_bytes()) + translator.last_steps()
+    steps = translator.trace(STREAM.read_bytes()) + translator.trace_end()
     rows = [explainer.explain(step) for step in steps]
     assert [row.number for row in rows if row.number] == [str(n) for n in range(1, 40)]
     assert b"".join(step.sent for step in steps) == il.Translator().feed(STREAM.read_bytes())

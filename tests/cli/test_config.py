@@ -13,14 +13,14 @@ import msgspec
 import pytest
 import yaml
 
-from docs.generate import EXAMPLE, PARTS
+from docs.generate import EXAMPLE_SETTINGS_PATH, NESTED_SETTINGS
 from interlingua.cli import main
-from interlingua.cli.common.gateway_options import add_options, loaded
-from interlingua.cli.config.schema import docs_of
+from interlingua.cli.common.gateway_options import add_options, settings_from_args
+from interlingua.cli.config.schema import struct_field_docs
 from interlingua.errors import UsageError
 from interlingua.gateway.routing.routes import routes_for
-from interlingua.gateway.settings.loader import load
-from interlingua.gateway.settings.redaction import secrets_of
+from interlingua.gateway.settings.loader import load_settings
+from interlingua.gateway.settings.redaction import collect_secrets
 from interlingua.gateway.settings.schema import Settings
 
 FILE = """\
@@ -124,7 +124,7 @@ def test_show(cli: Cli) -> None:
     assert (router["key"], router["headers"]) == ("***", {"Authorization": "***", "X-Title": "mine"})
     assert shown["upstreams"]["own"]["extra"] == {"api_key": "***", "max_tokens": 3, "l": [1]}
     assert (shown["upstreams"]["own"]["key"], shown["keys"], shown["seal_key"]) == ("", ["***"], "***")
-    assert msgspec.convert(shown, Settings).models == load("interlingua.yaml", {"KEY": "k"}).settings.models
+    assert msgspec.convert(shown, Settings).models == load_settings("interlingua.yaml", {"KEY": "k"}).settings.models
 
 
 def test_what_variables_bring_to_upstreams_is_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +147,9 @@ models:
     assert upstream["extra"] == {"custom": "***", "deep": {"list": ["***"]}, "plain": "a *** b", "n": 3}
     assert (upstream["url"], model["model"], model["extra"]) == ("http://localhost:1/v1", "kimi", {"custom": "***"})
 
-    known = load("interlingua.yaml", given)
-    assert known.secrets == {"org-0123456789", "abc", "team abc", "some words"}
-    assert {*known.secrets, "open-secret"} == set(secrets_of(known.settings, known.secrets))
+    known = load_settings("interlingua.yaml", given)
+    assert known.variable_secrets == {"org-0123456789", "abc", "team abc", "some words"}
+    assert {*known.variable_secrets, "open-secret"} == set(collect_secrets(known.settings, known.variable_secrets))
 
 
 def test_schema(cli: Cli) -> None:
@@ -170,13 +170,13 @@ def test_schema(cli: Cli) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [Settings, *PARTS.values()], ids=lambda kind: str(kind.__name__))
+@pytest.mark.parametrize("kind", [Settings, *NESTED_SETTINGS.values()], ids=lambda kind: str(kind.__name__))
 def test_every_setting_is_explained(kind: type[msgspec.Struct]) -> None:
-    assert [name for name in kind.__struct_fields__ if not docs_of(kind).get(name)] == []
+    assert [name for name in kind.__struct_fields__ if not struct_field_docs(kind).get(name)] == []
 
 
 def test_the_example() -> None:
-    settings = load(EXAMPLE, {"OPENROUTER_API_KEY": "k"})
+    settings = load_settings(EXAMPLE_SETTINGS_PATH, {"OPENROUTER_API_KEY": "k"})
     assert settings.notes == []
     found = {id: routes_for(settings).find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
     assert {
@@ -198,7 +198,7 @@ def test_the_example() -> None:
 def started(*argv: str) -> Any:
     parser = argparse.ArgumentParser()
     add_options(parser)
-    return loaded(parser.parse_args(argv))
+    return settings_from_args(parser.parse_args(argv))
 
 
 @pytest.mark.usefixtures("cli")

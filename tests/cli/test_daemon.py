@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 
 from interlingua.cli import main
-from interlingua.cli.gateway.daemon.process_identity import _told_by_ps, beginning, send
+from interlingua.cli.gateway.daemon.process_identity import _start_id_from_ps, process_start_id, send_signal
 from tests.gateway.processes.test_server import END, begun, rest
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running
+from tests.support.gateway_process import GatewayProcess
 from tests.support.paths import ROOT
-from tests.support.raw_client import CHAT, ask, get, text_of
+from tests.support.raw_client import CHAT, get, reply_text, request_reply
 from tests.support.upstream_server import UpstreamServer
 
 KEY = "upstream-key-that-nobody-sees"
@@ -63,14 +63,14 @@ class User:
         assert process.returncode == status, output + errors
         return output + errors
 
-    def start(self, *args: str) -> Running:
+    def start(self, *args: str) -> GatewayProcess:
         self.says("start", "--port", "0", *args)
         return self.running(args[args.index("--name") + 1] if "--name" in args else "default")
 
-    def running(self, name: str = "default") -> Running:
+    def running(self, name: str = "default") -> GatewayProcess:
         """What the helpers of other tests ask."""
         facts = self.facts(name)
-        return Running(facts["address"], None, Path(facts["log"]), self.folder)  # type: ignore[arg-type]
+        return GatewayProcess(facts["address"], None, Path(facts["log"]), self.folder)  # type: ignore[arg-type]
 
     def facts(self, name: str = "default") -> Any:
         return json.loads((self.state / f"{name}.json").read_text())
@@ -82,12 +82,12 @@ def user(tmp_path: Path) -> Iterator[User]:
     yield one
     for path in one.state.glob("*.json"):
         facts = json.loads(path.read_text())
-        send(facts["pid"], facts["began"], signal.SIGKILL)
+        send_signal(facts["pid"], facts["began"], signal.SIGKILL)
 
 
 def ended(pid: int, began: str, seconds: float = 20) -> None:
     until = time.monotonic() + seconds
-    while beginning(pid) == began:
+    while process_start_id(pid) == began:
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -96,7 +96,7 @@ def ended(pid: int, began: str, seconds: float = 20) -> None:
 
 
 def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
-    upstream.add("life", up.chat("Hello"))
+    upstream.add("life", up.chat_stream("Hello"))
     user.env["UP_KEY"] = KEY
     told = user.says("start", "--port", "0", "--upstream", upstream.url, "--upstream-key-env", "UP_KEY")
     facts = user.facts()
@@ -106,8 +106,8 @@ def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
     assert (f"({log})" in told, "interlingua stop" in told) == (True, True)
     assert len(log.read_text().splitlines()) == 1, "what to paste is for people at a terminal"
     gateway = user.running()
-    assert text_of(ask(gateway, CHAT, "life"), CHAT) == "Hello"
-    assert upstream.asked("life")[0].headers["authorization"] == f"Bearer {KEY}"
+    assert reply_text(request_reply(gateway, CHAT, "life"), CHAT) == "Hello"
+    assert upstream.wait_for_requests("life")[0].headers["authorization"] == f"Bearer {KEY}"
 
     told = user.says("status")
     assert f"default: running on {facts['address']}" in told
@@ -127,7 +127,7 @@ def test_from_start_to_stop(user: User, upstream: UpstreamServer) -> None:
     assert {path.stat().st_mode & 0o777 for path in user.state.iterdir()} == {0o600}
 
     assert "stopped after" in user.says("stop")
-    assert beginning(facts["pid"]) != facts["began"]
+    assert process_start_id(facts["pid"]) != facts["began"]
     assert user.says("status", status=3) == "default: not running\n"
     assert "stopped cut=0" in user.says("logs", "-n", "1")
     assert "is not running" in user.says("stop")
@@ -138,7 +138,7 @@ def test_names_are_gateways_of_their_own(user: User) -> None:
     assert one.base != two.base
     for gateway, count in ((one, 2), (two, 6)):
         for _ in range(count):
-            assert ask(gateway, CHAT, "demo/kimi_k2").status == 200
+            assert request_reply(gateway, CHAT, "demo/kimi_k2").status == 200
     assert json.loads(user.says("status", "--name", "two", "--json"))["requests"] == 6  # of both workers
     told = user.says("status", status=3)
     assert "default: not running" in told
@@ -255,7 +255,7 @@ def test_who_is_ended_while_it_starts_leaves_nothing(user: User, number: signal.
     assert starting.returncode == 128 + number
     assert not file.exists()
     assert list(temporary.iterdir()) == []
-    assert beginning(facts["pid"]) != facts["began"]
+    assert process_start_id(facts["pid"]) != facts["began"]
     assert user.says("status", status=3) == "default: not running\n"
 
 
@@ -265,7 +265,7 @@ def test_who_is_ended_while_it_starts_leaves_nothing(user: User, number: signal.
 def test_killed_it_is_not_running_and_can_be_started_again(user: User) -> None:
     user.start("--demo")
     facts = user.facts()
-    send(facts["pid"], facts["began"], signal.SIGKILL)
+    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
     ended(facts["pid"], facts["began"])
     told = user.says("status", status=3)
     assert "not running: it ended without `interlingua stop`" in told
@@ -273,7 +273,7 @@ def test_killed_it_is_not_running_and_can_be_started_again(user: User) -> None:
     assert user.says("status", status=3) == "default: not running\n"
     user.start("--demo")
     facts = user.facts()
-    send(facts["pid"], facts["began"], signal.SIGKILL)
+    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
     ended(facts["pid"], facts["began"])
     assert f"process {facts['pid']}, ended without" in user.says("start", "--demo", "--port", "0")
     user.says("stop")
@@ -281,15 +281,17 @@ def test_killed_it_is_not_running_and_can_be_started_again(user: User) -> None:
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps here")
 def test_where_there_is_no_proc_ps_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = _told_by_ps(os.getpid())
+    here = _start_id_from_ps(os.getpid())
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    assert here == _told_by_ps(os.getpid()) != ""
+    assert here == _start_id_from_ps(os.getpid()) != ""
     with a_stranger() as stranger:
-        assert _told_by_ps(stranger.pid) != ""
+        assert _start_id_from_ps(stranger.pid) != ""
         stranger.kill()
         os.waitid(os.P_PID, stranger.pid, os.WEXITED | os.WNOWAIT)
-        assert _told_by_ps(stranger.pid) == beginning(stranger.pid) == ""  # nobody has heard yet that it ended
-    assert _told_by_ps(stranger.pid) == ""
+        assert (
+            _start_id_from_ps(stranger.pid) == process_start_id(stranger.pid) == ""
+        )  # nobody has heard yet that it ended
+    assert _start_id_from_ps(stranger.pid) == ""
 
 
 @contextmanager
@@ -313,7 +315,7 @@ def test_a_process_with_the_same_number_is_left_alone(user: User, command: str) 
                 command, *["--demo", "--port=0"][: 2 * (command == "start")], status=3 * (command == "status")
             )
         finally:
-            send(facts["pid"], facts["began"], signal.SIGKILL)
+            send_signal(facts["pid"], facts["began"], signal.SIGKILL)
         assert stranger.poll() is None
     assert str(stranger.pid) in told
 
@@ -325,7 +327,7 @@ def test_the_machine_was_started_again(user: User) -> None:
     another = f"11111111-2222-3333-4444-555555555555 {facts['began'].split()[1]}"
     (user.state / "default.json").write_text(json.dumps({**facts, "began": another}))
     assert "not running: the machine was started again" in user.says("status", status=3)
-    send(facts["pid"], facts["began"], signal.SIGKILL)
+    send_signal(facts["pid"], facts["began"], signal.SIGKILL)
 
 
 # ── while it runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,23 +343,25 @@ def settings(upstream: UpstreamServer, drain: float = 30, **models: str) -> str:
 
 
 def test_it_reads_its_settings_again(user: User, upstream: UpstreamServer) -> None:
-    upstream.add("bg-old", up.chat("old"))
-    upstream.add("bg-new", up.chat("new"))
+    upstream.add("bg-old", up.chat_stream("old"))
+    upstream.add("bg-new", up.chat_stream("new"))
     file = user.folder / "interlingua.yaml"
     file.write_text(settings(upstream, alias="bg-old"))
     gateway = user.start()
-    assert text_of(ask(gateway, CHAT, "alias"), CHAT) == "old"
+    assert reply_text(request_reply(gateway, CHAT, "alias"), CHAT) == "old"
     file.write_text(settings(upstream, alias="bg-new"))
     os.kill(user.facts()["pid"], signal.SIGHUP)
-    gateway.told("reloaded")
-    assert text_of(ask(gateway, CHAT, "alias"), CHAT) == "new"
+    gateway.wait_for_log("reloaded")
+    assert reply_text(request_reply(gateway, CHAT, "alias"), CHAT) == "new"
     user.says("stop")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_stop_waits_for_streams_and_says_what_became_of_them(user: User, upstream: UpstreamServer, form: str) -> None:
     go = threading.Event()
-    model = upstream.add(f"bg-ends-{form}", up.head(), up.send(up.ROLE + up.delta("Hello")), up.until(go), up.send(END))
+    model = upstream.add(
+        f"bg-ends-{form}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
+    )
     (user.folder / "interlingua.yaml").write_text(settings(upstream))
     gateway = user.start("--log-format", form)
     streams = [begun(gateway, CHAT, model) for _ in range(2)]
@@ -368,13 +372,13 @@ def test_stop_waits_for_streams_and_says_what_became_of_them(user: User, upstrea
     assert told.endswith(" of at most 30\n")
     go.set()
     for stream in streams:
-        assert text_of(rest(stream), CHAT) == "Hello world"
+        assert reply_text(rest(stream), CHAT) == "Hello world"
     _, errors = stopping.communicate(timeout=60)
     assert errors.endswith("; all 2 under way finished\n"), errors
 
 
 def test_stop_tells_of_streams_that_were_cut(user: User, upstream: UpstreamServer) -> None:
-    model = upstream.add("bg-hangs", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(60))
+    model = upstream.add("bg-hangs", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(60))
     (user.folder / "interlingua.yaml").write_text(settings(upstream, drain=0.5))
     stream = begun(user.start(), CHAT, model)
     assert "; 1 of 1 requests under way had to be cut" in user.says("stop")
@@ -382,7 +386,7 @@ def test_stop_tells_of_streams_that_were_cut(user: User, upstream: UpstreamServe
 
 
 def test_stopped_twice_it_goes_at_once(user: User, upstream: UpstreamServer) -> None:
-    model = upstream.add("bg-long", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(60))
+    model = upstream.add("bg-long", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(60))
     (user.folder / "interlingua.yaml").write_text(settings(upstream))
     sock, _ = begun(user.start(), CHAT, model)
     first = user.popen("stop")

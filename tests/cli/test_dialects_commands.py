@@ -17,17 +17,25 @@ import pytest
 import interlingua as il
 from interlingua.cli import main
 from interlingua.cli.dialects import check
-from interlingua.cli.dialects.draft import problems_of, with_sample
-from interlingua.cli.dialects.drafting.dialect_guesser import guess
-from interlingua.cli.dialects.drafting.template_probe import CALLS, CONTENT, IDS, THINKING, Probe, Probed, probe
+from interlingua.cli.dialects.draft import round_trip_problems, with_sample
+from interlingua.cli.dialects.drafting.dialect_guesser import guess_dialect
+from interlingua.cli.dialects.drafting.template_probe import (
+    CALL_ID_SETS,
+    CALLS,
+    CONTENT,
+    THINKING,
+    ProbeCall,
+    ProbeResult,
+    probe_template,
+)
 from interlingua.core.reply import Reasoning, Text
-from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput
 from tests.support.paths import DATA, ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "new-dialect.md"
 TEMPLATES = DATA / "fixtures" / "templates"
-KIMI = dialect_named("kimi_k2")
+KIMI = get_dialect("kimi_k2")
 CALLS_OF_SAMPLE = [
     {"name": "get_weather", "arguments": {"city": "Paris"}},
     {"name": "get_weather", "arguments": {"city": "São Paulo"}},
@@ -222,7 +230,7 @@ def test_check_finds_what_depends_on_the_cuts(cli: Cli, monkeypatch: pytest.Monk
 
 
 def test_check_tells_its_progress(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "PATIENCE", -1.0)
+    monkeypatch.setattr(check, "PROGRESS_INTERVAL_SECONDS", -1.0)
     assert cli("dialects", "check", "--cuts=0", stdin=lines(ROW, ROW)).err == (
         "checked 1 of 2\nchecked 2 of 2\n2 of 2 right\n"
     )
@@ -264,23 +272,23 @@ NOT_GUESSED = {"functionary_v32", "minimax_m3", "muse", "step3"}
 """What they write cannot be told from one turn, or has no shape of its own."""
 
 
-def turn_of(dialect: il.Dialect) -> Probed:
+def turn_of(dialect: il.Dialect) -> ProbeResult:
     """A turn as a template of this dialect's model would write it."""
-    ids = IDS[1] if dialect is KIMI else IDS[0]
-    calls = tuple(Probe(name, args, id) for (name, args), id in zip(CALLS, ids, strict=True))
+    ids = CALL_ID_SETS[1] if dialect is KIMI else CALL_ID_SETS[0]
+    calls = tuple(ProbeCall(name, args, id) for (name, args), id in zip(CALLS, ids, strict=True))
     thinking = [Reasoning(THINKING)] if dialect.thinking else []
     written = [il.Call(call.id, call.name, json.dumps(call.args)) for call in calls]
     role, end = "<|im_start|>assistant\n", "<|im_end|>\n"
     text = il.render(il.Reply(parts=[*thinking, Text(CONTENT), *written]), dialect)
-    return Probed(role + text + end, role, role + CONTENT + end, calls, False)
+    return ProbeResult(role + text + end, role, role + CONTENT + end, calls, False)
 
 
 @pytest.mark.parametrize("dialect", [one for one in il.dialects() if one.shape], ids=lambda dialect: dialect.name)
 def test_what_dialects_write_is_guessed(dialect: il.Dialect) -> None:
     probed = turn_of(dialect)
-    found = guess(probed)
-    drafted = with_sample(found.dialect("x")) if found.shape else None
-    works = drafted is not None and not problems_of(drafted, probed, found)
+    found = guess_dialect(probed)
+    drafted = with_sample(found.build_dialect("x")) if found.shape else None
+    works = drafted is not None and not round_trip_problems(drafted, probed, found)
     assert works == (dialect.name not in NOT_GUESSED)
 
 
@@ -294,11 +302,11 @@ def test_any_turn_is_guessed_or_not() -> None:
         for _ in range(dice.randint(1, 4)):
             at = dice.randrange(len(turn))
             turn[at : at + dice.choice((0, 1, 5, 20))] = dice.choice(("", "<", ">", "{", "]", '"', "\n", "$", "{name}"))
-        opening, plain = dice.choice(((probed.opening, probed.plain), ("", "")))
-        probed = dataclasses.replace(probed, turn="".join(turn), opening=opening, plain=plain)
-        found = guess(probed)
+        opening, plain = dice.choice(((probed.generation_prompt, probed.plain_turn), ("", "")))
+        probed = dataclasses.replace(probed, turn="".join(turn), generation_prompt=opening, plain_turn=plain)
+        found = guess_dialect(probed)
         if found.shape is not None:
-            problems_of(with_sample(found.dialect("x")), probed, found)
+            round_trip_problems(with_sample(found.build_dialect("x")), probed, found)
 
 
 ONE_CALL = """{{ messages[-1].content }}
@@ -345,7 +353,7 @@ def test_templates_that_are_not_understood(cli: Cli, template: str, said: str) -
 
 def test_a_draft_that_does_not_work_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(dialect: il.Dialect) -> il.Dialect:
-        return dataclasses.replace(dialect, shape=dialect_named("kimi_k2").shape)
+        return dataclasses.replace(dialect, shape=get_dialect("kimi_k2").shape)
 
     monkeypatch.setattr("interlingua.cli.dialects.draft.with_sample", broken)
     ran = cli("dialects", "draft", TEMPLATES / "hermes.jinja")
@@ -367,7 +375,7 @@ def test_drafting_without_jinja(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_probe_says_what_was_refused() -> None:
     with pytest.raises(BadInput, match="writes no calls: never"):
-        probe("{{ raise_exception('never') }}")
+        probe_template("{{ raise_exception('never') }}")
 
 
 # ── the guide ─────────────────────────────────────────────────────────────────────────────────────────────────────────

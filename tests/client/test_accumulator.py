@@ -20,9 +20,9 @@ from interlingua.wires.streaming import sse
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
-from tests.support.anthropic_client import client as anthropic_client
-from tests.support.cuts import one_by_one
-from tests.support.sdk import client
+from tests.support.anthropic_client import sdk_client as anthropic_client
+from tests.support.cuts import single_units
+from tests.support.sdk import sdk_client
 
 ITINERARY = '{"itinerary_id": "abc123"}'
 
@@ -50,9 +50,9 @@ def deltas(*entries: list[dict[str, Any]], finish: str | None = "tool_calls") ->
 
 def test_get_itinerary_in_fragments() -> None:
     fragments = (
-        [chat.start("get_itinerary", "", id="call_abc123")],
-        [chat.more('{"itinerary')],
-        [chat.more('_id": "abc123"}')],
+        [chat.call_start("get_itinerary", "", id="call_abc123")],
+        [chat.call_delta('{"itinerary')],
+        [chat.call_delta('_id": "abc123"}')],
     )
     acc = il.Accumulator()
     so_far = []
@@ -67,13 +67,13 @@ def test_get_itinerary_in_fragments() -> None:
 
 
 def chat_cut(args: Any, reason: str) -> list[dict[str, Any]]:
-    return deltas([chat.start("f", args)], finish=reason)
+    return deltas([chat.call_start("f", args)], finish=reason)
 
 
 def messages_cut(args: str, reason: str) -> list[dict[str, Any]]:
     reason = {"length": "max_tokens", "content_filter": "refusal"}[reason]
     pieces = [args] if args else []
-    return [messages.begin(), *messages.call(0, *pieces), *messages.end(reason)]
+    return [messages.message_start(), *messages.tool_use_block(0, *pieces), *messages.message_end(reason)]
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
@@ -89,7 +89,7 @@ def test_a_call_cut_before_its_arguments_is_not_complete(wire: str, args: str, r
 
 @pytest.mark.parametrize("reason", ["length", "max_tokens"])
 def test_a_whole_reply_cut_before_the_arguments_has_no_complete_call(reason: str) -> None:
-    entries = [chat.start("f", "", id="call_1"), chat.start("g", "", id="call_2")]
+    entries = [chat.call_start("f", "", id="call_1"), chat.call_start("g", "", id="call_2")]
     said = {"role": "assistant", "content": None, "tool_calls": entries}
     choices = [{"index": 0, "finish_reason": reason, "message": said}]
     assert called(accumulated({"id": "x", "object": "chat.completion", "choices": choices})) == [
@@ -97,17 +97,17 @@ def test_a_whole_reply_cut_before_the_arguments_has_no_complete_call(reason: str
         ("g", "", False),
     ]
     content: list[Any] = [{"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": {}} for name in ("f", "g")]
-    message = {**messages.begin()["message"], "content": content, "stop_reason": "max_tokens"}
+    message = {**messages.message_start()["message"], "content": content, "stop_reason": "max_tokens"}
     assert called(accumulated(message, wire="anthropic-messages")) == [("f", "{}", True), ("g", "", False)]
 
 
 def test_interleaved_parallel_calls() -> None:
     chunks = deltas(
-        [chat.start("ls", "", 0, "call_a")],
-        [chat.start("read", "", 1, "call_b")],
-        [chat.more('{"path": ', 0)],
-        [chat.more('{"path": "b', 1)],
-        [chat.more('"a"}', 0), chat.more('"}', 1)],
+        [chat.call_start("ls", "", 0, "call_a")],
+        [chat.call_start("read", "", 1, "call_b")],
+        [chat.call_delta('{"path": ', 0)],
+        [chat.call_delta('{"path": "b', 1)],
+        [chat.call_delta('"a"}', 0), chat.call_delta('"}', 1)],
     )
     acc = il.Accumulator()
     for chunk in chunks[:4]:
@@ -122,12 +122,12 @@ def test_interleaved_parallel_calls() -> None:
 
 @pytest.mark.parametrize("arguments", ["", None, "null", "{}"])
 def test_empty_arguments_are_an_empty_object(arguments: str | None) -> None:
-    acc = accumulated(*deltas([chat.start("now", arguments)]))
+    acc = accumulated(*deltas([chat.call_start("now", arguments)]))
     assert (called(acc), acc.finished) == ([("now", "{}", True)], True)
 
 
 def test_finish_reason_missing() -> None:
-    cut = accumulated(*deltas([chat.start("read", '{"path": "a')], finish=None))
+    cut = accumulated(*deltas([chat.call_start("read", '{"path": "a')], finish=None))
     assert (called(cut), cut.finished) == ([("read", '{"path": "a', False)], False)
     assert cut.why == "the upstream ended inside the call of 'read'"
     text = accumulated(chat.chunk(chat.choice({"content": "Once upon"}), model="m"))
@@ -137,14 +137,16 @@ def test_finish_reason_missing() -> None:
 
 def test_objects_that_follow_each_other() -> None:
     """`{…}{…}` in one call: the first is meant, and the rest is no part of it."""
-    acc = accumulated(*deltas([chat.start("read", '{"path": "a"}{"path": "b"}')]))
+    acc = accumulated(*deltas([chat.call_start("read", '{"path": "a"}{"path": "b"}')]))
     assert called(acc) == [("read", '{"path": "a"}', True)]
     assert [finding.kind for finding in acc.findings] == ["after-arguments"]
 
 
 def test_one_index_for_all() -> None:
     """Where the index lies, the id tells."""
-    acc = accumulated(*deltas([chat.start("a", '{"x":1}', 0, "call_a")], [chat.start("b", '{"x":2}', 0, "call_b")]))
+    acc = accumulated(
+        *deltas([chat.call_start("a", '{"x":1}', 0, "call_a")], [chat.call_start("b", '{"x":2}', 0, "call_b")])
+    )
     assert [(call.id, call.name, call.arguments) for call in acc.calls] == [
         ("call_a", "a", '{"x":1}'),
         ("call_b", "b", '{"x":2}'),
@@ -170,9 +172,13 @@ class Twice(NamedTuple):
     ids=["deltas", "null and deltas", "start alone", "the same twice", "continued", "deltas that say more"],
 )
 def test_arguments_sent_twice(case: Twice) -> None:
-    stream = [messages.begin(), *messages.call(0, *case.deltas, input=case.start), *messages.end("tool_use")]
+    stream = [
+        messages.message_start(),
+        *messages.tool_use_block(0, *case.deltas, input=case.start),
+        *messages.message_end("tool_use"),
+    ]
     if case.start is None:
-        stream[1] = messages.start(0, "tool_use", id="toolu_1", name="f", input=None)
+        stream[1] = messages.block_start(0, "tool_use", id="toolu_1", name="f", input=None)
     acc = accumulated(*stream, wire="anthropic-messages")
     (call,) = acc.calls
     assert json.loads(call.arguments) == json.loads(case.arguments)
@@ -191,13 +197,13 @@ SCENARIOS = [
 def as_translated(wire: str, stream: bytes, tools: Any) -> il.Reply:
     """What a Translator makes of it. What it has held comes out behind a failure there."""
     translator = il.Translator(source=wire, target=wire, tools=tools)
-    steps = [*translator.steps(stream), *translator.last_steps()]
+    steps = [*translator.trace(stream), *translator.trace_end()]
     return il.fold(sorted((event for step in steps for event in step.events), key=lambda e: isinstance(e, ev.Failure)))
 
 
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)
 def test_it_hears_what_a_translator_hears(wire: str, scenario: Any) -> None:
-    if len(getattr(scenario, "said", {0: None})) > 1 or getattr(scenario, "options", None):
+    if len(getattr(scenario, "expected", {0: None})) > 1 or getattr(scenario, "options", None):
         return  # several choices are told apart below
     tools = getattr(scenario, "tools", None)
     want = as_translated(wire, scenario.stream, tools)
@@ -205,14 +211,16 @@ def test_it_hears_what_a_translator_hears(wire: str, scenario: Any) -> None:
     assert (got.parts, got.stop_reason, got.refusal) == (want.parts, want.stop_reason, want.refusal)
     assert (got.failure is None) == (want.failure is None) or not got.parts  # nothing at all is no reply here
     assert want.usage in (None, got.usage)
-    by_piece = accumulated(*one_by_one(scenario.stream)[:4000], scenario.stream[4000:], wire=wire, tools=tools).reply()
+    by_piece = accumulated(
+        *single_units(scenario.stream)[:4000], scenario.stream[4000:], wire=wire, tools=tools
+    ).reply()
     assert by_piece == got
 
 
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)
 def test_dicts_say_what_bytes_say(wire: str, scenario: Any) -> None:
     bodies = []
-    for message in sse.Decoder().feed(scenario.stream):
+    for message in sse.SseDecoder().feed(scenario.stream):
         if message.event == "error" or not message.data.startswith("{"):
             continue
         try:
@@ -230,21 +238,24 @@ def test_dicts_say_what_bytes_say(wire: str, scenario: Any) -> None:
 
 
 def test_sdk_objects_say_what_bytes_say() -> None:
-    stream = chat.called(
-        [chat.start("ls", '{"path": ', 0, "call_a")],
-        [chat.start("read", '{"path": "b"}', 1, "call_b")],
-        [chat.more('"a"}', 0)],
+    stream = chat.call_stream(
+        [chat.call_start("ls", '{"path": ', 0, "call_a")],
+        [chat.call_start("read", '{"path": "b"}', 1, "call_b")],
+        [chat.call_delta('"a"}', 0)],
     )
     by_bytes = accumulated(stream).reply()
-    create: Any = client(stream).chat.completions.create
+    create: Any = sdk_client(stream).chat.completions.create
     assert accumulated(*create(model="m", messages=[], stream=True)).reply().parts == by_bytes.parts
-    with client(stream).chat.completions.stream(model="m", messages=[]) as events:
+    with sdk_client(stream).chat.completions.stream(model="m", messages=[]) as events:
         assert accumulated(*events).reply().parts == by_bytes.parts
 
 
 def test_objects_of_anthropics_sdk() -> None:
     stream = messages.sse(
-        messages.begin(), *messages.text(0, "I ", "look."), *messages.call(1, '{"a"', ": 1}"), *messages.end("tool_use")
+        messages.message_start(),
+        *messages.text_block(0, "I ", "look."),
+        *messages.tool_use_block(1, '{"a"', ": 1}"),
+        *messages.message_end("tool_use"),
     )
     by_bytes = accumulated(stream, wire="anthropic-messages").reply()
     assert len(by_bytes.parts) == 2
@@ -267,7 +278,7 @@ def test_whole_replies_are_taken_too() -> None:
 
 
 def test_native_text_is_read_as_calls() -> None:
-    acc = accumulated(chat.spoken(chat.FIELD_LOG, "reasoning_content"))
+    acc = accumulated(chat.text_stream(chat.FIELD_LOG, "reasoning_content"))
     assert acc.calls
     assert acc.finished
     assert "<|" not in acc.reasoning + acc.text
@@ -311,7 +322,10 @@ def interleavings(draw: st.DrawFn) -> tuple[list[str], list[dict[str, Any]]]:
     for index, n in enumerate(order):
         parts = [texts[n][i:j] for i, j in zip([0, *cut[n]], [*cut[n], len(texts[n])], strict=True)]
         queues.append(
-            [chat.start(f"t{index}", "", index, f"call_{index}"), *(chat.more(part, index) for part in parts)]
+            [
+                chat.call_start(f"t{index}", "", index, f"call_{index}"),
+                *(chat.call_delta(part, index) for part in parts),
+            ]
         )
     return arguments, [queues[order.index(n)].pop(0) for n in turns]
 
@@ -360,7 +374,7 @@ def test_a_whole_body_of_json(indent: int | None, before: str) -> None:
     for piece in (body, body.encode(), bytearray(body.encode())):
         acc = accumulated(piece, close=False)
         assert (acc.text, acc.finished, acc.findings) == ("Hi {you}", True, [])
-    assert accumulated(*one_by_one(body.encode())).text == "Hi {you}"
+    assert accumulated(*single_units(body.encode())).text == "Hi {you}"
 
 
 def test_a_body_of_many_pieces_is_read_in_time() -> None:
@@ -423,7 +437,7 @@ def test_messages_line_by_line() -> None:
 @given(st.lists(st.integers(0, 400), max_size=8), st.booleans())
 def test_bytes_are_cut_anywhere_even_where_they_look_like_lines(cuts: list[int], empty: bool) -> None:
     text = 'data: {} event: x\ndata: {"a": 1} : {b}'
-    body = b"".join(sse.encode(json.dumps(chunk)) for chunk in (
+    body = b"".join(sse.encode_event(json.dumps(chunk)) for chunk in (
         chat.chunk(chat.choice({"content": text}), model="m"), chat.chunk(chat.choice({"content": text}, "stop")),
     )) + b"data: [DONE]\n\n"  # fmt: skip
     places = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
@@ -452,12 +466,12 @@ def test_a_live_view_grows_with_the_reply() -> None:
     def seconds(count: int) -> float:
         acc = il.Accumulator()
         chunk = chat.chunk(chat.choice({"content": "word "}), model="m")
-        call = chat.chunk(chat.choice({"tool_calls": [chat.more("word ")]}), model="m")
+        call = chat.chunk(chat.choice({"tool_calls": [chat.call_delta("word ")]}), model="m")
         begun = time.process_time()
         for _ in range(count):
             acc.add(chunk)
             assert (acc.text[-1], acc.finished, acc.why) == (" ", False, "the reply has not ended")
-        acc.add(chat.chunk(chat.choice({"tool_calls": [chat.start("w", '{"a": "', id="c")]}), model="m"))
+        acc.add(chat.chunk(chat.choice({"tool_calls": [chat.call_start("w", '{"a": "', id="c")]}), model="m"))
         for _ in range(count):
             acc.add(call)
             assert (len(acc.calls), acc.finished) == (1, False)
@@ -472,9 +486,9 @@ def test_a_live_view_grows_with_the_reply() -> None:
 
 def test_what_an_upstream_sends_beside_a_call_goes_back_to_it() -> None:
     beside = {"extra_content": {"google": {"thought_signature": "S"}}}
-    acc = accumulated(*deltas([chat.start("f", '{"a": 1}', **beside)]))
+    acc = accumulated(*deltas([chat.call_start("f", '{"a": 1}', **beside)]))
     [said] = il.ToolBox().messages("openai-chat", acc.reply())
-    assert said["tool_calls"] == [chat.without(chat.start("f", '{"a": 1}', **beside), "index")]
+    assert said["tool_calls"] == [chat.without_keys(chat.call_start("f", '{"a": 1}', **beside), "index")]
     assert b"extra" not in msgspec.json.encode(il.Call("call_1", "f", "{}"))
 
 

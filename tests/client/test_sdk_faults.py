@@ -32,7 +32,7 @@ MODELS = b'{"object": "list", "data": [{"id": "m", "object": "model"}]}'
 def body(text: str = "Hello") -> up.Step:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     said = {"id": "1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
-    return up.answer("200 OK", json.dumps(said).encode())
+    return up.send_response("200 OK", json.dumps(said).encode())
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_key_goes_to_its_own_upstream_only(server: UpstreamServer) -> None:
     for other in ("http://127.0.0.1:9/v1", "https://127.0.0.1/v1", server.url.replace("127.0.0.1", "localhost")):
         with pytest.raises(UsageError, match="this client is for"):
             ask(made.with_options(base_url=other, api_key="sk-b", max_retries=0))
-    assert [asked.headers["authorization"] for asked in server.asked(MODEL)] == ["Bearer sk-a"]
+    assert [asked.headers["authorization"] for asked in server.wait_for_requests(MODEL)] == ["Bearer sk-a"]
 
 
 @pytest.mark.parametrize("sdk", ["openai", "anthropic"])
@@ -82,12 +82,12 @@ def test_a_key_goes_to_its_own_upstream_only(server: UpstreamServer) -> None:
 )
 def test_all_paths_have_one_base(sdk: str, address: str, base: str, server: UpstreamServer) -> None:
     server.add(MODEL, body())
-    server.add("None", up.answer("200 OK", MODELS))
+    server.add("None", up.send_response("200 OK", MODELS))
     root = server.url.removesuffix("/v1")
     made = getattr(client, sdk)(base_url=f"{root}{address}", api_key="sk-a")
     assert ask(made) == "Hello"
     assert [model.id for model in made.models.list()] == ["m"]
-    asked = [*server.asked(MODEL), *server.asked("None")]
+    asked = [*server.wait_for_requests(MODEL), *server.wait_for_requests("None")]
     assert [one.path for one in asked] == [f"{base}/chat/completions", f"{base}/models"]
     assert [one.headers["authorization"] for one in asked] == ["Bearer sk-a"] * 2
 
@@ -96,10 +96,10 @@ def test_tokens_are_counted_only_where_that_can_be_asked(server: UpstreamServer)
     made = client.anthropic(base_url=server.url, api_key="sk-a")
     with pytest.raises(anthropic.NotFoundError, match="tokens cannot be counted: the upstream speaks openai-chat"):
         made.messages.count_tokens(model=MODEL, messages=HI)
-    server.add(MODEL, up.answer("200 OK", b'{"input_tokens": 3}'))
+    server.add(MODEL, up.send_response("200 OK", b'{"input_tokens": 3}'))
     made = client.anthropic(base_url=server.url, api_key="sk-a", upstream_api="anthropic-messages")
     assert made.messages.count_tokens(model=MODEL, messages=HI).input_tokens == 3
-    assert [one.path for one in server.asked(MODEL)] == ["/v1/messages/count_tokens"]
+    assert [one.path for one in server.wait_for_requests(MODEL)] == ["/v1/messages/count_tokens"]
 
 
 def test_the_query_is_sent(server: UpstreamServer) -> None:
@@ -107,7 +107,7 @@ def test_the_query_is_sent(server: UpstreamServer) -> None:
     more = {"api-version": "2"}
     made = client.openai(base_url=f"{server.url}?api-version=1&x=y", api_key="k", default_query=more)
     assert ask(made, extra_query={"q": "a b"}) == "Hello"
-    (asked,) = server.asked(MODEL)
+    (asked,) = server.wait_for_requests(MODEL)
     assert asked.path == "/v1/chat/completions?x=y&api-version=2&q=a+b"
 
 
@@ -129,7 +129,7 @@ def test_what_is_no_reply_is_an_error(
     sdk: str, stream: bool, sent: bytes, kind: str, status: int, said: str, server: UpstreamServer
 ) -> None:
     told: list[Exchange] = []
-    server.add(MODEL, up.answer("200 OK", sent, kind))
+    server.add(MODEL, up.send_response("200 OK", sent, kind))
     made = getattr(client, sdk)(base_url=server.url, api_key="k", max_retries=0, on_exchange=told.append)
     with pytest.raises((openai.APIStatusError, anthropic.APIStatusError), match=said) as raised:
         ask(made, stream)
@@ -138,7 +138,7 @@ def test_what_is_no_reply_is_an_error(
 
 
 def test_a_stream_by_another_name_is_read(server: UpstreamServer) -> None:
-    server.add(MODEL, up.answer("200 OK", FRAMES, "text/plain"))
+    server.add(MODEL, up.send_response("200 OK", FRAMES, "text/plain"))
     made = client.openai(base_url=server.url, api_key="k", max_retries=0)
     assert ask(made, stream=True) == ask(made) == "Hi"
 
@@ -146,7 +146,7 @@ def test_a_stream_by_another_name_is_read(server: UpstreamServer) -> None:
 @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
 def test_a_stream_that_is_compressed_all_the_same(in_loop: bool, server: UpstreamServer) -> None:
     packed = gzip.compress(FRAMES)
-    server.add(MODEL, up.answer("200 OK", packed, "text/event-stream", "Content-Encoding: gzip"))
+    server.add(MODEL, up.send_response("200 OK", packed, "text/event-stream", "Content-Encoding: gzip"))
 
     async def go() -> str:
         async with client.async_openai(base_url=server.url, api_key="k", max_retries=0) as made:
@@ -175,7 +175,7 @@ TYPES = {
 @pytest.mark.parametrize("status", TYPES)
 @pytest.mark.parametrize("sent", [{"error": {"message": "no"}}, {"detail": "no"}])
 def test_an_error_has_the_type_of_its_status(status: int, sent: dict[str, Any], server: UpstreamServer) -> None:
-    server.add(MODEL, up.answer(f"{status} No", json.dumps(sent).encode()))
+    server.add(MODEL, up.send_response(f"{status} No", json.dumps(sent).encode()))
     made = client.anthropic(base_url=server.url, api_key="k", max_retries=0)
     with pytest.raises(anthropic.APIStatusError, match="no") as raised:
         ask(made)
@@ -198,7 +198,7 @@ def test_a_hook_that_raises_costs_no_reply(
     def hook(_: Exchange) -> None:
         raise ValueError("mine")
 
-    server.add(MODEL, up.chat("Hel", "lo") if stream else body())
+    server.add(MODEL, up.chat_stream("Hel", "lo") if stream else body())
     with caplog.at_level(logging.ERROR, "interlingua.client"):
         assert ask(client.openai(base_url=server.url, api_key="k", on_exchange=hook), stream) == "Hello"
     assert [record.getMessage() for record in caplog.records] == ["on_exchange raised"]

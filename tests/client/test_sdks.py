@@ -36,8 +36,8 @@ BOX = ToolBox(add)
 def server() -> Iterator[UpstreamServer]:
     """It calls two tools, all in text and with `stop`, and then says what it was told."""
     server = UpstreamServer()
-    server.add(MODEL, up.chat(*TOKENS, finish="stop"))
-    server.add(MODEL, up.chat("Five ", "and forty-two."))
+    server.add(MODEL, up.chat_stream(*TOKENS, finish="stop"))
+    server.add(MODEL, up.chat_stream("Five ", "and forty-two."))
     yield server
     server.stop()
 
@@ -45,7 +45,7 @@ def server() -> Iterator[UpstreamServer]:
 def whole(text: str) -> up.Step:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
-    return up.answer("200 OK", json.dumps(body).encode())
+    return up.send_response("200 OK", json.dumps(body).encode())
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ CLIENTS = [("openai-chat", "openai"), ("openai-responses", "openai"), ("anthropi
 
 def check(text: str, server: UpstreamServer) -> None:
     assert text == "Five and forty-two."
-    second = server.asked(MODEL, 2)[1]
+    second = server.wait_for_requests(MODEL, 2)[1]
     assert second.path == "/v1/chat/completions"
     assert second.headers["authorization"] == "Bearer sk-test"
     assert "x-api-key" not in second.headers
@@ -146,7 +146,7 @@ def test_the_helpers_of_the_sdk_work_too(server: UpstreamServer) -> None:
 @pytest.mark.parametrize(("wire", "sdk"), CLIENTS)
 def test_errors_are_the_sdks_own(wire: str, sdk: str, server: UpstreamServer) -> None:
     body = json.dumps({"error": {"message": "no credits", "type": "insufficient_quota", "code": 402}}).encode()
-    server.add("poor", up.answer("402 Payment Required", body))
+    server.add("poor", up.send_response("402 Payment Required", body))
     made = getattr(client, sdk)(base_url=server.url, api_key="sk-test", max_retries=0)
     with pytest.raises(Exception, match="no credits") as raised:
         create(made, wire)(**{**asked(wire, [{"role": "user", "content": "hi"}]), "model": "poor"})
@@ -156,7 +156,7 @@ def test_errors_are_the_sdks_own(wire: str, sdk: str, server: UpstreamServer) ->
 
 def test_a_reply_that_is_cut_is_an_error(server: UpstreamServer) -> None:
     told: list[Exchange] = []
-    server.add("cut", up.chat(*TOKENS[: len(TOKENS) // 2 + 4], finish=None, done=False))
+    server.add("cut", up.chat_stream(*TOKENS[: len(TOKENS) // 2 + 4], finish=None, done=False))
     made = client.openai(base_url=server.url, api_key="sk-test", dialect="kimi_k2", on_exchange=told.append)
     question: Any = {**asked("openai-chat", [{"role": "user", "content": "hi"}]), "model": "cut", "stream": True}
     with pytest.raises(openai.APIError, match="the upstream ended inside"):
@@ -166,7 +166,7 @@ def test_a_reply_that_is_cut_is_an_error(server: UpstreamServer) -> None:
 
 
 def test_what_is_no_reply_passes(server: UpstreamServer) -> None:
-    server.add("None", up.answer("200 OK", b'{"object": "list", "data": [{"id": "m", "object": "model"}]}'))
+    server.add("None", up.send_response("200 OK", b'{"object": "list", "data": [{"id": "m", "object": "model"}]}'))
     made = client.openai(base_url=server.url, api_key="sk-test")
     assert [model.id for model in made.models.list()] == ["m"]
 
@@ -176,11 +176,11 @@ def test_an_upstream_of_another_wire(server: UpstreamServer) -> None:
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "end_turn",
         "content": [{"type": "text", "text": "Hi"}], "usage": {"input_tokens": 1, "output_tokens": 1},
     }  # fmt: skip
-    server.add("claude", up.answer("200 OK", json.dumps(message).encode()))
+    server.add("claude", up.send_response("200 OK", json.dumps(message).encode()))
     made = client.openai(base_url=server.url, api_key="sk-test", upstream_api="anthropic-messages")
     reply = made.chat.completions.create(model="claude", messages=[{"role": "user", "content": "hi"}])
     assert reply.choices[0].message.content == "Hi"
-    (question,) = server.asked("claude")
+    (question,) = server.wait_for_requests("claude")
     assert (question.path, question.headers["x-api-key"]) == ("/v1/messages", "sk-test")
     assert "anthropic-version" in question.headers
 

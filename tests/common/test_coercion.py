@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.common.schema.coercion import Plan, Value
-from interlingua.core.tools import Offer, Tool
+from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
+from interlingua.core.tools import Tool, ToolSet
 
 DEFS = {
     "id": {"type": "integer"},
@@ -23,9 +23,9 @@ DEFS = {
 }
 
 
-def plan(schema: object) -> Plan:
+def plan(schema: object) -> ValueCoercion:
     tool = {"properties": {"p": schema}, "$defs": DEFS, "definitions": DEFS}
-    return Offer([Tool("t", tool)]).param("t", "p")
+    return ToolSet([Tool("t", tool)]).coercion_for("t", "p")
 
 
 def typed(*types: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_text_that_fits(schema: Any, text: str, wanted: str) -> None:
 )
 def test_text_that_does_not_fit_stays_a_string(schema: Any, text: str, expected: str) -> None:
     problem = f"expected {expected}, found {text[:40]!r}; kept as a string"
-    assert plan(schema).convert(text) == Value(json.dumps(text, ensure_ascii=False), problem)
+    assert plan(schema).convert(text) == ConvertedValue(json.dumps(text, ensure_ascii=False), problem)
 
 
 STRANGE: dict[str, list[Any]] = {
@@ -192,11 +192,11 @@ UNKNOWN: list[Any] = [
 @pytest.mark.parametrize("schema", UNKNOWN)
 def test_a_schema_that_says_nothing_is_a_guess(schema: Any) -> None:
     guess = plan(schema)
-    assert guess.guess
-    assert not guess.streams
+    assert guess.is_untyped
+    assert not guess.is_string_only
     assert guess.kind == "any"
-    assert guess.member("a").guess
-    assert guess.item.guess
+    assert guess.member("a").is_untyped
+    assert guess.item.is_untyped
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_schema_that_says_nothing_is_a_guess(schema: Any) -> None:
     ],
 )
 def test_a_guess_takes_json_for_what_it_is(text: str, wanted: str) -> None:
-    assert plan({}).convert(text) == Value(wanted)
+    assert plan({}).convert(text) == ConvertedValue(wanted)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_guess_takes_json_for_what_it_is(text: str, wanted: str) -> None:
 )
 def test_how_a_value_is_built(schema: Any, streams: bool, kind: str) -> None:
     found = plan(schema)
-    assert (found.streams, found.guess, found.kind) == (streams, False, kind)
+    assert (found.is_string_only, found.is_untyped, found.kind) == (streams, False, kind)
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_how_a_value_is_built(schema: Any, streams: bool, kind: str) -> None:
 )
 def test_what_may_yet_be_a_value(schema: Any, starts: str, others: str) -> None:
     found = plan(schema)
-    assert [char for char in starts if not found.may_be_value(char)] == []
-    assert [char for char in others if found.may_be_value(char)] == []
-    assert found.may_be_value("") is not found.streams
+    assert [char for char in starts if not found.can_be_value(char)] == []
+    assert [char for char in others if found.can_be_value(char)] == []
+    assert found.can_be_value("") is not found.is_string_only
 
 
 SCALARS: st.SearchStrategy[Any] = (
@@ -293,7 +293,7 @@ def test_text_that_may_go_on_at_once_is_what_it_becomes(schema: Any, text: str) 
     found = plan(schema)
     value = found.convert(text)
     json.loads(value.json)
-    if not found.may_be_value(text.strip()[:1]):
+    if not found.can_be_value(text.strip()[:1]):
         assert (json.loads(value.json), value.problem) == (text, None)
 
 
@@ -313,10 +313,10 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING, st.text())
 def test_no_schema_raises(schema: Any, text: str) -> None:
-    found = Plan(schema, schema)
+    found = ValueCoercion(schema, schema)
     for each in (found, found.member("p"), found.item):
         json.loads(each.convert(text).json)
-        each.may_be_value(text[:1])
+        each.can_be_value(text[:1])
 
 
 TREE = {
@@ -357,47 +357,47 @@ TREE = {
     ],
 )
 def test_nested_params_have_plans_too(path: list[str | int], text: str, wanted: str) -> None:
-    found = Plan(TREE, TREE)
+    found = ValueCoercion(TREE, TREE)
     for step in path:
         found = found.member(step) if isinstance(step, str) else found.item
-    assert found.convert(text) == Value(wanted)
+    assert found.convert(text) == ConvertedValue(wanted)
 
 
 def test_a_param_is_planned_once() -> None:
-    offer = Offer([Tool("t", TREE)])
-    again = Offer(offer)
-    assert offer.param("t", "rows") is again.param("t", "rows")
-    assert offer.param("t", "rows").item is offer.param("t", "rows").item
-    assert offer.param("t", "invented") is offer.param("t", "made up")
+    offer = ToolSet([Tool("t", TREE)])
+    again = ToolSet(offer)
+    assert offer.coercion_for("t", "rows") is again.coercion_for("t", "rows")
+    assert offer.coercion_for("t", "rows").item is offer.coercion_for("t", "rows").item
+    assert offer.coercion_for("t", "invented") is offer.coercion_for("t", "made up")
 
 
 @pytest.mark.parametrize(
     ("offer", "tool", "key", "declared"),
     [
-        (Offer(None), "t", "rows", False),
-        (Offer([]), "t", "rows", False),
-        (Offer([Tool("t", TREE)]), "u", "rows", False),
-        (Offer([Tool("t", TREE)]), "t", "none", False),
-        (Offer([Tool("t", TREE)]), "t", "rows", True),
-        (Offer([Tool("t", {"allOf": [TREE]})]), "t", "rows", True),
-        (Offer([Tool("t")]), "t", "rows", False),
+        (ToolSet(None), "t", "rows", False),
+        (ToolSet([]), "t", "rows", False),
+        (ToolSet([Tool("t", TREE)]), "u", "rows", False),
+        (ToolSet([Tool("t", TREE)]), "t", "none", False),
+        (ToolSet([Tool("t", TREE)]), "t", "rows", True),
+        (ToolSet([Tool("t", {"allOf": [TREE]})]), "t", "rows", True),
+        (ToolSet([Tool("t")]), "t", "rows", False),
     ],
 )
-def test_what_is_not_declared_is_a_guess(offer: Offer, tool: str, key: str, declared: bool) -> None:
-    assert offer.declares(tool, key) is declared
-    assert offer.param(tool, key).guess is not declared
+def test_what_is_not_declared_is_a_guess(offer: ToolSet, tool: str, key: str, declared: bool) -> None:
+    assert offer.has_param(tool, key) is declared
+    assert offer.coercion_for(tool, key).is_untyped is not declared
 
 
 def test_other_params_may_have_a_schema() -> None:
-    offer = Offer([Tool("t", {"properties": {"a": STRING}, "additionalProperties": INTEGER})])
-    assert not offer.declares("t", "b")
-    assert offer.param("t", "b").convert("5.0") == Value("5")
-    assert offer.param("t", "a").convert("5.0") == Value('"5.0"')
+    offer = ToolSet([Tool("t", {"properties": {"a": STRING}, "additionalProperties": INTEGER})])
+    assert not offer.has_param("t", "b")
+    assert offer.coercion_for("t", "b").convert("5.0") == ConvertedValue("5")
+    assert offer.coercion_for("t", "a").convert("5.0") == ConvertedValue('"5.0"')
 
 
 def test_a_schema_nested_without_end_is_left_unread() -> None:
     deep: Any = STRING
     for _ in range(5000):
         deep = {"allOf": [deep]}
-    assert plan(deep).guess
-    assert plan(any_of(*[{"const": number} for number in range(900)])).convert("5.0") == Value("5")
+    assert plan(deep).is_untyped
+    assert plan(any_of(*[{"const": number} for number in range(900)])).convert("5.0") == ConvertedValue("5")

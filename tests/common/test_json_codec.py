@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from interlingua.common.jsontext.codec import read_json, read_object, read_values, why_no_object, write_json
+from interlingua.common.jsontext.codec import (
+    explain_invalid_object,
+    read_full_object,
+    read_json,
+    read_shallow_object,
+    write_json,
+)
 
 DEEP = "[" * 100_000
 
@@ -26,7 +32,7 @@ DEEP = "[" * 100_000
     ],
 )
 def test_read_object(text: str, keys: list[str] | None) -> None:
-    value = read_object(text)
+    value = read_shallow_object(text)
     assert (list(value) if value is not None else None) == keys
 
 
@@ -67,5 +73,5 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "why"), WRONG, ids=[text[:20] for text, _ in WRONG])
 def test_why_a_text_is_no_object(text: str, why: str) -> None:
-    assert read_values(text) is None
-    assert why_no_object(text) == why
+    assert read_full_object(text) is None
+    assert explain_invalid_object(text) == why

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.common.jsontext.literals import MAX_DEPTH, to_json
+from interlingua.common.jsontext.literals import MAX_DEPTH, literal_to_json
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ from interlingua.common.jsontext.literals import MAX_DEPTH, to_json
     ],
 )
 def test_json_stays_as_it_is(text: str) -> None:
-    assert to_json(text) == text
-    assert to_json(f" \n{text}\t\r\n") == text
+    assert literal_to_json(text) == text
+    assert literal_to_json(f" \n{text}\t\r\n") == text
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_json_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_what_json_spells_otherwise(text: str, wanted: str) -> None:
-    assert to_json(text) == wanted
+    assert literal_to_json(text) == wanted
     json.loads(wanted)
 
 
@@ -102,7 +102,7 @@ def test_what_json_spells_otherwise(text: str, wanted: str) -> None:
     ],
 )
 def test_what_is_no_literal(text: str) -> None:
-    assert to_json(text) is None
+    assert literal_to_json(text) is None
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -112,12 +112,12 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]))
 def test_whatever_json_is_written_stays(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
-    assert to_json(text) == text
+    assert literal_to_json(text) == text
 
 
 @given(VALUES)
 def test_whatever_python_prints_is_read(value: Any) -> None:
-    text = to_json(repr(value))
+    text = literal_to_json(repr(value))
     assert text is not None
     assert json.loads(text) == value
 
@@ -130,10 +130,10 @@ NEARLY = st.lists(
 
 @given(st.text() | NEARLY)
 def test_any_text_is_json_then_or_nothing(text: str) -> None:
-    found = to_json(text)
+    found = literal_to_json(text)
     if found is not None:
         json.loads(found)
-        assert to_json(found) == found
+        assert literal_to_json(found) == found
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,6 @@ def test_any_text_is_json_then_or_nothing(text: str) -> None:
 def test_long_text_takes_no_longer_than_it_should(opener: str, unit: str) -> None:
     text = opener + unit * (200_000 // len(unit))
     begin = process_time()
-    to_json(text)
-    to_json(f"{text}]")
+    literal_to_json(text)
+    literal_to_json(f"{text}]")
     assert process_time() - begin < 3  # a walk that looks back takes minutes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlingua.common.jsontext.scanner import MAX_DEPTH, MAX_SCALAR, JsonCursor
+from interlingua.common.jsontext.scanner import MAX_DEPTH, MAX_SCALAR_CHARS, JsonScanner
 
 
 class Outcome(NamedTuple):
@@ -25,22 +25,22 @@ class Outcome(NamedTuple):
 
 def walk(pieces: list[str]) -> Outcome:
     """Walks over the pieces as a caller does that knows no markers: every odd character is skipped."""
-    cursor = JsonCursor()
+    cursor = JsonScanner()
     before = 0
     pos = 0
     for piece in pieces:
-        pos = cursor.walk(piece, 0)
+        pos = cursor.scan(piece, 0)
         while pos < len(piece) and not cursor.ended:
-            after = cursor.skip(piece, pos)
+            after = cursor.skip_char(piece, pos)
             assert after == pos + 1
-            pos = cursor.walk(piece, after)
+            pos = cursor.scan(piece, after)
             assert pos >= after
         if cursor.ended:
             break
         before += len(piece)
         pos = 0
     cursor.finish()
-    return Outcome(cursor.ended, cursor.problem, before + pos, cursor.offset, cursor.first)
+    return Outcome(cursor.ended, cursor.problem, before + pos, cursor.offset, cursor.first_char)
 
 
 def cuttings(text: str) -> Iterator[list[str]]:
@@ -237,24 +237,24 @@ ODD = [
 @pytest.mark.parametrize(("text", "stop"), ODD)
 def test_stops_at_what_may_begin_a_marker(text: str, stop: int) -> None:
     for pieces in cuttings(text[:stop]):
-        cursor = JsonCursor()
+        cursor = JsonScanner()
         for piece in pieces:
-            assert cursor.walk(piece, 0) == len(piece)
-        assert cursor.walk(text, stop) == stop
-        assert cursor.walk(text, stop) == stop
+            assert cursor.scan(piece, 0) == len(piece)
+        assert cursor.scan(text, stop) == stop
+        assert cursor.scan(text, stop) == stop
         assert cursor.offset == stop
 
 
 def test_after_the_end_it_moves_no_more() -> None:
-    cursor = JsonCursor()
-    assert [cursor.walk("xx{}{}", 2), cursor.walk("xx{}{}", 4), cursor.walk("", 0)] == [4, 4, 0]
+    cursor = JsonScanner()
+    assert [cursor.scan("xx{}{}", 2), cursor.scan("xx{}{}", 4), cursor.scan("", 0)] == [4, 4, 0]
     assert (cursor.ended, cursor.problem, cursor.offset) == (True, None, 2)
 
 
 def test_a_scalar_at_the_top_ends_only_when_something_shows_it() -> None:
-    cursor = JsonCursor()
-    assert (cursor.walk("12", 0), cursor.ended) == (2, False)
-    assert (cursor.walk("3 ", 0), cursor.ended, cursor.offset) == (1, True, 3)
+    cursor = JsonScanner()
+    assert (cursor.scan("12", 0), cursor.ended) == (2, False)
+    assert (cursor.scan("3 ", 0), cursor.ended, cursor.offset) == (1, True, 3)
 
 
 def in_pieces(text: str, size: int) -> list[str]:
@@ -283,8 +283,8 @@ def test_depth_is_counted_beyond_its_limit(size: int, depth: int, problem: str |
 @pytest.mark.parametrize(
     ("scalar", "problem"),
     [
-        ("1" * MAX_SCALAR, None),
-        ("1" * (MAX_SCALAR + 1), TOO_LONG),
+        ("1" * MAX_SCALAR_CHARS, None),
+        ("1" * (MAX_SCALAR_CHARS + 1), TOO_LONG),
         ("1" * 20_000, TOO_LONG),
         ("1" * 2000 + "." + "1" * 2000 + "e" + "1" * 94, None),
         ("1" * 2000 + "." + "1" * 2000 + "e" + "1" * 95, TOO_LONG),

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.common.jsontext.partial import so_far
-from interlingua.common.jsontext.repair import repaired
-from interlingua.core.call_arguments import Repair
+from interlingua.common.jsontext.partial import parse_partial
+from interlingua.common.jsontext.repair import repair_arguments
+from interlingua.core.call_arguments import RepairPolicy
 from interlingua.core.reply import Call
 from interlingua.errors import BadInput, CallError, UsageError
 from interlingua.events import Finding
@@ -93,7 +93,7 @@ def test_what_is_wrong_is_told_in_words(arguments: str, kind: str, problem: str)
         ('{"path": "a', f"the arguments were cut short at character 11, inside a string: {AGAIN}"),
     ],
 )
-def test_a_call_that_was_never_closed_is_cut(arguments: str, problem: str, repair: Repair) -> None:
+def test_a_call_that_was_never_closed_is_cut(arguments: str, problem: str, repair: RepairPolicy) -> None:
     with pytest.raises(CallError) as raised:
         Call("call_1", "read", arguments, complete=False).parse(READ, repair=repair)
     assert (raised.value.kind, raised.value.problems) == ("cut", [problem])
@@ -159,8 +159,8 @@ def test_safe_repairs(arguments: str, mended: str) -> None:
     findings: list[Finding] = []
     assert call(arguments).parse(repair="safe", findings=findings) == json.loads(mended)
     assert {finding.kind for finding in findings} == {"repaired-arguments"}
-    assert repaired(arguments) is not None
-    assert repaired(mended) == (mended, [])
+    assert repair_arguments(arguments) is not None
+    assert repair_arguments(mended) == (mended, [])
 
 
 @pytest.mark.parametrize(
@@ -248,14 +248,14 @@ def test_only_expressions_that_cannot_be_used_are_left_out(
 def test_so_far_never_raises_and_is_right_at_the_end(value: Any) -> None:
     text = json.dumps({"x": value})
     for cut in range(len(text)):
-        begun = so_far(text[:cut])
+        begun = parse_partial(text[:cut])
         assert begun is None or isinstance(begun, dict)
-    assert so_far(text) == {"x": value}
+    assert parse_partial(text) == {"x": value}
 
 
 @given(st.text(alphabet='{}[]",:\\u0ab1 \n`', max_size=40))
 def test_nothing_raises_but_call_errors(text: str) -> None:
-    so_far(text)
+    parse_partial(text)
     try:
         parsed = call(text).parse(repair="safe")
     except CallError:
@@ -276,6 +276,6 @@ def test_long_text_takes_linear_time() -> None:
         (", " * 300 + ",") * 1000,
     ):
         began = time.perf_counter()
-        so_far(text)
-        repaired(text)
+        parse_partial(text)
+        repair_arguments(text)
         assert time.perf_counter() - began < 20, text[:20]  # were it quadratic, it would take hours

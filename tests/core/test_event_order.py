@@ -6,7 +6,7 @@ import pytest
 
 from interlingua import events as ev
 from interlingua.errors import UsageError
-from interlingua.events__order import Order
+from interlingua.events__order import EventOrder
 
 BEGIN, TEXT, STOP, FAIL = ev.Begin(), ev.TextDelta("x"), ev.Stop("stop"), ev.Failure("x")
 CALL: list[ev.Event] = [ev.CallStart(0, "a", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)]
@@ -39,14 +39,14 @@ WRONG: dict[str, list[ev.Event]] = {
 
 @pytest.mark.parametrize("events", RIGHT, ids=str)
 def test_right(events: list[ev.Event]) -> None:
-    order = Order()
+    order = EventOrder()
     for event in events:
         order.check(event)
 
 
 @pytest.mark.parametrize("events", WRONG.values(), ids=WRONG)
 def test_wrong(events: list[ev.Event]) -> None:
-    order = Order()
+    order = EventOrder()
     for event in events[:-1]:
         order.check(event)
     with pytest.raises(UsageError):

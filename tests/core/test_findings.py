@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import interlingua
-from interlingua.core.findings import KINDS
+from interlingua.core.findings import FINDING_KINDS
 
 SOURCE = Path(interlingua.__file__).parent
 REPORTED = re.compile(
@@ -16,4 +16,4 @@ REPORTED = re.compile(
 
 def test_every_kind_is_listed_and_every_listed_kind_is_used() -> None:
     used = {kind for path in SOURCE.rglob("*.py") for kind in REPORTED.findall(path.read_text(encoding="utf-8"))}
-    assert used == set(KINDS)
+    assert used == set(FINDING_KINDS)

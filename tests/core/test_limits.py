@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import interlingua as il
-from interlingua.core.tools import Offer
-from interlingua.dialects.registry import dialect_named
+from interlingua.core.tools import ToolSet
+from interlingua.dialects.registry import get_dialect
 from tests.support.harness import tool
 
 NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
@@ -25,10 +25,10 @@ LIMITS = st.builds(il.Limits, header=SIZES, held=SIZES, args=SIZES, over=st.samp
 
 def _texts(name: str) -> st.SearchStrategy[str]:
     """What the model would write, slices of it, and soup of its markers."""
-    dialect = dialect_named(name)
+    dialect = get_dialect(name)
     grammar = dialect.grammar
-    openers = (*grammar.inner, *grammar.first_openers(Offer(TOOLS))) if grammar else ()
-    sample = dialect.sample or dialect_named("hermes").sample
+    openers = (*grammar.inner_markers, *grammar.first_openers(ToolSet(TOOLS))) if grammar else ()
+    sample = dialect.sample or get_dialect("hermes").sample
     places = st.integers(0, len(sample))
     slices = st.tuples(places, places).map(lambda places: sample[min(places) : max(places)])
     soup = st.sampled_from(sorted({*dialect.markers, *openers, *SCRAPS}))

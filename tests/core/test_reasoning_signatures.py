@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.core.reasoning_signatures import Value, is_ours, open_seal, open_value, past_thinking, seal, seal_value
+from interlingua.core.reasoning_signatures import (
+    SignedValue,
+    is_envelope,
+    read_envelope,
+    read_past_reasoning,
+    read_value_envelope,
+    write_envelope,
+    write_value_envelope,
+)
 from interlingua.core.reply import Reasoning
 from interlingua.events import Seal
 
@@ -16,70 +24,77 @@ SIGNED = Reasoning("Two cities. 🙂", Seal(MESSAGES, {"signature": "S"}))
 
 
 def test_what_was_sealed_comes_back() -> None:
-    sealed = seal(SIGNED, "anthropic-messages", KEY)
-    assert is_ours(sealed)
-    assert open_seal(sealed, KEY) == SIGNED
+    sealed = write_envelope(SIGNED, "anthropic-messages", KEY)
+    assert is_envelope(sealed)
+    assert read_envelope(sealed, KEY) == SIGNED
 
 
 def test_thinking_alone_is_sealed_with_the_wire_that_it_came_on() -> None:
-    assert open_seal(seal(Reasoning("hm"), "openai-chat", KEY), KEY) == Reasoning("hm", Seal("openai-chat", {}))
+    assert read_envelope(write_envelope(Reasoning("hm"), "openai-chat", KEY), KEY) == Reasoning(
+        "hm", Seal("openai-chat", {})
+    )
 
 
 def test_a_seal_has_the_name_of_the_upstream() -> None:
-    sealed = seal(SIGNED, MESSAGES, KEY, "kimi")
-    assert open_seal(sealed, KEY) == Reasoning(SIGNED.text, Seal(MESSAGES, {"signature": "S"}, "kimi"))
-    assert open_value(sealed, MESSAGES, KEY) is None
+    sealed = write_envelope(SIGNED, MESSAGES, KEY, "kimi")
+    assert read_envelope(sealed, KEY) == Reasoning(SIGNED.text, Seal(MESSAGES, {"signature": "S"}, "kimi"))
+    assert read_value_envelope(sealed, MESSAGES, KEY) is None
 
 
 @given(st.text(), st.text())
 def test_a_value_is_sealed_in_its_place(value: str, upstream: str) -> None:
-    sealed = seal_value(value, MESSAGES, upstream, KEY)
-    assert open_value(sealed, MESSAGES, KEY) == Value(value, upstream)
-    assert open_value(sealed, MESSAGES, b"another key") is None
-    assert open_value(sealed, "openai-chat", KEY) is None
+    sealed = write_value_envelope(value, MESSAGES, upstream, KEY)
+    assert read_value_envelope(sealed, MESSAGES, KEY) == SignedValue(value, upstream)
+    assert read_value_envelope(sealed, MESSAGES, b"another key") is None
+    assert read_value_envelope(sealed, "openai-chat", KEY) is None
     native = Seal(MESSAGES, {"id": "i", "in": [{"signature": sealed}]})
     came_back = Seal(MESSAGES, {"id": "i", "in": [{"signature": value}]}, upstream)
-    assert past_thinking("hm", sealed, native, KEY) == Reasoning("hm", came_back)
+    assert read_past_reasoning("hm", sealed, native, KEY) == Reasoning("hm", came_back)
 
 
 def test_a_value_that_came_in_pieces() -> None:
     """A client that joins the pieces joins their seals."""
-    first, second = (seal_value(piece, MESSAGES, "kimi", KEY) for piece in ("SI", "G"))
-    assert open_value(first + second, MESSAGES, KEY) == Value("SIG", "kimi")
-    for others in (seal_value("G", MESSAGES, "glm", KEY), seal_value("G", "openai-chat", "kimi", KEY), "G", "il1."):
-        assert open_seal(first + others, KEY) is None
-    whole = seal(SIGNED, MESSAGES, KEY, "kimi")
-    assert open_seal(first + whole, KEY) is None
-    assert open_seal(whole + first, KEY) is None
+    first, second = (write_value_envelope(piece, MESSAGES, "kimi", KEY) for piece in ("SI", "G"))
+    assert read_value_envelope(first + second, MESSAGES, KEY) == SignedValue("SIG", "kimi")
+    for others in (
+        write_value_envelope("G", MESSAGES, "glm", KEY),
+        write_value_envelope("G", "openai-chat", "kimi", KEY),
+        "G",
+        "il1.",
+    ):
+        assert read_envelope(first + others, KEY) is None
+    whole = write_envelope(SIGNED, MESSAGES, KEY, "kimi")
+    assert read_envelope(first + whole, KEY) is None
+    assert read_envelope(whole + first, KEY) is None
 
 
 def test_half_characters_do_no_harm() -> None:
     """A program may hand in what no JSON text can hold."""
     thinking = Reasoning("\ud83d", Seal("openai-chat", {}))
-    assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
+    assert read_envelope(write_envelope(thinking, "openai-chat", KEY), KEY) == thinking
 
 
 @given(st.text(), st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(0, 9), max_size=3))
 def test_any_thinking(text: str, data: dict[str, str | int]) -> None:
     thinking = Reasoning(text.encode("utf-8", "replace").decode(), Seal("openai-chat", data))
-    assert open_seal(seal(thinking, "openai-chat", KEY), KEY) == thinking
+    assert read_envelope(write_envelope(thinking, "openai-chat", KEY), KEY) == thinking
 
 
 @pytest.mark.parametrize(
     "text", ["", "il1.", "il1..", "il1.YQ.YQ", "EqQBCgIYAhIM", "il2." + "a" * 99, "il1.\ud800.x", "il1.x.é"]
 )
 def test_what_is_not_ours(text: str) -> None:
-    assert open_seal(text, KEY) is None
+    assert read_envelope(text, KEY) is None
 
 
 def test_another_key_and_a_changed_seal() -> None:
-    sealed = seal(SIGNED, "anthropic-messages", KEY)
-    assert open_seal(sealed, b"another key") is None
+    sealed = write_envelope(SIGNED, "anthropic-messages", KEY)
+    assert read_envelope(sealed, b"another key") is None
     assert [
-        n for n in range(len(sealed)) if open_seal(sealed[:n] + "A" + sealed[n + 1 :], KEY) not in (None, SIGNED)
+        n for n in range(len(sealed)) if read_envelope(sealed[:n] + "A" + sealed[n + 1 :], KEY) not in (None, SIGNED)
     ] == []
-    assert [n for n in range(len(sealed)) if open_seal(sealed[:n], KEY) is not None] == []
+    assert [n for n in range(len(sealed)) if read_envelope(sealed[:n], KEY) is not None] == []
 
 
 def test_a_seal_is_the_same_each_time() -> None:
-    assert seal(SIGNED, "anthropic-messages", KEY) == seal(SIGNED, "anthropic-messages", KEY)
+    assert write_envelope(SIGNED, "anthropic-messages", KEY) == write_envelope(SIGNED, "anthropic-messages", KEY)

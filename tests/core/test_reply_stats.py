@@ -9,7 +9,7 @@ import pytest
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.core.reply_stats import Tally
+from interlingua.core.reply_stats import ReplyStats
 from tests.support import upstream_server as up
 
 WIRES = ("openai-chat", "anthropic-messages", "openai-responses")
@@ -60,7 +60,7 @@ def test_what_passes_is_the_same_but_for_the_usage() -> None:
 
 
 def test_calls_count() -> None:
-    tally = Tally()
+    tally = ReplyStats()
     for event in (ev.CallStart(0, "a", "read"), ev.ArgsDelta(0, '{"a": 1}'), ev.CallEnd(0), ev.ReasoningDelta("四")):
         tally.count(event)
-    assert (tally.calls, tally.size, tally.tokens) == (1, 11, 11)
+    assert (tally.calls, tally.content_bytes, tally.estimated_tokens) == (1, 11, 11)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlingua.core.tools import Offer, Tool
+from interlingua.core.tools import Tool, ToolSet
 from interlingua.errors import BadInput
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -23,31 +23,31 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
     ids=["chat", "responses", "messages", "our own"],
 )
 def test_every_wire_writes_tools_its_way(tool: Any) -> None:
-    offer = Offer([tool])
+    offer = ToolSet([tool])
     assert offer.has("read")
-    assert offer.fitting('{"path": "x"}') == "read"
+    assert offer.match_by_arguments('{"path": "x"}') == "read"
 
 
 def test_a_tool_without_parameters_takes_none() -> None:
-    offer = Offer([{"type": "function", "function": {"name": "now"}}, {"name": "bad", "input_schema": [1]}])
+    offer = ToolSet([{"type": "function", "function": {"name": "now"}}, {"name": "bad", "input_schema": [1]}])
     assert offer.names == ["now", "bad"]
-    assert Offer([Tool("now")]).fitting("{}") == "now"
-    assert Offer([Tool("now")]).fitting('{"a": 1}') is None
+    assert ToolSet([Tool("now")]).match_by_arguments("{}") == "now"
+    assert ToolSet([Tool("now")]).match_by_arguments('{"a": 1}') is None
 
 
 @pytest.mark.parametrize("tool", [{}, {"function": {}}, {"function": "x"}, {"name": ""}, {"name": 3}, "bash", None])
 def test_a_tool_without_a_name_is_refused(tool: Any) -> None:
     with pytest.raises(BadInput, match="without a name") as caught:
-        Offer([tool])
+        ToolSet([tool])
     assert "parameters" in caught.value.hint
 
 
 def test_not_knowing_is_not_offering_none() -> None:
-    assert not Offer(None).known
-    assert not Offer(None).empty
-    assert Offer([]).known
-    assert Offer([]).empty
-    assert Offer(Offer([])).empty
+    assert not ToolSet(None).is_known
+    assert not ToolSet(None).is_empty
+    assert ToolSet([]).is_known
+    assert ToolSet([]).is_empty
+    assert ToolSet(ToolSet([])).is_empty
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,28 @@ def test_not_knowing_is_not_offering_none() -> None:
 )
 def test_the_one_tool_that_fits(arguments: str, tool: str | None) -> None:
     bash = {"properties": {"command": {}, "timeout": {}}, "required": ["command"]}
-    assert Offer([Tool("read", SCHEMA), Tool("bash", bash)]).fitting(arguments) == tool
+    assert ToolSet([Tool("read", SCHEMA), Tool("bash", bash)]).match_by_arguments(arguments) == tool
 
 
 @pytest.mark.parametrize(
     "schema", [{"properties": 5}, {"properties": {"a": {}}, "required": 7}, {"required": [{}]}, [1]]
 )
 def test_a_schema_that_is_none_takes_what_it_can_tell(schema: Any) -> None:
-    assert Offer([{"name": "x", "parameters": schema}]).fitting('{"b": 1}') is None
+    assert ToolSet([{"name": "x", "parameters": schema}]).match_by_arguments('{"b": 1}') is None
 
 
 def test_where_two_fit_none_is_picked() -> None:
-    assert Offer([Tool("a", SCHEMA), Tool("b", SCHEMA)]).fitting('{"path": "x"}') is None
+    assert ToolSet([Tool("a", SCHEMA), Tool("b", SCHEMA)]).match_by_arguments('{"path": "x"}') is None
 
 
 def test_a_tool_of_a_namespace_may_be_called_by_its_name_there() -> None:
     tools = [{"type": "function", "name": name} for name in ("read", "write")]
-    offer = Offer([{"type": "namespace", "name": name, "tools": tools[: n + 1]} for n, name in enumerate(("a", "b"))])
+    offer = ToolSet([{"type": "namespace", "name": name, "tools": tools[: n + 1]} for n, name in enumerate(("a", "b"))])
     assert offer.names == ["a__read", "b__read", "b__write"]
-    assert [offer.meant(name) for name in ("write", "b.write", "a/read", "functions.a.read")] == [
+    assert [offer.resolve_name(name) for name in ("write", "b.write", "a/read", "functions.a.read")] == [
         "b__write",
         "b__write",
         "a__read",
         "a__read",
     ]
-    assert offer.meant("read") is None  # there are two
+    assert offer.resolve_name("read") is None  # there are two

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.common.jsontext.codec import read_object
-from interlingua.dialects.registry import BY_NAME, dialect_named
-from interlingua.parsing.markers import markers
-from tests.support.harness import Case, random_cuttings, reply
+from interlingua.common.jsontext.codec import read_shallow_object
+from interlingua.dialects.registry import DIALECTS_BY_NAME, get_dialect
+from interlingua.parsing.markers import compile_markers
+from tests.support.harness import Case, parse_reply, random_cut_variants
 from tests.support.paths import DATA, SHARED
 
 CORPUS = SHARED / "corpus"
@@ -26,11 +26,11 @@ DIFFERENT = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path
 def rows(name: str) -> list[dict[str, Any]]:
     path = CORPUS / name
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [row for line in lines if (row := json.loads(line)).get("dialect") in BY_NAME]
+    return [row for line in lines if (row := json.loads(line)).get("dialect") in DIALECTS_BY_NAME]
 
 
 def parsed(call: il.Call) -> dict[str, Any]:
-    arguments = read_object(call.arguments) and json.loads(call.arguments)
+    arguments = read_shallow_object(call.arguments) and json.loads(call.arguments)
     return {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
 
 
@@ -52,9 +52,9 @@ def test_native(row: dict[str, Any]) -> None:
         prefill="" if row["template"] in HISTORY else row["prompt_prefill"] or "",
         parts=[],
     )
-    whole = reply(case, [text])
-    for how, pieces in [("per character", list(text)), *random_cuttings(text, 20)]:
-        assert reply(case, pieces) == whole, how
+    whole = parse_reply(case, [text])
+    for how, pieces in [("per character", list(text)), *random_cut_variants(text, 20)]:
+        assert parse_reply(case, pieces) == whole, how
     if row["roundtrip"] != "exact":
         assert [call.name for call in whole.calls][:1] == [row["expected_calls"][0]["name"]]
         return
@@ -67,15 +67,15 @@ def test_native(row: dict[str, Any]) -> None:
 def test_parity(row: dict[str, Any]) -> None:
     """Cut-proof, no marker leaks, and the calls that the engines agree on; a reason where we differ."""
     pieces = row.get("chunks") or [row["model_text"]]
-    dialect = dialect_named(row["dialect"])
+    dialect = get_dialect(row["dialect"])
     offered = [{"function": tool} for tool in row["tools"]] if row["tools"] is not None else None
     case = Case(name=row["case"], dialect=dialect.name, text="".join(pieces), tools=offered, parts=[])
-    whole = reply(case, [case.text])
-    assert reply(case, pieces) == whole
-    assert reply(case, case.text) == whole
+    whole = parse_reply(case, [case.text])
+    assert parse_reply(case, pieces) == whole
+    assert parse_reply(case, case.text) == whole
     reason = DIFFERENT.get(row["family"], {}).get(row["case"])
     if reason is None or not reason.startswith("text: "):
-        assert not markers(*dialect.markers).search(whole.text + whole.reasoning, 0), whole
+        assert not compile_markers(*dialect.markers).search(whole.text + whole.reasoning, 0), whole
     got = [parsed(call) for call in whole.calls if call.complete]
     agreed = agreement(row)
     if agreed is not None and got != agreed:

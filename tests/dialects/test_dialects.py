@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 import interlingua as il
-from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.registry import get_dialect
 from tests.support.paths import DATA
 
 MODELS: dict[str, list[str]] = tomllib.loads((DATA / "models.toml").read_text(encoding="utf-8"))
@@ -34,8 +34,8 @@ def test_every_glob_has_a_model(dialect: il.Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
 def test_every_dialect_is_whole(dialect: il.Dialect) -> None:
-    assert dialect_named(dialect.name) is dialect
-    assert dialect_named(dialect) is dialect
+    assert get_dialect(dialect.name) is dialect
+    assert get_dialect(dialect) is dialect
     assert dialect.summary
     assert all(model == model.lower() for model in dialect.models)
     if dialect.shape is not None:

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import interlingua as il
-from interlingua.dialects.registry import BY_NAME, dialect_named
+from interlingua.dialects.registry import DIALECTS_BY_NAME, get_dialect
 from tests.support import chat_scenarios as chat
 from tests.support import sdk
-from tests.support.cuts import one_by_one, pieces
-from tests.support.harness import Case, reply, shown
+from tests.support.cuts import random_pieces, single_units
+from tests.support.harness import Case, parse_reply, reply_as_row
 from tests.support.paths import DATA
 
 NUMBERS = [f"E{number:02}" for number in range(1, 99)]
@@ -94,23 +94,23 @@ def fit(expected: Sequence[dict[str, Any]], parts: Sequence[dict[str, Any]]) -> 
 @each_row
 def test_report(row: Row) -> None:
     case = row.case
-    whole = reply(case, [row.text])
-    got = shown(whole)
+    whole = parse_reply(case, [row.text])
+    got = reply_as_row(whole)
     report = f"\n  report:   {row.why}\n  text:     {row.text!r}\n  got:      {got}\n  expected: {row.parts} {row.stop}"
     assert fit(row.parts, got["parts"]), report
     assert got["stop"] == row.stop, report
     assert row.findings is None or got["findings"] == row.findings, f"{report} {row.findings}"
     assert not [marker for marker in row.without if marker in whole.text + whole.reasoning], report
     assert len({call.id for call in whole.calls}) == len(whole.calls), report
-    for cut in [one_by_one(row.text), *(pieces(row.text, seed) for seed in range(20))]:
-        assert reply(case, cut) == whole, f"{report}\n  cut:      {cut}"
+    for cut in [single_units(row.text), *(random_pieces(row.text, seed) for seed in range(20))]:
+        assert parse_reply(case, cut) == whole, f"{report}\n  cut:      {cut}"
 
 
 @each_row
 def test_report_cut_off_anywhere(row: Row) -> None:
     case = row.case
     for end in range(len(row.text)):
-        reply(case, [row.text[:end]])
+        parse_reply(case, [row.text[:end]])
 
 
 def test_every_report_is_here() -> None:
@@ -121,7 +121,7 @@ def test_every_report_is_here() -> None:
 
 
 def test_every_dialect_is_here() -> None:
-    assert {row.dialect for row in ROWS} <= set(BY_NAME)
+    assert {row.dialect for row in ROWS} <= set(DIALECTS_BY_NAME)
 
 
 # ── on the wire ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,10 +129,10 @@ def test_every_dialect_is_here() -> None:
 KIMI_CALL = ("functions.get_weather:0", "get_weather", '{"city": "Paris"}')
 
 
-def heard(stream: bytes, **options: Any) -> sdk.Said:
+def heard(stream: bytes, **options: Any) -> sdk.ChoiceView:
     """What a client understands of the first choice."""
     translator = il.Translator(**options)
-    return sdk.listen(translator.feed(stream) + translator.close()).choices[0]
+    return sdk.read_strict(translator.feed(stream) + translator.close()).choices[0]
 
 
 def sent_calls(stream: bytes) -> list[dict[str, Any]]:
@@ -144,14 +144,14 @@ def sent_calls(stream: bytes) -> list[dict[str, Any]]:
 
 
 def test_e19_the_models_counter_is_not_the_index() -> None:
-    section = chat.SECTION + chat.kimi("functions.a:7", "{}") + chat.kimi("functions.b:8", "{}") + chat.CLOSE
-    entries = [entry for entry in sent_calls(chat.spoken([section])) if "id" in entry]
+    section = chat.SECTION + chat.kimi_call("functions.a:7", "{}") + chat.kimi_call("functions.b:8", "{}") + chat.CLOSE
+    entries = [entry for entry in sent_calls(chat.text_stream([section])) if "id" in entry]
     assert [(entry["index"], entry["id"]) for entry in entries] == [(0, "functions.a:7"), (1, "functions.b:8")]
 
 
 @pytest.mark.parametrize("dialect", ["kimi_k3", "hermes", "qwen3_coder"])
 def test_e21_made_ids_are_not_made_again_in_the_next_turn(dialect: str) -> None:
-    text = chat.choice({"role": "assistant", "content": dialect_named(dialect).sample}, "stop")
+    text = chat.choice({"role": "assistant", "content": get_dialect(dialect).sample}, "stop")
     turns = [chat.sse({**chat.chunk(text), "id": f"gen-{turn}"}) for turn in range(3)]
     ids = [id for turn in turns for id, _, _ in heard(turn, dialect=dialect).calls]
     assert len(set(ids)) == len(ids) >= 6
@@ -159,12 +159,14 @@ def test_e21_made_ids_are_not_made_again_in_the_next_turn(dialect: str) -> None:
 
 @pytest.mark.parametrize("finish", ["length", "tool_calls", "stop"])
 def test_e42_a_cut_call_is_not_told_as_finished(finish: str) -> None:
-    native = chat.spoken([chat.SECTION + chat.CALL + "functions.f:0" + chat.ARGS + '{"a": "lo'], finish=finish)
-    structured = chat.called([chat.start("f", '{"a": "lo')], finish=finish)
+    native = chat.text_stream([chat.SECTION + chat.CALL + "functions.f:0" + chat.ARGS + '{"a": "lo'], finish=finish)
+    structured = chat.call_stream([chat.call_start("f", '{"a": "lo')], finish=finish)
     assert heard(native).finish == heard(structured).finish == "length"
 
 
-@pytest.mark.parametrize("stream", [chat.spoken([chat.SECTION_OF_PARIS]), chat.called([chat.start("f", '{"a": 1}')])])
+@pytest.mark.parametrize(
+    "stream", [chat.text_stream([chat.SECTION_OF_PARIS]), chat.call_stream([chat.call_start("f", '{"a": 1}')])]
+)
 def test_e73_the_first_delta_of_a_call_has_all_that_clients_ask_for(stream: bytes) -> None:
     first, *more = sent_calls(stream)
     assert first.keys() == {"index", "id", "type", "function"}
@@ -177,21 +179,21 @@ def test_e73_the_first_delta_of_a_call_has_all_that_clients_ask_for(stream: byte
 
 @pytest.mark.parametrize("finish", ["stop", "eos", "", None])
 def test_e74_calls_finish_as_calls(finish: str | None) -> None:
-    assert heard(chat.spoken([chat.SECTION_OF_PARIS], finish=finish)).finish == "tool_calls"
-    assert heard(chat.called([chat.start("f", '{"a": 1}')], finish=finish)).finish == "tool_calls"
+    assert heard(chat.text_stream([chat.SECTION_OF_PARIS], finish=finish)).finish == "tool_calls"
+    assert heard(chat.call_stream([chat.call_start("f", '{"a": 1}')], finish=finish)).finish == "tool_calls"
 
 
 def test_e75_no_calls_do_not_finish_as_calls() -> None:
-    assert heard(chat.spoken(["Done."], finish="tool_calls")).finish == "stop"
-    assert heard(chat.called({"content": "Done."}, finish="tool_calls")).finish == "stop"
+    assert heard(chat.text_stream(["Done."], finish="tool_calls")).finish == "stop"
+    assert heard(chat.call_stream({"content": "Done."}, finish="tool_calls")).finish == "stop"
 
 
 def test_e82_characters_cut_between_their_bytes() -> None:
-    text = "São 東京 🚀 " + chat.SECTION + chat.kimi("functions.f:0", '{"a": "🚀東"}') + chat.CLOSE
-    stream = chat.spoken([text]).replace(b"\\ud83d\\ude80", "🚀".encode())
+    text = "São 東京 🚀 " + chat.SECTION + chat.kimi_call("functions.f:0", '{"a": "🚀東"}') + chat.CLOSE
+    stream = chat.text_stream([text]).replace(b"\\ud83d\\ude80", "🚀".encode())
     translator = il.Translator()
-    out = b"".join([translator.feed(byte) for byte in one_by_one(stream)] + [translator.close()])
-    said = sdk.listen(out).choices[0]
+    out = b"".join([translator.feed(byte) for byte in single_units(stream)] + [translator.close()])
+    said = sdk.read_strict(out).choices[0]
     assert (said.text, said.calls) == ("São 東京 🚀 ", [("functions.f:0", "f", '{"a": "🚀東"}')])
 
 
@@ -203,25 +205,25 @@ def test_e91_choices_share_nothing() -> None:
     while any(deltas):
         chunks.append(chat.chunk(dice.choice([waiting for waiting in deltas if waiting]).pop(0)))
     ends = [chat.chunk(chat.choice({}, "stop", index=n)) for n in range(3)]
-    assert sdk.listen(il.Translator().feed(chat.sse(*chunks, *ends))).choices == {
-        0: sdk.Said(calls=[KIMI_CALL], finish="tool_calls"),
-        1: sdk.Said(text="One:  Two.", calls=[KIMI_CALL], finish="tool_calls"),
-        2: sdk.Said(reasoning="Hm.", text="Three.", finish="stop"),
+    assert sdk.read_strict(il.Translator().feed(chat.sse(*chunks, *ends))).choices == {
+        0: sdk.ChoiceView(calls=[KIMI_CALL], finish="tool_calls"),
+        1: sdk.ChoiceView(text="One:  Two.", calls=[KIMI_CALL], finish="tool_calls"),
+        2: sdk.ChoiceView(reasoning="Hm.", text="Three.", finish="stop"),
     }
 
 
 @pytest.mark.parametrize("residue", [chat.END, chat.END + chat.CLOSE, "}" + chat.END, " " + chat.CLOSE + "\n"])
 def test_e96_markers_behind_structured_arguments(residue: str) -> None:
-    stream = chat.called([chat.start("f", '{"a"')], [chat.more(": 1}" + residue)], model=chat.KIMI)
+    stream = chat.call_stream([chat.call_start("f", '{"a"')], [chat.call_delta(": 1}" + residue)], model=chat.KIMI)
     assert heard(stream).calls == [("call_1", "f", '{"a": 1}')]
 
 
 @pytest.mark.parametrize("done", [True, False])
 def test_e97_a_stream_without_a_finish(done: bool) -> None:
     """Calls that have ended are calls. What ends without [DONE] may have been cut, and the client has to learn that."""
-    called = chat.spoken([chat.SECTION_OF_PARIS, " <|tool_ca"], finish=None, done=done)
-    assert heard(called) == sdk.Said(text=" <|tool_ca", calls=[KIMI_CALL], finish="tool_calls" if done else None)
-    assert heard(chat.spoken(["Hello <|tool_ca"], finish=None, done=done)).finish == ("stop" if done else None)
+    called = chat.text_stream([chat.SECTION_OF_PARIS, " <|tool_ca"], finish=None, done=done)
+    assert heard(called) == sdk.ChoiceView(text=" <|tool_ca", calls=[KIMI_CALL], finish="tool_calls" if done else None)
+    assert heard(chat.text_stream(["Hello <|tool_ca"], finish=None, done=done)).finish == ("stop" if done else None)
 
 
 # ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +231,7 @@ def test_e97_a_stream_without_a_finish(done: bool) -> None:
 
 @pytest.mark.parametrize("dialect", ["mistral_v3", "mistral_v11", "mistral_v13"])
 def test_e65_ids_for_mistral_are_nine_letters_and_digits(dialect: str) -> None:
-    calls = il.parse(dialect_named(dialect).sample, dialect).calls
+    calls = il.parse(get_dialect(dialect).sample, dialect).calls
     assert calls
     assert not [call.id for call in calls if not re.fullmatch("[A-Za-z0-9]{9}", call.id)]
 
@@ -265,7 +267,7 @@ def test_e89_long_arguments_take_no_more_time_for_each_piece(dialect: il.Dialect
 def test_e90_no_text_makes_the_parser_go_back_and_back(dialect: il.Dialect) -> None:
     grammar = dialect.grammar
     assert grammar
-    every = (*dialect.markers, *grammar.inner)
+    every = (*dialect.markers, *grammar.inner_markers)
     halves = "".join(marker[:-1] for marker in every)
     for unit in ["".join(every), halves, *grammar.openers[:1], "<", '{"a":[', '{"name": "', '\\"']:
         short = unit * (4_000 // len(unit) + 1)

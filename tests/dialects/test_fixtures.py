@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.harness import FIXTURES, Case, cases, check, check_streams, check_truncations, check_whole
+from tests.support.harness import (
+    FIXTURES,
+    Case,
+    check_all_cuts,
+    check_streaming,
+    check_truncations,
+    check_whole,
+    load_cases,
+)
 
-CASES = [case for path in sorted(FIXTURES.glob("*.toml")) for case in cases(path.stem)]
+CASES = [case for path in sorted(FIXTURES.glob("*.toml")) for case in load_cases(path.stem)]
 rows = pytest.mark.parametrize("case", CASES, ids=str)
 
 
@@ -18,7 +26,7 @@ def test_whole(case: Case) -> None:
 @pytest.mark.cuts
 @rows
 def test_every_cut(case: Case) -> None:
-    check(case)
+    check_all_cuts(case)
 
 
 @pytest.mark.cuts
@@ -29,4 +37,4 @@ def test_every_truncation(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.findings], ids=str)
 def test_nothing_waits_that_need_not(case: Case) -> None:
-    check_streams(case)
+    check_streaming(case)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua import events as ev
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
-from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import RenderError, UnknownDialect, UsageError
-from interlingua.parsing.markers import markers
+from interlingua.parsing.markers import compile_markers
 from tests.support.harness import tool
 
-KIMI = dialect_named("kimi_k2")
-MARKS = markers(*KIMI.markers)
+KIMI = get_dialect("kimi_k2")
+MARKS = compile_markers(*KIMI.markers)
 
 # ── parse(render(x)) == x ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -144,18 +144,20 @@ def test_marker_soup(soup: tuple[il.Dialect, str], offer: list[dict[str, Any]] |
     assert read(dialect, pieces_of(text, cuts), offer) == whole
     for part in whole.parts:
         if not isinstance(part, Call) and dialect.special_tokens:
-            assert not markers(*dialect.tokens).search(part.text, 0) or _made_by_dropping(text, dialect)
+            assert not compile_markers(*dialect.tokens).search(part.text, 0) or _made_by_dropping(text, dialect)
 
 
 def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
     """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
-    return markers(*dialect.markers).without(text) != re.sub("|".join(map(re.escape, dialect.markers)), "", text)
+    return compile_markers(*dialect.markers).remove_from(text) != re.sub(
+        "|".join(map(re.escape, dialect.markers)), "", text
+    )
 
 
 @given(chars, st.lists(st.integers(0, 100), max_size=5))
 def test_text_without_markers_is_untouched(text: str, cuts: list[int]) -> None:
     for dialect in NATIVE:
-        if not markers(*dialect.markers).search(text, 0):
+        if not compile_markers(*dialect.markers).search(text, 0):
             assert read(dialect, pieces_of(text, cuts), None).text == text
     assert il.parse(text, "standard").text == text
 

@@ -27,7 +27,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 
 
 def texts(dialect: il.Dialect) -> st.SearchStrategy[str]:
-    inner = dialect.grammar.inner if dialect.grammar else ()
+    inner = dialect.grammar.inner_markers if dialect.grammar else ()
     marks = st.sampled_from([*dialect.markers, *inner])
     return st.lists(words | scraps | marks, max_size=5).map("".join)
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import interlingua as il
-from interlingua.cli.dialects.show import written
-from interlingua.common.yaml_reader import DEEPEST, LONGEST
-from interlingua.dialects.registry import dialect_named
+from interlingua.cli.dialects.show import dialect_yaml
+from interlingua.common.yaml_reader import MAX_DEPTH, MAX_TEXT_CHARS
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput, UsageError
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
@@ -81,13 +81,13 @@ def test_short_forms(given: str, thinking: tuple[il.Span, ...]) -> None:
 
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
 def test_every_dialect_can_be_copied(dialect: il.Dialect) -> None:
-    assert il.load_dialect(written(dialect)) == dialect
+    assert il.load_dialect(dialect_yaml(dialect)) == dialect
 
 
 @given(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=8), max_size=4))
 def test_every_text_can_be_written(text: str, markers: list[str]) -> None:
     dialect = il.Dialect("x", text, noise=tuple(markers), sample=text)
-    assert il.load_dialect(written(dialect)) == dialect
+    assert il.load_dialect(dialect_yaml(dialect)) == dialect
 
 
 def changed(old: str, new: str) -> str:
@@ -102,8 +102,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "no YAML": ('name: "x\n', ":2: found unexpected end of stream", "double quotes"),
     "not printable": ("name: \0\n", "special characters are not allowed", "double quotes"),
     "two documents": ("name: x\n---\nname: y\n", "another document", "YAML"),
-    "too long": ("#" * LONGEST + "\n#", f"{LONGEST} are the most", "right file"),
-    "too deep": ("[" * 200 + "\n", f"deeper than {DEEPEST} levels", "YAML"),
+    "too long": ("#" * MAX_TEXT_CHARS + "\n#", f"{MAX_TEXT_CHARS} are the most", "right file"),
+    "too deep": ("[" * 200 + "\n", f"deeper than {MAX_DEPTH} levels", "YAML"),
     "a field twice": (changed("noise:", "name: y\nnoise:"), ":9: the field 'name' is there twice", "leave one"),
     "a glob without quotes": (changed('"*my-model*"', "*my-model*"), ":3: ", 'begins with * is quoted: "*…"'),
     "an alias": (changed('"*my-model*"', "*my-model"), ":3: an alias", 'begins with * is quoted: "*…"'),
@@ -217,7 +217,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "an empty role": (
-        written(dialect_named("harmony")).replace('role: "assistant"', 'role: ""'),
+        dialect_yaml(get_dialect("harmony")).replace('role: "assistant"', 'role: ""'),
         "shape.channels: role is empty",
         "write the marker",
     ),
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_told(tmp_path: Path, text: str, said: str, hint: str) 
 
 def test_any_change_of_a_file_is_taken_or_told() -> None:
     dice = random.Random(0)
-    texts = [re.sub(r"^ *# .*\n", "", written(dialect), flags=re.M) for dialect in il.dialects()]
+    texts = [re.sub(r"^ *# .*\n", "", dialect_yaml(dialect), flags=re.M) for dialect in il.dialects()]
     for _ in range(600):
         lines = dice.choice(texts).splitlines()
         at = dice.randrange(len(lines))
@@ -276,6 +276,6 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_known_may_be_taken() -> None:
-    mine = il.load_dialect(written(dataclasses.replace(dialect_named("qwen3_coder"), noise=("<|mine|>",))))
+    mine = il.load_dialect(dialect_yaml(dataclasses.replace(get_dialect("qwen3_coder"), noise=("<|mine|>",))))
     assert mine.name == "qwen3_coder"
-    assert mine != dialect_named("qwen3_coder")
+    assert mine != get_dialect("qwen3_coder")

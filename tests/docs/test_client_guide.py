@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 from tests.support.paths import ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "client.md"
@@ -29,7 +29,7 @@ def test_its_programs_run() -> None:
 def test_the_agent_works() -> None:
     agent = ROOT / "examples" / "agent.py"
     assert len(agent.read_text(encoding="utf-8").splitlines()) <= 60
-    with running("--demo", INTERLINGUA_DEMO_PACE="0") as gateway:
+    with run_gateway("--demo", INTERLINGUA_DEMO_PACE="0") as gateway:
         argv = [sys.executable, str(agent), "--url", f"{gateway.base}/v1"]
         ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

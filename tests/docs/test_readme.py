@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import interlingua as il
-from interlingua.dialects.registry import dialect_named
-from tests.support.gateway_process import running
+from interlingua.dialects.registry import get_dialect
+from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
     agent.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     for command in served:
-        with running(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
+        with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
     for command in [command for command in commands if command not in served]:
         line = command.replace("curl -sN …", "cat recorded.sse").replace(
@@ -65,7 +65,7 @@ def test_the_dialects_are_known() -> None:
     rows = re.findall(r"^\| [^|]+ \| (`[a-z0-9_`, ]+`) \| [^|]+ \|$", README, re.M)
     assert len(rows) == 10
     for name in re.findall(r"`(\w+)`", " ".join(rows)):
-        assert dialect_named(name).shape
+        assert get_dialect(name).shape
 
 
 def test_the_targets_exist() -> None:

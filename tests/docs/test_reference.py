@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from docs.generate import AGREED, COMPARED, PAGES, REFERENCE
+from docs.generate import PAGES, PARITY_AGREED, PARITY_READ, REFERENCE_FOLDER
 from interlingua.cli.dialects.show import field_docs
-from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.yaml_loader import SHAPES
 from interlingua.errors import RenderError
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
@@ -22,17 +22,17 @@ from interlingua.parsing.shapes.tagged_params.tag import Tag
 from tests.dialects.test_corpus import CORPUS, PARITY_ROWS, agreement
 from tests.support.harness import tool
 
-DOCS = REFERENCE.parent
+DOCS = REFERENCE_FOLDER.parent
 TOOLS = [tool("save", {"s": "string", "t": "string"}), tool("ls", ["path"]), {"function": {"name": "new"}}]
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
 def test_the_reference_is_made_from_the_code(name: str, page: Callable[[], str]) -> None:
-    assert (REFERENCE / name).read_text(encoding="utf-8") == page(), "run: make docs"
+    assert (REFERENCE_FOLDER / name).read_text(encoding="utf-8") == page(), "run: make docs"
 
 
 def test_every_page_is_made() -> None:
-    assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
+    assert {path.name for path in REFERENCE_FOLDER.iterdir()} == set(PAGES)
 
 
 @pytest.mark.parametrize("kind", [Tag, *SHAPES.values()], ids=lambda kind: str(kind.__name__))
@@ -62,8 +62,8 @@ def _places(page: Path) -> list[str]:
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
 def test_the_numbers_of_the_parity_corpus() -> None:
-    assert len(PARITY_ROWS) == COMPARED
-    assert sum(agreement(row) is not None for row in PARITY_ROWS) == AGREED
+    assert len(PARITY_ROWS) == PARITY_READ
+    assert sum(agreement(row) is not None for row in PARITY_ROWS) == PARITY_AGREED
 
 
 # ── caveats: what cannot be read right ────────────────────────────────────────────────────────────────────────────────
@@ -134,4 +134,4 @@ def test_a_value_that_holds_what_ends_it_is_not_written(name: str) -> None:
 def test_every_caveat_is_tried() -> None:
     with_caveats = {dialect.name for dialect in il.dialects() if dialect.caveats}
     assert with_caveats == READ.keys() | TAGGED.keys()
-    assert dialect_named("detect").caveats
+    assert get_dialect("detect").caveats

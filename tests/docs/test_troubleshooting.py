@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlingua.core.findings import KINDS
+from interlingua.core.findings import FINDING_KINDS
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "guides" / "it-does-not-work.md").read_text(encoding="utf-8")
@@ -44,4 +44,4 @@ def test_every_example_is_on_the_page() -> None:
 def test_its_findings_exist() -> None:
     kinds = set(re.findall(r"finding `([a-z-]+)`", PAGE))
     assert kinds
-    assert kinds <= set(KINDS)
+    assert kinds <= set(FINDING_KINDS)

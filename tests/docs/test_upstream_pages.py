@@ -14,9 +14,9 @@ import yaml
 from interlingua.core.reply import Call, Reply
 from interlingua.dialects.native_text import render
 from interlingua.dialects.registry import dialect_for
-from interlingua.upstreams import profiles
+from interlingua.upstreams import list_profiles
 from tests.support import upstream_server as up
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 from tests.support.paths import ROOT
 from tests.support.upstream_server import UpstreamServer
 
@@ -32,7 +32,7 @@ REPLY = Reply(parts=[Call("", "read", '{"path": "a"}'), Call("", "read", '{"path
 
 def test_there_is_a_page_for_each_that_people_ask_about() -> None:
     wanted = {"openrouter", "moonshot", "deepseek", "vllm", "sglang", "llama.cpp", "ollama"}
-    assert wanted <= {page.name.removesuffix(".md") for page in PAGES} <= {profile.name for profile in profiles()}
+    assert wanted <= {page.name.removesuffix(".md") for page in PAGES} <= {profile.name for profile in list_profiles()}
 
 
 @pytest.mark.parametrize(("name", "text"), SETTINGS)
@@ -45,10 +45,10 @@ def test_its_settings_bring_calls_to_the_client(name: str, text: str, upstream: 
     client, model = next(iter(settings["models"].items()))
     there = model.get("model", client)
     dialect = dialect_for(there) if "dialect" not in entry else dialect_for(entry["dialect"].replace("_", "-"))
-    upstream.add(there, up.chat(*render(REPLY, dialect=dialect.name), finish="stop"))
-    with running(config=yaml.safe_dump(settings)) as gateway:
+    upstream.add(there, up.chat_stream(*render(REPLY, dialect=dialect.name), finish="stop"))
+    with run_gateway(config=yaml.safe_dump(settings)) as gateway:
         said = _ask(gateway.base, client)
-    asked = upstream.asked(there)[-1]
+    asked = upstream.wait_for_requests(there)[-1]
     assert asked.path == f"{url.path}/chat/completions"
     assert asked.headers.get("authorization") == ("Bearer sk-from-the-page" if "key" in entry else None)
     assert entry.get("extra", {}).items() <= asked.body.items()

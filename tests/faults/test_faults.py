@@ -23,17 +23,17 @@ import pytest
 from bench import conformance
 from bench.conformance_page import page
 from interlingua.cli import main
-from interlingua.faults.apis import APIS, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, offered
-from interlingua.faults.catalog import NONE, ROWS, SCENARIOS, rows_of, scripts_for
+from interlingua.faults.apis import APIS, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, tools_field
+from interlingua.faults.catalog import FAULT_ROWS, NO_FAULT, SCENARIOS, scenarios_in_rows, scripts_for
 from interlingua.faults.checker import raw_client as client
-from interlingua.faults.checker.client_view import Heard, hear
-from interlingua.faults.checker.scenario import Outcome, Scenario, name_in
-from interlingua.faults.checker.trial import Target
-from interlingua.faults.runner import Judged, check
+from interlingua.faults.checker.client_view import ClientView, read_into_view
+from interlingua.faults.checker.scenario import Scenario, TrialOutcome, scenario_name_in
+from interlingua.faults.checker.trial import GatewayTarget
+from interlingua.faults.runner import ScenarioResult, run_scenarios
 from interlingua.faults.upstream.server import UpstreamServer
-from interlingua.gateway.settings.loader import load
+from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.schema import Upstream
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 from tests.support.paths import TESTS
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
@@ -44,7 +44,7 @@ SLOW = {18, 19, 24}
 
 @pytest.fixture(scope="module")
 def faults() -> Iterator[UpstreamServer]:
-    server = UpstreamServer(book=scripts_for)
+    server = UpstreamServer(script_source=scripts_for)
     yield server
     server.stop()
 
@@ -57,33 +57,33 @@ def base_of(faults: UpstreamServer) -> str:
 
 
 def test_every_row_has_a_scenario() -> None:
-    assert [row.number for row in ROWS] == list(range(1, 43))
-    assert [row.number for row in ROWS if not row.scenarios] == []
-    assert sum(len(row.scenarios) for row in ROWS) == len(SCENARIOS) == len(BY_NAME)
+    assert [row.number for row in FAULT_ROWS] == list(range(1, 43))
+    assert [row.number for row in FAULT_ROWS if not row.scenarios] == []
+    assert sum(len(row.scenarios) for row in FAULT_ROWS) == len(SCENARIOS) == len(BY_NAME)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_scenario_is_told_in_sentences(scenario: Scenario) -> None:
     assert re.fullmatch(rf"fault-{scenario.row:02}-[a-z0-9]+(-[a-z0-9]+)*", scenario.name)
-    assert scenario.happens.endswith(".")
-    assert scenario.right.endswith(".")
+    assert scenario.description.endswith(".")
+    assert scenario.expected.endswith(".")
 
 
 @pytest.mark.parametrize("model", ["{}", "{}--7f-2", "openai/{}", "faults,{}--a", "x/y/{}--b"])
 def test_a_scenario_is_found_in_a_models_id(model: str) -> None:
-    assert {name_in(model.format(name)) for name in BY_NAME} == set(BY_NAME)
+    assert {scenario_name_in(model.format(name)) for name in BY_NAME} == set(BY_NAME)
 
 
 def test_other_models_are_none() -> None:
-    assert name_in("gpt-9") == ""
-    assert name_in("fault-4-x") == ""
+    assert scenario_name_in("gpt-9") == ""
+    assert scenario_name_in("fault-4-x") == ""
 
 
 def test_every_row_has_a_test_of_ours() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py"))
     names = re.findall(r"^(?:async )?def test_(\d\d(?:_and_\d\d)*)_", text, re.MULTILINE)
     tested = {int(number) for name in names for number in name.split("_and_")}
-    assert {row.number for row in ROWS} <= tested
+    assert {row.number for row in FAULT_ROWS} <= tested
 
 
 # ── the server ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,27 +92,27 @@ def test_every_row_has_a_test_of_ours() -> None:
 def asked(faults: UpstreamServer, api: str, model: str, stream: bool = True, seconds: float = 5) -> tuple[bytes, bool]:
     """What comes within some seconds, and whether it is over."""
     with client.connect(faults.url) as sock:
-        sock.sendall(client.asking(api, model, stream, **offered(api)))
-        return client.read(sock, seconds)
+        sock.sendall(client.build_minimal_request(api, model, stream, **tools_field(api)))
+        return client.read_response(sock, seconds)
 
 
-def heard(faults: UpstreamServer, api: str, model: str, stream: bool = True) -> Heard:
-    got = client.parsed(asked(faults, api, model, stream)[0])
-    return hear(Heard(got.status, dict(got.headers), got.body), api)
+def heard(faults: UpstreamServer, api: str, model: str, stream: bool = True) -> ClientView:
+    got = client.parse_response(asked(faults, api, model, stream)[0])
+    return read_into_view(ClientView(got.status, dict(got.headers), got.body), api)
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_without_a_fault_the_server_speaks_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
-    got = heard(faults, api, NONE.name, stream)
-    assert (got.status, got.text, got.ended, got.error, got.odd) == (200, "Hello", True, "", [])
+    got = heard(faults, api, NO_FAULT.name, stream)
+    assert (got.status, got.text, got.ended, got.error, got.violations) == (200, "Hello", True, "", [])
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_calls_are_said_in_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
     got = heard(faults, api, f"fault-{'15-stream-for-whole' if stream else '14-whole-for-stream'}", stream)
-    assert (got.text, got.calls, got.odd) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
+    assert (got.text, got.calls, got.violations) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
 
 
 @pytest.mark.parametrize(("scenario", "api"), PLAYED, ids=[f"{scenario.name}-{api}" for scenario, api in PLAYED])
@@ -159,8 +159,8 @@ HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 def test_an_answer_that_breaks_off_is_none(broken: bytes) -> None:
     with pytest.raises(AssertionError, match="breaks off"):
-        client.whole_answer(broken)
-    assert client.whole_answer(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
+        client.parse_complete(broken)
+    assert client.parse_complete(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
 
 
 # ── our gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,26 +178,26 @@ limits: {{send: 5}}
 """
 
 
-def judged(target: Target, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], Judged]:
-    return {(one.scenario.name, one.api): one for one in check(target, scenarios, apis)}
+def judged(target: GatewayTarget, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], ScenarioResult]:
+    return {(one.scenario.name, one.api): one for one in run_scenarios(target, scenarios, apis)}
 
 
-def not_right(all_judged: dict[tuple[str, str], Judged]) -> list[str]:
+def not_right(all_judged: dict[tuple[str, str], ScenarioResult]) -> list[str]:
     return [
-        f"{name} ({api}): {one.verdict.outcome.value}: {one.verdict.why}"
+        f"{name} ({api}): {one.verdict.outcome.value}: {one.verdict.reason}"
         for (name, api), one in all_judged.items()
-        if one.verdict.outcome not in (Outcome.RIGHT, Outcome.UNJUDGED)
+        if one.verdict.outcome not in (TrialOutcome.PASSED, TrialOutcome.NOT_JUDGED)
     ]
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
     rows = SCENARIOS if api == MESSAGES_PATH else [one for one in SCENARIOS if one.row not in SLOW]
-    with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as gateway:
-        found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
+    with run_gateway(config=CONFIG.format(url=faults.url, api="openai-chat")) as gateway:
+        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
     assert len(found) == len(rows)
     assert not_right(found) == []
-    unjudged = {name for (name, _), one in found.items() if one.verdict.outcome is Outcome.UNJUDGED}
+    unjudged = {name for (name, _), one in found.items() if one.verdict.outcome is TrialOutcome.NOT_JUDGED}
     assert unjudged == {"fault-33-network", "fault-34-stopped", "fault-37-keys-in-logs", "fault-42-full-disk"}
 
 
@@ -205,12 +205,12 @@ def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
 def test_our_gateway_in_front_of_other_apis(faults: UpstreamServer, wire: str, api: str) -> None:
     upstream = {"anthropic-messages": MESSAGES_PATH, "openai-responses": RESPONSES_PATH}[wire]
     rows = [one for one in SCENARIOS if one.row not in SLOW and upstream in one.apis]
-    with running(config=CONFIG.format(url=faults.url, api=wire)) as gateway:
-        found = judged(Target(gateway.base, base_of(faults), patience=25), rows, api)
-        other = judged(Target(gateway.base, base_of(faults)), [BY_NAME["fault-06-done-inside-call"]], api)
+    with run_gateway(config=CONFIG.format(url=faults.url, api=wire)) as gateway:
+        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
+        other = judged(GatewayTarget(gateway.base, base_of(faults)), [BY_NAME["fault-06-done-inside-call"]], api)
     assert not_right(found) == []
     (one,) = other.values()
-    assert (one.verdict.outcome, "no such fault" in one.verdict.why) == (Outcome.REFUSED, True)
+    assert (one.verdict.outcome, "no such fault" in one.verdict.reason) == (TrialOutcome.REFUSED, True)
 
 
 # ── one that is not ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -314,21 +314,21 @@ MUST_BE_RIGHT = [
 
 
 @pytest.fixture(scope="module")
-def passed_on(faults: UpstreamServer) -> dict[str, Judged]:
+def passed_on(faults: UpstreamServer) -> dict[str, ScenarioResult]:
     scenarios = [BY_NAME[name] for name in (*MUST_BE_WRONG, *MUST_BE_RIGHT)]
     with passing_on(faults) as gateway:
-        target = Target(gateway, base_of(faults), key="sk-shown-0123456789", patience=2)
-        return {one.scenario.name: one for one in check(target, scenarios, [CHAT_PATH], jobs=8)}
+        target = GatewayTarget(gateway, base_of(faults), key="sk-shown-0123456789", timeout=2)
+        return {one.scenario.name: one for one in run_scenarios(target, scenarios, [CHAT_PATH], jobs=8)}
 
 
 @pytest.mark.parametrize("name", MUST_BE_WRONG)
-def test_what_is_wrong_is_found(passed_on: dict[str, Judged], name: str) -> None:
-    assert passed_on[name].verdict.outcome is Outcome.WRONG, passed_on[name].verdict.why
+def test_what_is_wrong_is_found(passed_on: dict[str, ScenarioResult], name: str) -> None:
+    assert passed_on[name].verdict.outcome is TrialOutcome.FAILED, passed_on[name].verdict.reason
 
 
 @pytest.mark.parametrize("name", MUST_BE_RIGHT)
-def test_what_is_right_is_not_called_wrong(passed_on: dict[str, Judged], name: str) -> None:
-    assert passed_on[name].verdict.outcome is Outcome.RIGHT, passed_on[name].verdict.why
+def test_what_is_right_is_not_called_wrong(passed_on: dict[str, ScenarioResult], name: str) -> None:
+    assert passed_on[name].verdict.outcome is TrialOutcome.PASSED, passed_on[name].verdict.reason
 
 
 # ── the commands ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -403,23 +403,23 @@ def test_a_gateway_that_passes_nothing_on(
 @pytest.mark.parametrize("api", APIS)
 def test_one_that_still_waits_is_not_judged(faults: UpstreamServer, api: str) -> None:
     config = f"upstreams: {{faults: {{url: '{faults.url}'}}}}\nkeepalive: 0.5\n"
-    with running(config=config) as gateway:
-        found = judged(Target(gateway.base, base_of(faults), patience=3), rows_of([3]), api)
+    with run_gateway(config=config) as gateway:
+        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=3), scenarios_in_rows([3]), api)
     for one in found.values():
-        assert one.verdict.outcome is Outcome.UNJUDGED, one
-        assert "it still waits after 3 s" in one.verdict.why
+        assert one.verdict.outcome is TrialOutcome.NOT_JUDGED, one
+        assert "it still waits after 3 s" in one.verdict.reason
 
 
 def test_an_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
     with passing_on(faults) as gateway:
-        target = Target(f"{gateway}/elsewhere", base_of(faults))
+        target = GatewayTarget(f"{gateway}/elsewhere", base_of(faults))
         (one,) = judged(target, [BY_NAME["fault-12-crlf"]], CHAT_PATH).values()
-    assert one.verdict.outcome is Outcome.RIGHT  # it asks whatever it is asked
-    with running(config=CONFIG.format(url=faults.url, api="openai-chat")) as ours:
+    assert one.verdict.outcome is TrialOutcome.PASSED  # it asks whatever it is asked
+    with run_gateway(config=CONFIG.format(url=faults.url, api="openai-chat")) as ours:
         (one,) = judged(
-            Target(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT_PATH
+            GatewayTarget(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT_PATH
         ).values()
-    assert (one.verdict.outcome, "404" in one.verdict.why) == (Outcome.REFUSED, True)
+    assert (one.verdict.outcome, "404" in one.verdict.reason) == (TrialOutcome.REFUSED, True)
 
 
 def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
@@ -431,10 +431,10 @@ def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
         banner = until(lambda: err.read_text(), "Or an agent")
         url = re.search(r"faults at (http://\S+)/v1", banner)
         assert url
-        assert banner_settings(banner, tmp_path).timeouts.idle < Target("", "").patience
+        assert banner_settings(banner, tmp_path).timeouts.idle < GatewayTarget("", "").timeout
         with client.connect(url[1]) as sock:
-            sock.sendall(client.asking(MESSAGES_PATH, "fault-05-end-in-text"))
-            assert b"Let me" in client.read(sock, 10)[0]
+            sock.sendall(client.build_minimal_request(MESSAGES_PATH, "fault-05-end-in-text"))
+            assert b"Let me" in client.read_response(sock, 10)[0]
         told = json.loads(until(lambda: out.read_text(), "\n"))
         assert (told["model"], told["path"], told["client_left"]) == ("fault-05-end-in-text", "/v1/messages", False)
         process.send_signal(signal.SIGINT)
@@ -450,7 +450,7 @@ def banner_settings(banner: str, folder: Path) -> Upstream:
     assert said, banner
     file = folder / said[2]
     file.write_text(said[1])
-    (upstream,) = load(file, {}).settings.upstreams.values()
+    (upstream,) = load_settings(file, {}).settings.upstreams.values()
     return upstream
 
 
@@ -504,5 +504,5 @@ def test_whoever_was_not_judged_is_named(
 
 def test_the_page_is_of_these_scenarios() -> None:
     told = (TESTS.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
-    assert [row.number for row in ROWS if f"| **{row.number}. " not in told] == []
+    assert [row.number for row in FAULT_ROWS if f"| **{row.number}. " not in told] == []
     assert [one.name for one in SCENARIOS if f"| {one.name.split('-', 2)[2]}: " not in told] == []

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua import events as ev
 from interlingua.core.reply import Call, Text
-from interlingua.core.tools import Offer, Tool
-from interlingua.events__order import Order
+from interlingua.core.tools import Tool, ToolSet
+from interlingua.events__order import EventOrder
 from interlingua.parsing import guard as guard_module
 from interlingua.parsing.guard import Guard
 
@@ -25,9 +25,9 @@ def call(index: int, args: str = "{}", id: str | None = None) -> list[ev.Event]:
     return [start(index, id), ev.ArgsDelta(index, args), ev.CallEnd(index)]
 
 
-def guard(events: list[ev.Event], offer: Offer | None = None, **options: Any) -> list[ev.Event]:
-    out = Guard(offer or Offer(), **options).take(events)
-    order = Order()
+def guard(events: list[ev.Event], offer: ToolSet | None = None, **options: Any) -> list[ev.Event]:
+    out = Guard(offer or ToolSet(), **options).process(events)
+    order = EventOrder()
     for event in out:
         order.check(event)
     return out
@@ -53,19 +53,19 @@ def test_what_is_right_passes_as_it_is() -> None:
 
 
 def test_interleaved_calls_go_out_one_after_another_and_the_first_streams() -> None:
-    guarded = Guard(Offer())
-    assert guarded.take([start(0), start(1), ev.ArgsDelta(0, "{"), ev.ArgsDelta(1, "[")]) == [
+    guarded = Guard(ToolSet())
+    assert guarded.process([start(0), start(1), ev.ArgsDelta(0, "{"), ev.ArgsDelta(1, "[")]) == [
         start(0),
         ev.ArgsDelta(0, "{"),
     ]
-    assert guarded.take([ev.TextDelta("t"), ev.ArgsDelta(1, "]"), ev.ArgsDelta(0, "}")]) == [ev.ArgsDelta(0, "}")]
-    assert guarded.take([ev.CallEnd(0)]) == [
+    assert guarded.process([ev.TextDelta("t"), ev.ArgsDelta(1, "]"), ev.ArgsDelta(0, "}")]) == [ev.ArgsDelta(0, "}")]
+    assert guarded.process([ev.CallEnd(0)]) == [
         ev.CallEnd(0),
         start(1),
         ev.ArgsDelta(1, "["),
         ev.ArgsDelta(1, "]"),
     ]
-    assert guarded.take([ev.CallEnd(1)]) == [ev.CallEnd(1), ev.TextDelta("t")]
+    assert guarded.process([ev.CallEnd(1)]) == [ev.CallEnd(1), ev.TextDelta("t")]
 
 
 @given(st.permutations([0, 0, 0, 1, 1, 1, 2, 2, 2, 3]))
@@ -112,7 +112,7 @@ def test_arguments_without_a_call_are_dropped_once_told() -> None:
     ],
 )
 def test_an_id_is_unique_against_the_conversation(taken: list[str], native: str, expected: str) -> None:
-    out = guard([start(0, native)], taken=taken)
+    out = guard([start(0, native)], taken_ids=taken)
     assert [event.id for event in out if isinstance(event, ev.CallStart)] == [expected]
     assert kinds(out) == (["id-renamed"] if native != expected else [])
 
@@ -139,14 +139,14 @@ def test_ids_that_are_missing_are_made_and_differ_by_reply_and_call() -> None:
     ],
 )
 def test_names(offered: list[str] | None, name: str, expected: str, found: list[str]) -> None:
-    offer = Offer(None if offered is None else [Tool(name) for name in offered])
+    offer = ToolSet(None if offered is None else [Tool(name) for name in offered])
     out = guard([start(0, name=name)], offer)
     assert [event.name for event in out if isinstance(event, ev.CallStart)] == [expected]
     assert kinds(out) == found
 
 
 def test_no_tool_was_offered() -> None:
-    out = guard([ev.TextDelta("a "), *call(0, '{"x":1}'), *call(1), ev.Stop("tool_calls")], Offer([]))
+    out = guard([ev.TextDelta("a "), *call(0, '{"x":1}'), *call(1), ev.Stop("tool_calls")], ToolSet([]))
     reply = il.fold(out)
     assert reply.parts == [Text('a ls{"x":1}ls{}')]
     assert reply.stop_reason == "stop"
@@ -220,7 +220,7 @@ def test_ten_thousand_calls_with_one_id_are_told_apart_in_linear_time() -> None:
 
 
 def test_every_event_has_a_handler_open_and_stopped() -> None:
-    assert set(guard_module._OPEN) == set(guard_module._STOPPED) == set(get_args(ev.Event))
+    assert set(guard_module._OPEN_HANDLERS) == set(guard_module._STOPPED_HANDLERS) == set(get_args(ev.Event))
 
 
 # ── delivery, reasoning, limits ─────────────────────────────────────────────────────────────────────────────────────
@@ -236,9 +236,9 @@ def test_whole_delivery_lets_only_complete_valid_calls_out() -> None:
 
 
 def test_whole_delivery_waits_for_the_end_of_a_call() -> None:
-    guarded = Guard(Offer(), delivery="whole")
-    assert guarded.take([start(0), ev.ArgsDelta(0, "{"), ev.ArgsDelta(0, "}")]) == []
-    assert guarded.take([ev.CallEnd(0)]) == [start(0), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)]
+    guarded = Guard(ToolSet(), delivery="whole")
+    assert guarded.process([start(0), ev.ArgsDelta(0, "{"), ev.ArgsDelta(0, "}")]) == []
+    assert guarded.process([ev.CallEnd(0)]) == [start(0), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from interlingua.parsing.lookahead import Ahead, literal
+from interlingua.parsing.lookahead import Lookahead, literal_sequence
 
-AHEAD = Ahead((r"\s*+", r"(\w++)", *literal("=>")), (r"\s*+", *literal("<a>"), r"(\w++)", r"[;.]"))
+AHEAD = Lookahead(
+    (r"\s*+", r"(\w++)", *literal_sequence("=>")), (r"\s*+", *literal_sequence("<a>"), r"(\w++)", r"[;.]")
+)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +26,14 @@ AHEAD = Ahead((r"\s*+", r"(\w++)", *literal("=>")), (r"\s*+", *literal("<a>"), r
     ],
 )
 def test_is_told_at_every_length_and_never_otherwise(text: str, word: str | None) -> None:
-    assert AHEAD.look(text, 0, len(text), ("key",))[0] == word
-    verdicts = [AHEAD.look(text[:end], 0, end, ("key",)) for end in range(len(text))]
+    assert AHEAD.find_word(text, 0, len(text), ("key",))[0] == word
+    verdicts = [AHEAD.find_word(text[:end], 0, end, ("key",)) for end in range(len(text))]
     decided = [found for found, undecided in verdicts if not undecided]
     assert set(decided) <= {word}
 
 
 def test_is_told_as_soon_as_it_can_be() -> None:
-    assert AHEAD.look("k", 0, 1, ("key",)) == (None, True)
-    assert AHEAD.look("x", 0, 1, ("key",)) == (None, False)
-    assert AHEAD.look("x", 0, 1, None) == (None, True)
-    assert AHEAD.look("x=>", 0, 3, None) == ("x", False)
+    assert AHEAD.find_word("k", 0, 1, ("key",)) == (None, True)
+    assert AHEAD.find_word("x", 0, 1, ("key",)) == (None, False)
+    assert AHEAD.find_word("x", 0, 1, None) == (None, True)
+    assert AHEAD.find_word("x=>", 0, 3, None) == ("x", False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interlingua.core.reply import Call, Part, Reasoning, Text, fold
-from interlingua.core.tools import Offer, Tool
-from interlingua.dialects.registry import dialect_named
-from interlingua.parsing.parser import Parser
+from interlingua.core.tools import Tool, ToolSet
+from interlingua.dialects.registry import get_dialect
+from interlingua.parsing.parser import NativeTextParser
 from interlingua.parsing.text_buffer__source import Channel
 
 T, R = Channel.TEXT, Channel.REASONING
@@ -85,7 +85,7 @@ ROWS: dict[str, tuple[list[tuple[str, Channel]], list[Part]]] = {
 @pytest.mark.parametrize(("pieces", "parts"), ROWS.values(), ids=ROWS)
 def test_two_channels(pieces: list[tuple[str, Channel]], parts: list[Part]) -> None:
     for cut in (lambda text: [text], list):
-        parser = Parser(dialect_named("kimi_k2"), Offer([Tool("ls")]))
+        parser = NativeTextParser(get_dialect("kimi_k2"), ToolSet([Tool("ls")]))
         events = [event for text, channel in pieces for part in cut(text) for event in parser.feed(part, channel)]
         assert fold(events + parser.close()).parts == parts
 
@@ -107,6 +107,6 @@ SEAMS: dict[str, tuple[str, list[tuple[str, Channel]], list[Part]]] = {
 @pytest.mark.parametrize(("dialect", "pieces", "parts"), SEAMS.values(), ids=SEAMS)
 def test_seams(dialect: str, pieces: list[tuple[str, Channel]], parts: list[Part]) -> None:
     for cut in (lambda text: [text], list):
-        parser = Parser(dialect_named(dialect), Offer([Tool("ls")]))
+        parser = NativeTextParser(get_dialect(dialect), ToolSet([Tool("ls")]))
         events = [event for text, at in pieces for part in cut(text) for event in parser.feed(part, at)]
         assert fold(events + parser.close()).parts == parts

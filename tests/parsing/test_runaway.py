@@ -7,9 +7,9 @@ import time
 import pytest
 
 from interlingua import events as ev
-from interlingua.common.jsontext.scanner import JsonCursor
+from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.options__limits import Limits
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.parsing.guard import Guard
 from tests.support import cuts
 
@@ -32,9 +32,9 @@ ROWS = {
 
 def guarded(pieces: list[str]) -> tuple[str, str]:
     """What goes on of the arguments, and what the failure is called."""
-    guard = Guard(Offer(None), limits=LIMITS)
+    guard = Guard(ToolSet(None), limits=LIMITS)
     events: list[ev.Event] = [ev.CallStart(0, "call_1", "f"), *(ev.ArgsDelta(0, piece) for piece in pieces)]
-    out = [event for one in events for event in guard.take([one])]
+    out = [event for one in events for event in guard.process([one])]
     text = "".join(event.text for event in out if isinstance(event, ev.ArgsDelta))
     return text, next((event.message for event in out if isinstance(event, ev.Failure)), "")
 
@@ -48,16 +48,16 @@ def test_it_is_found_wherever_the_text_is_cut(args: str) -> None:
     for pieces in cuts.two_piece_cuts(args, 300):
         assert guarded(pieces) == wanted, [*map(len, pieces)]
     for seed in range(50):
-        assert guarded(cuts.pieces(args, seed)) == wanted, seed
+        assert guarded(cuts.random_pieces(args, seed)) == wanted, seed
 
 
 def test_counting_is_linear() -> None:
     def seconds(size: int) -> float:
         text = "[" + ", ".join([" " * 80 + '"x"'] * size)
         began = time.perf_counter()
-        cursor = JsonCursor(1000)
+        cursor = JsonScanner(1000)
         for at in range(0, len(text), 5):
-            cursor.walk(text[at : at + 5], 0)
+            cursor.scan(text[at : at + 5], 0)
         return time.perf_counter() - began
 
     ratios = [seconds(8000) / seconds(1000) for _ in range(3)]

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from interlingua.common.jsontext.scanner import JsonCursor
-from interlingua.parsing.markers import Markers
-from interlingua.parsing.text_buffer__source import Channel, Reading, Source
+from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.markers import MarkerSet
+from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
 
-MARKS = Markers("<a>", "<a><b>", "</a>", "[X]")
+MARKS = MarkerSet("<a>", "<a><b>", "</a>", "[X]")
 
 
-def drive(make: Callable[[Source], Reading[Any]], pieces: Iterable[str]) -> tuple[Any, str]:
+def drive(make: Callable[[TextBuffer], Read[Any]], pieces: Iterable[str]) -> tuple[Any, str]:
     """What the reading returns, and what it has left unread."""
-    source = Source()
+    source = TextBuffer()
     reading = make(source)
     waiting = [*pieces]
     try:
@@ -28,11 +28,11 @@ def drive(make: Callable[[Source], Reading[Any]], pieces: Iterable[str]) -> tupl
         source.close()
         next(reading)
     except StopIteration as stop:
-        return stop.value, source.held + "".join(waiting)
+        return stop.value, source.buffered + "".join(waiting)
     raise AssertionError("still waiting after the end")
 
 
-def both_ways(make: Callable[[Source], Reading[Any]], text: str) -> tuple[Any, str]:
+def both_ways(make: Callable[[TextBuffer], Read[Any]], text: str) -> tuple[Any, str]:
     whole = drive(make, [text])
     assert drive(make, text) == whole, "per character"
     return whole
@@ -42,7 +42,7 @@ def copied(text: str) -> tuple[str, str | None, str]:
     """What copy_until copies, the marker, and the rest."""
     out: list[str] = []
 
-    def make(source: Source) -> Reading[str | None]:
+    def make(source: TextBuffer) -> Read[str | None]:
         out.clear()
         return source.copy_until(MARKS, lambda text, _: out.append(text))
 
@@ -74,7 +74,7 @@ def test_copy_until(text: str, expected: tuple[str, str | None, str]) -> None:
 
 def test_where_the_channel_changes_what_waited_was_text() -> None:
     out: list[tuple[str, Channel]] = []
-    source = Source()
+    source = TextBuffer()
     reading = source.copy_until(MARKS, lambda text, channel: out.append((text, channel)))
     source.push("hm <", Channel.REASONING)
     next(reading)
@@ -83,7 +83,7 @@ def test_where_the_channel_changes_what_waited_was_text() -> None:
         next(reading)
     assert stop.value.value == ""
     assert out == [("hm ", Channel.REASONING), ("<", Channel.REASONING)]
-    assert source.held == "a> b"
+    assert source.buffered == "a> b"
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_accept_word(text: str, expected: object) -> None:
 
 @pytest.mark.parametrize(("text", "char"), [(" x", "x"), ("  ", ""), (" " * 400 + "x", " ")])
 def test_next_char_is_unread(text: str, char: str) -> None:
-    assert both_ways(lambda source: source.next_char(), text) == (char, text)
+    assert both_ways(lambda source: source.peek_after_space(), text) == (char, text)
 
 
 def test_markers_are_taken_out_with_those_that_come_about_by_it() -> None:
-    assert MARKS.without("a<<a>a>b[X]") == "ab"
+    assert MARKS.remove_from("a<<a>a>b[X]") == "ab"
 
 
 def test_skip_space_and_take_while() -> None:
@@ -165,11 +165,11 @@ def test_skip_space_and_take_while() -> None:
 )
 def test_copy_json(text: str, limit: int, expected: object) -> None:
     out: list[str] = []
-    cursors: list[JsonCursor] = []
+    cursors: list[JsonScanner] = []
 
-    def make(source: Source) -> Reading[str | None]:
+    def make(source: TextBuffer) -> Read[str | None]:
         out.clear()
-        cursors.append(JsonCursor())
+        cursors.append(JsonScanner())
         return source.copy_json(cursors[-1], MARKS, out.append, limit)
 
     marker, rest = both_ways(make, text)

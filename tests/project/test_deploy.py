@@ -20,10 +20,10 @@ import pytest
 import yaml
 
 from interlingua import __version__
-from interlingua.gateway.processes.worker import ENDING
-from interlingua.gateway.settings.loader import load
+from interlingua.gateway.processes.worker import STREAM_STOP_TIMEOUT_SECONDS
+from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.schema import RequestLimits, Settings, Timeouts
-from tests.support.gateway_process import BUSY, running
+from tests.support.gateway_process import START_TIMEOUT_SECONDS, run_gateway
 from tests.support.paths import ROOT
 from tests.support.raw_client import get
 
@@ -43,7 +43,7 @@ CONTAINER = POD["containers"][0]
 
 def time_to_stop(drain: float) -> float:
     """Until all streams are over, or told that they are cut."""
-    return drain + ENDING
+    return drain + STREAM_STOP_TIMEOUT_SECONDS
 
 
 # ── systemd ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,7 @@ def test_the_image_serves_is_healthy_and_stops(image: Path, tmp_path: Path, alon
         return subprocess.run(check, env=env, cwd=tmp_path, capture_output=True).returncode
 
     try:
-        until = time.monotonic() + BUSY
+        until = time.monotonic() + START_TIMEOUT_SECONDS
         while is_healthy():
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < until, log.read_text()
@@ -225,7 +225,7 @@ def mounted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_manifests_agree_with_each_other(mounted: Path) -> None:
     assert set(KUBERNETES) == {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget"}  # and no Secret
-    loaded = load(mounted, SECRETS)
+    loaded = load_settings(mounted, SECRETS)
     assert loaded.notes == []
     settings = loaded.settings
     assert CONTAINER["ports"] == [{"name": "http", "containerPort": settings.port}]
@@ -256,13 +256,13 @@ def test_the_secret_has_what_the_settings_need(mounted: Path) -> None:
     assert CONTAINER["envFrom"] == [{"secretRef": {"name": "interlingua"}}]
     named = re.findall(r"(?m)^#   ([A-Z_]+)=", (DEPLOY / "kubernetes.yaml").read_text("utf-8"))
     assert set(named) == set(SECRETS)
-    settings = load(mounted, SECRETS).settings
+    settings = load_settings(mounted, SECRETS).settings
     assert settings.seal_key == SECRETS["INTERLINGUA_SEAL_KEY"]
     assert settings.upstreams["openrouter"].key == SECRETS["OPENROUTER_API_KEY"]
 
 
 def test_the_probes_are_answered_to_anybody(mounted: Path) -> None:
-    with running("--config", str(mounted), **SECRETS) as gateway:
+    with run_gateway("--config", str(mounted), **SECRETS) as gateway:
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
             probe = CONTAINER[kind]["httpGet"]
             assert probe["port"] == "http"

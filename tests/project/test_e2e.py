@@ -14,9 +14,9 @@ from e2e.clients import CLIENTS
 from e2e.gateway import Exchange, Gateway
 from e2e.run import Errand, Outcome, missing, prompt, run
 from e2e.table import page, table
-from interlingua.core.tools import Offer, Tool
-from interlingua.dialects.registry import dialect_named
-from interlingua.gateway.demo.prompt_language import steps
+from interlingua.core.tools import Tool, ToolSet
+from interlingua.dialects.registry import get_dialect
+from interlingua.gateway.demo.prompt_language import parse_steps
 
 TOY = Client(name="toy", title="Toy", version="1.2", apis=("openai-chat",), start=lambda _: Launch(argv=["toy"]))
 
@@ -78,7 +78,7 @@ def test_a_request_that_failed_is_told_first() -> None:
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
 def test_the_demo_model_understands_the_prompt(client: Client) -> None:
     schema = {"type": "object", "properties": {client.param: {"type": "string"}}}
-    asked = steps(prompt(client, "aa", "bb"), Offer([Tool(client.tool, schema)]))
+    asked = parse_steps(prompt(client, "aa", "bb"), ToolSet([Tool(client.tool, schema)]))
     commands = [[wish.args[client.param] for wish in step] for step in asked]
     assert commands == [["printf %s aa > a.txt", "printf %s bb > b.txt"], ["cat a.txt b.txt > proof.txt"]]
 
@@ -105,7 +105,7 @@ def test_every_client_is_pinned_and_gets_the_key_in_secret(client: Client) -> No
 
 
 def test_models_of_the_table_are_dialects() -> None:
-    assert [dialect_named(name).name for name in MODELS] == list(MODELS)
+    assert [get_dialect(name).name for name in MODELS] == list(MODELS)
 
 
 def test_a_table_and_its_page() -> None:

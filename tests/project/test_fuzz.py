@@ -10,7 +10,7 @@ import pytest
 
 from fuzz import chunks, dialects, sse, streams
 from fuzz.engine import Broken, Fuzzer
-from interlingua.wires.streaming.sse import Decoder
+from interlingua.wires.streaming.sse import SseDecoder
 
 FUZZERS: dict[str, tuple[Callable[[bytes], Any], Sequence[Callable[[Any], None]]]] = {
     "dialects": (dialects.Row.chosen_by, dialects.CHECKS),
@@ -45,7 +45,7 @@ def test_what_fails_is_told_as_small_as_it_can_be() -> None:
 
 def test_whatever_a_check_raises_breaks_a_promise() -> None:
     def fails(_: streams.Row) -> None:
-        Decoder(limit=1).feed(b"data: {}\n\n")
+        SseDecoder(limit=1).feed(b"data: {}\n\n")
 
     broken = Fuzzer(__doc__, sse.chosen_by, [fails]).broken_by(sse.chosen_by(b""))
     assert broken is not None

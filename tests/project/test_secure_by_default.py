@@ -21,7 +21,7 @@ import pytest
 
 import interlingua as il
 from interlingua.cli.common.gateway_options import add_options
-from interlingua.gateway.http.auth import Access
+from interlingua.gateway.http.auth import Authenticator
 from interlingua.gateway.http.error_responses import Unauthorized
 from interlingua.gateway.settings.schema import Settings
 from tests.support.paths import ROOT
@@ -185,7 +185,7 @@ def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
         return compare_digest(a, b)
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    gate = Access(Settings(keys=KEYS))
+    gate = Authenticator(Settings(keys=KEYS))
     for shown in (KEYS[0], KEYS[1], "x", KEYS[0][:-1], "é" * 50):
         compared.clear()
         try:
@@ -204,13 +204,13 @@ def test_nothing_but_a_key_is_a_key(shown: str) -> None:
     """Least of all what is made from one."""
     for headers in ({"x-api-key": shown}, {"authorization": f"Bearer {shown}"}, {"authorization": shown}):
         with pytest.raises(Unauthorized):
-            Access(Settings(keys=KEYS)).check_key(headers)
+            Authenticator(Settings(keys=KEYS)).check_key(headers)
 
 
 def test_keys_that_begin_alike_are_not_one() -> None:
     """What is compared stands for all of a key."""
     long = "k" * 500
-    gate = Access(Settings(keys=[f"{long}a"]))
+    gate = Authenticator(Settings(keys=[f"{long}a"]))
     gate.check_key({"x-api-key": f"{long}a"})
     for other in (f"{long}b", long, f"{long}a\0", f"{long}aa"):
         with pytest.raises(Unauthorized):

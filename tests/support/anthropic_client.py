@@ -16,8 +16,8 @@ import httpx2
 
 from tests.support.sdk import Json
 
-LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
-DELTAS = {
+LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+DELTA_FIELDS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
     "signature_delta": ("thinking", "signature"),
@@ -26,7 +26,7 @@ DELTAS = {
 
 
 @dataclass
-class Heard:
+class MessageView:
     """What a client has understood. Blocks are as in a whole message, but `input` is JSON text."""
 
     id: str = ""
@@ -38,16 +38,16 @@ class Heard:
     error: tuple[str, str] | None = None
     done: bool = False
 
-    def of(self, kind: str, key: str) -> list[str]:
-        return [block[key] for block in self.blocks if block["type"] == kind]
+    def block_values(self, block_type: str, key: str) -> list[str]:
+        return [block[key] for block in self.blocks if block["type"] == block_type]
 
     @property
     def text(self) -> str:
-        return "".join(self.of("text", "text"))
+        return "".join(self.block_values("text", "text"))
 
     @property
     def thinking(self) -> str:
-        return "".join(self.of("thinking", "thinking"))
+        return "".join(self.block_values("thinking", "thinking"))
 
     @property
     def calls(self) -> list[tuple[str, str, str]]:
@@ -55,7 +55,7 @@ class Heard:
         return [(block["id"], block["name"], block["input"]) for block in uses]
 
     @property
-    def kinds(self) -> list[str]:
+    def block_types(self) -> list[str]:
         return [block["type"] for block in self.blocks]
 
 
@@ -74,22 +74,22 @@ def events(stream: bytes) -> Iterator[tuple[str, Json]]:
             yield names[-1], json.loads(data)
 
 
-class Strict:
+class StrictMessageReader:
     """Insists on everything that some client somewhere relies on."""
 
     def __init__(self) -> None:
-        self.heard = Heard()
-        self.open: Json | None = None
+        self.view = MessageView()
+        self.open_block: Json | None = None
         self.state = "fresh"
 
-    def hear(self, name: str, data: Json) -> None:
+    def receive(self, name: str, data: Json) -> None:
         assert name == data["type"], (name, data)
         assert self.state not in ("over", "failed"), f"after the end: {data}"
         if name == "error":
-            self.heard.error = data["error"]["type"], data["error"]["message"]
+            self.view.error = data["error"]["type"], data["error"]["message"]
             self.state = "failed"
-        elif (hear := getattr(self, name, None)) is not None:  # what nobody knows is ignored, like a ping
-            hear(data)
+        elif (handler := getattr(self, name, None)) is not None:  # what nobody knows is ignored, like a ping
+            handler(data)
 
     def message_start(self, data: Json) -> None:
         assert self.state == "fresh", data
@@ -101,84 +101,84 @@ class Strict:
         assert message["stop_sequence"] is None
         assert isinstance(message["usage"]["input_tokens"], int)
         assert isinstance(message["usage"]["output_tokens"], int)
-        self.heard.id, self.heard.model, self.heard.usage = message["id"], message["model"], dict(message["usage"])
-        assert self.heard.id
+        self.view.id, self.view.model, self.view.usage = message["id"], message["model"], dict(message["usage"])
+        assert self.view.id
         self.state = "open"
 
     def content_block_start(self, data: Json) -> None:
         assert self.state == "open", data
-        assert self.open is None, f"one at a time: {data}"
-        assert data["index"] == len(self.heard.blocks), f"in order: {data}"
-        block = self.open = dict(data["content_block"])
+        assert self.open_block is None, f"one at a time: {data}"
+        assert data["index"] == len(self.view.blocks), f"in order: {data}"
+        block = self.open_block = dict(data["content_block"])
         empty = {"text": ("text", ""), "thinking": ("thinking", ""), "tool_use": ("input", {})}
         if block["type"] in empty:
-            key, nothing = empty[block["type"]]
-            assert block[key] == nothing, f"clients do not look here: {block}"
+            key, empty_value = empty[block["type"]]
+            assert block[key] == empty_value, f"clients do not look here: {block}"
         if block["type"] == "tool_use":
-            assert LEGAL.fullmatch(block["id"]), block
-            assert block["id"] not in self.heard.of("tool_use", "id"), f"an id twice: {block}"
+            assert LEGAL_ID.fullmatch(block["id"]), block
+            assert block["id"] not in self.view.block_values("tool_use", "id"), f"an id twice: {block}"
             assert block["name"]
             block["input"] = ""
-        self.heard.blocks.append(block)
+        self.view.blocks.append(block)
 
     def content_block_delta(self, data: Json) -> None:
-        assert self.open is not None, data
-        assert data["index"] == len(self.heard.blocks) - 1, data
+        assert self.open_block is not None, data
+        assert data["index"] == len(self.view.blocks) - 1, data
         delta = data["delta"]
-        if delta["type"] not in DELTAS or self.open["type"] not in ("text", "thinking", "tool_use"):
-            self.open.setdefault("deltas", []).append(delta)
+        if delta["type"] not in DELTA_FIELDS or self.open_block["type"] not in ("text", "thinking", "tool_use"):
+            self.open_block.setdefault("deltas", []).append(delta)
             return
-        kind, key = DELTAS[delta["type"]]
-        assert self.open["type"] == kind, (self.open, delta)
+        block_type, key = DELTA_FIELDS[delta["type"]]
+        assert self.open_block["type"] == block_type, (self.open_block, delta)
         assert isinstance(delta[key], str)
-        if kind == "thinking":
-            assert not self.open.get("signature"), "the signature is the last delta"
-        into = "input" if key == "partial_json" else key
-        self.open[into] = self.open.get(into, "") + delta[key]
+        if block_type == "thinking":
+            assert not self.open_block.get("signature"), "the signature is the last delta"
+        target_key = "input" if key == "partial_json" else key
+        self.open_block[target_key] = self.open_block.get(target_key, "") + delta[key]
 
     def content_block_stop(self, data: Json) -> None:
-        assert self.open is not None, data
-        assert data["index"] == len(self.heard.blocks) - 1, data
-        if self.open["type"] == "text":
-            assert self.open["text"] or len(self.heard.blocks) == 1, "Claude Code prints nothing then"
-        self.open = None
+        assert self.open_block is not None, data
+        assert data["index"] == len(self.view.blocks) - 1, data
+        if self.open_block["type"] == "text":
+            assert self.open_block["text"] or len(self.view.blocks) == 1, "Claude Code prints nothing then"
+        self.open_block = None
 
     def message_delta(self, data: Json) -> None:
         assert self.state in ("open", "told"), data
-        assert self.open is None, data
+        assert self.open_block is None, data
         assert isinstance(data["usage"]["output_tokens"], int), data
-        assert self.heard.stop in (None, data["delta"]["stop_reason"]), "once more with other usage, no more"
-        self.heard.stop, self.heard.sequence = data["delta"]["stop_reason"], data["delta"]["stop_sequence"]
-        assert self.heard.stop
-        assert (self.heard.sequence is not None) == (self.heard.stop == "stop_sequence")
-        assert self.heard.stop != "tool_use" or self.heard.calls
-        self.heard.usage |= {key: value for key, value in data["usage"].items() if value is not None}
+        assert self.view.stop in (None, data["delta"]["stop_reason"]), "once more with other usage, no more"
+        self.view.stop, self.view.sequence = data["delta"]["stop_reason"], data["delta"]["stop_sequence"]
+        assert self.view.stop
+        assert (self.view.sequence is not None) == (self.view.stop == "stop_sequence")
+        assert self.view.stop != "tool_use" or self.view.calls
+        self.view.usage |= {key: value for key, value in data["usage"].items() if value is not None}
         self.state = "told"
 
     def message_stop(self, data: Json) -> None:  # noqa: ARG002
         assert self.state == "told"
-        self.heard.done = True
+        self.view.done = True
         self.state = "over"
 
 
-def listen(stream: bytes) -> Heard:
-    client = Strict()
+def read_strict(stream: bytes) -> MessageView:
+    reader = StrictMessageReader()
     for name, data in events(stream):
-        client.hear(name, data)
-    return client.heard
+        reader.receive(name, data)
+    return reader.view
 
 
-def check_args(heard: Heard) -> None:
+def check_args(view: MessageView) -> None:
     """Arguments are JSON, unless the reply was cut."""
-    if heard.done and heard.stop != "max_tokens":
-        for _, _, args in heard.calls:
+    if view.done and view.stop != "max_tokens":
+        for _, _, args in view.calls:
             assert isinstance(json.loads(args or "{}"), dict), args
 
 
 # ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def client(stream: bytes) -> anthropic.Anthropic:
+def sdk_client(stream: bytes) -> anthropic.Anthropic:
     def answer(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
@@ -186,20 +186,20 @@ def client(stream: bytes) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="none", base_url="http://upstream.test", max_retries=0, http_client=http)
 
 
-def accumulate(stream: bytes) -> Heard:
+def accumulate(stream: bytes) -> MessageView:
     """The `stream` helper of the SDK, and the message that it ends with."""
-    asked: Any = {"model": "m", "max_tokens": 1, "messages": []}
+    request: Any = {"model": "m", "max_tokens": 1, "messages": []}
     try:
-        with client(stream).messages.stream(**asked) as helper:
+        with sdk_client(stream).messages.stream(**request) as helper:
             helper.until_done()
             message = helper.get_final_message()
     except anthropic.APIStatusError as error:
         body: Any = error.body
-        return Heard(error=(body["error"]["type"], body["error"]["message"]))
-    return of_message(json.loads(message.to_json(warnings=False)), done=True)
+        return MessageView(error=(body["error"]["type"], body["error"]["message"]))
+    return view_of_message(json.loads(message.to_json(warnings=False)), done=True)
 
 
-def of_message(message: Json, done: bool = False) -> Heard:
+def view_of_message(message: Json, done: bool = False) -> MessageView:
     """A whole message, as if it had been heard."""
     blocks = [dict(block) for block in message["content"]]
     for block in blocks:
@@ -207,17 +207,19 @@ def of_message(message: Json, done: bool = False) -> Heard:
             block["input"] = json.dumps(block["input"])
     stop, sequence = message["stop_reason"], message.get("stop_sequence")
     usage = {key: value for key, value in message["usage"].items() if value is not None}
-    return Heard(message["id"], message["model"], blocks, stop, sequence, usage, None, done)
+    return MessageView(message["id"], message["model"], blocks, stop, sequence, usage, None, done)
 
 
-def parsed(heard: Heard) -> Json:
+def comparable(view: MessageView) -> Json:
     """For comparison: with arguments as values, and without what one of the clients leaves out."""
     blocks = []
-    for block in heard.blocks:
-        kept = {key: value for key, value in block.items() if value is not None and key not in ("deltas", "citations")}
+    for block in view.blocks:
+        fields = {
+            key: value for key, value in block.items() if value is not None and key not in ("deltas", "citations")
+        }
         if block["type"] == "tool_use":
-            kept["input"] = json.loads(block["input"] or "{}")
+            fields["input"] = json.loads(block["input"] or "{}")
         elif block["type"] == "server_tool_use":
-            del kept["input"]
-        blocks.append(kept)
-    return {**vars(heard), "blocks": blocks}
+            del fields["input"]
+        blocks.append(fields)
+    return {**vars(view), "blocks": blocks}

@@ -11,7 +11,7 @@ import interlingua as il
 from interlingua.core.options__limits import Limits
 from tests.support.harness import tool
 from tests.support.paths import DATA
-from tests.support.sdk import Json, Said
+from tests.support.sdk import ChoiceView, Json
 
 FIXTURES = DATA / "fixtures" / "openai_chat"
 
@@ -27,18 +27,18 @@ USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ChatScenario:
     """`whole` is False where no whole body could say the same. `untouched`: what goes out is what came in."""
 
     name: str
     stream: bytes
-    said: dict[int, Said]
+    expected: dict[int, ChoiceView]
     findings: list[str] = field(default_factory=list)
     usage: Json | None = None
     error: str = ""
     tools: list[Json] | None = None
     options: il.Options | None = None
-    whole: bool = True
+    has_body: bool = True
     untouched: bool = False
 
     def __str__(self) -> str:
@@ -59,48 +59,50 @@ def chunk(*choices: Any, model: str = KIMI, **extra: Any) -> Json:
 
 def sse(*events: Json | str, done: bool = True) -> bytes:
     data = [event if isinstance(event, str) else json.dumps(event) for event in events]
-    return "".join(f"data: {one}\n\n" for one in [*data, *(["[DONE]"] if done else [])]).encode()
+    return "".join(f"data: {payload}\n\n" for payload in [*data, *(["[DONE]"] if done else [])]).encode()
 
 
-def spoken(pieces: Iterable[str], field: str = "content", finish: str | None = "stop", done: bool = True) -> bytes:
+def text_stream(pieces: Iterable[str], field: str = "content", finish: str | None = "stop", done: bool = True) -> bytes:
     """A reply whose text comes in these pieces."""
     texts = [chunk(choice({field: piece})) for piece in pieces]
     ends = [chunk(choice({}, finish))] if finish else []
     return sse(chunk(choice({"role": "assistant", "content": ""})), *texts, *ends, done=done)
 
 
-def called(*deltas: list[Json] | Json, finish: str | None = "tool_calls", done: bool = True, model: str = "m") -> bytes:
+def call_stream(
+    *deltas: list[Json] | Json, finish: str | None = "tool_calls", done: bool = True, model: str = "m"
+) -> bytes:
     """A reply of structured calls: the entries of each delta, or a whole delta."""
-    said = [delta if isinstance(delta, dict) else {"tool_calls": delta} for delta in deltas]
-    chunks = [chunk(choice(delta), model=model) for delta in said]
+    delta_objects = [delta if isinstance(delta, dict) else {"tool_calls": delta} for delta in deltas]
+    chunks = [chunk(choice(delta), model=model) for delta in delta_objects]
     ends = [chunk(choice({}, finish), model=model)] if finish else []
     return sse(chunk(choice({"role": "assistant", "content": None}), model=model), *chunks, *ends, done=done)
 
 
-def start(name: str | None, args: Any = "", index: Any = 0, id: Any = "call_1", **extra: Any) -> Json:
+def call_start(name: str | None, args: Any = "", index: Any = 0, id: Any = "call_1", **extra: Any) -> Json:
     return {"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": args}, **extra}
 
 
-def more(args: Any, index: Any = 0, **extra: Any) -> Json:
+def call_delta(args: Any, index: Any = 0, **extra: Any) -> Json:
     return {"index": index, "function": {"arguments": args}, **extra}
 
 
-def without(entry: Json, *keys: str) -> Json:
+def without_keys(entry: Json, *keys: str) -> Json:
     return {key: value for key, value in entry.items() if key not in keys}
 
 
-def kimi(header: str, args: str) -> str:
+def kimi_call(header: str, args: str) -> str:
     return f"{CALL}{header}{ARGS}{args}{END}"
 
 
-def calls(*calls: tuple[str, str, str], finish: str = "tool_calls", **said: str) -> dict[int, Said]:
-    return {0: Said(calls=list(calls), finish=finish, **said)}
+def expected_choice(*calls: tuple[str, str, str], finish: str = "tool_calls", **fields: str) -> dict[int, ChoiceView]:
+    return {0: ChoiceView(calls=list(calls), finish=finish, **fields)}
 
 
 F = ("call_1", "f", '{"a": 1}')
 G = ("call_2", "g", '{"b": 2}')
 PARIS = ("functions.get_weather:0", "get_weather", '{"city": "Paris"}')
-SECTION_OF_PARIS = SECTION + kimi("functions.get_weather:0", '{"city": "Paris"}') + CLOSE
+SECTION_OF_PARIS = SECTION + kimi_call("functions.get_weather:0", '{"city": "Paris"}') + CLOSE
 
 # As OpenRouter streamed Kimi K2.5: one token a chunk, every marker alone in its chunk behind a space.
 FIELD_LOG = [
@@ -115,42 +117,48 @@ TASKS = (
 )
 
 
-def openrouter(pieces: list[str]) -> bytes:
+def openrouter_stream(pieces: list[str]) -> bytes:
     """With a role in every chunk, thinking in two fields, and the usage in a last chunk that has a choice."""
 
-    def said(delta: Json, finish: str | None = None, **extra: Any) -> Json:
-        given = choice(
+    def make_chunk(delta: Json, finish: str | None = None, **extra: Any) -> Json:
+        full_choice = choice(
             {"role": "assistant", "content": "", **delta}, finish, native_finish_reason=finish, logprobs=None
         )
-        return chunk(given, provider="Moonshot AI", **extra)
+        return chunk(full_choice, provider="Moonshot AI", **extra)
 
-    def thinking(text: str) -> Json:
+    def thinking_delta(text: str) -> Json:
         detail = {"type": "reasoning.text", "text": text, "format": "unknown", "index": 0}
         return {"reasoning": text, "reasoning_details": [detail]}
 
-    thoughts = sse(*(said(thinking(piece)) for piece in pieces), done=False)
-    return b": OPENROUTER PROCESSING\n\n" + thoughts + sse(said({}, "stop"), said({}, usage=USAGE))
+    thoughts = sse(*(make_chunk(thinking_delta(piece)) for piece in pieces), done=False)
+    return b": OPENROUTER PROCESSING\n\n" + thoughts + sse(make_chunk({}, "stop"), make_chunk({}, usage=USAGE))
 
 
 # ── native text ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 NATIVE = [
-    Scenario(
-        "nothing native", spoken(["Hello", " there", "."]), calls(text="Hello there.", finish="stop"), untouched=True
+    ChatScenario(
+        "nothing native",
+        text_stream(["Hello", " there", "."]),
+        expected_choice(text="Hello there.", finish="stop"),
+        untouched=True,
     ),
-    Scenario(
-        "field log", spoken(FIELD_LOG, "reasoning"), calls(*TASKS, reasoning="I'll look at both. "), ["stop-reason"]
+    ChatScenario(
+        "field log",
+        text_stream(FIELD_LOG, "reasoning"),
+        expected_choice(*TASKS, reasoning="I'll look at both. "),
+        ["stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "field log from OpenRouter",
-        openrouter(FIELD_LOG),
-        calls(*TASKS, reasoning="I'll look at both. "),
+        openrouter_stream(FIELD_LOG),
+        expected_choice(*TASKS, reasoning="I'll look at both. "),
         ["stop-reason"],
         usage=USAGE,
     ),
-    Scenario(
+    ChatScenario(
         "marker cut at a chunk's end",
-        spoken(
+        text_stream(
             [
                 "Look: <|tool_calls_",
                 "section_begin|><|tool",
@@ -160,46 +168,46 @@ NATIVE = [
                 "|><|tool_calls_section_end|>",
             ]
         ),
-        calls(("functions.f:0", "f", '{"a": 1}'), text="Look: "),
+        expected_choice(("functions.f:0", "f", '{"a": 1}'), text="Look: "),
         ["stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "no marker after all",
-        spoken(["a <", "|tool", "_box|> b <", "c"]),
-        calls(text="a <|tool_box|> b <c", finish="stop"),
+        text_stream(["a <", "|tool", "_box|> b <", "c"]),
+        expected_choice(text="a <|tool_box|> b <c", finish="stop"),
     ),
-    Scenario(
+    ChatScenario(
         "text before and after",
-        spoken(["Before.", SECTION_OF_PARIS, " After."]),
-        calls(PARIS, text="Before. After."),
+        text_stream(["Before.", SECTION_OF_PARIS, " After."]),
+        expected_choice(PARIS, text="Before. After."),
         ["stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "section in reasoning_content",
-        spoken(["Hm. ", SECTION_OF_PARIS], "reasoning_content", finish="tool_calls"),
-        calls(PARIS, reasoning="Hm. "),
+        text_stream(["Hm. ", SECTION_OF_PARIS], "reasoning_content", finish="tool_calls"),
+        expected_choice(PARIS, reasoning="Hm. "),
     ),
-    Scenario(
+    ChatScenario(
         "thinking, then text with the call",
         sse(
             chunk(choice({"role": "assistant", "content": None, "reasoning_content": "Hm."})),
             chunk(choice({"content": "Let me see.", "reasoning_content": None})),
             chunk(choice({"content": SECTION_OF_PARIS}, "stop"), usage=USAGE),
         ),
-        calls(PARIS, text="Let me see.", reasoning="Hm."),
+        expected_choice(PARIS, text="Let me see.", reasoning="Hm."),
         ["stop-reason"],
         usage=USAGE,
     ),
-    Scenario(
+    ChatScenario(
         "ids of another vendor, named by the params that fit",
-        spoken([SECTION + kimi("call_59ad", '{"city": "Paris"}') + CLOSE]),
-        calls(("call_59ad", "get_weather", '{"city": "Paris"}')),
+        text_stream([SECTION + kimi_call("call_59ad", '{"city": "Paris"}') + CLOSE]),
+        expected_choice(("call_59ad", "get_weather", '{"city": "Paris"}')),
         ["guessed-name", "stop-reason"],
         tools=[tool("get_weather", ["city"]), tool("ls", ["path"])],
     ),
-    Scenario(
+    ChatScenario(
         "arguments in many pieces",
-        spoken(
+        text_stream(
             [
                 SECTION + CALL,
                 "functions.w:3",
@@ -211,10 +219,10 @@ NATIVE = [
                 CLOSE,
             ]
         ),
-        calls(("functions.w:3", "w", '{"text": "\\u00e9 <|tool_call_end|> 🚀"}')),
+        expected_choice(("functions.w:3", "w", '{"text": "\\u00e9 <|tool_call_end|> 🚀"}')),
         ["stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "two choices, interleaved, with calls of their own",
         sse(
             chunk(choice({"role": "assistant", "content": ""}), choice({"role": "assistant", "content": ""}, index=1)),
@@ -227,313 +235,356 @@ NATIVE = [
             chunk(choice({}, "stop")),
         ),
         {
-            0: Said(calls=[("functions.f:0", "f", '{"a": 1}')], finish="tool_calls"),
-            1: Said(text="One: ", calls=[("functions.g:0", "g", '{"b": 2}')], finish="tool_calls"),
+            0: ChoiceView(calls=[("functions.f:0", "f", '{"a": 1}')], finish="tool_calls"),
+            1: ChoiceView(text="One: ", calls=[("functions.g:0", "g", '{"b": 2}')], finish="tool_calls"),
         },
         ["stop-reason", "stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "length inside arguments",
-        spoken([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="length"),
-        calls(("functions.f:0", "f", '{"a": "lo'), finish="length"),
+        text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="length"),
+        expected_choice(("functions.f:0", "f", '{"a": "lo'), finish="length"),
         ["section-not-closed", "cut-short"],
     ),
-    Scenario(
+    ChatScenario(
         "stop inside arguments",
-        spoken([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="stop"),
-        calls(("functions.f:0", "f", '{"a": "lo'), finish="length"),
+        text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="stop"),
+        expected_choice(("functions.f:0", "f", '{"a": "lo'), finish="length"),
         ["section-not-closed", "cut-short", "stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "end inside arguments",
-        spoken([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish=None, done=False),
-        {0: Said(calls=[("functions.f:0", "f", '{"a": "lo')])},
+        text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish=None, done=False),
+        {0: ChoiceView(calls=[("functions.f:0", "f", '{"a": "lo')])},
         ["section-not-closed", "no-finish-reason"],
         error="inside the call of 'f'",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "end inside text",
-        spoken(["Hello", " <|tool_ca"], finish=None, done=False),
-        {0: Said(text="Hello <|tool_ca")},
+        text_stream(["Hello", " <|tool_ca"], finish=None, done=False),
+        {0: ChoiceView(text="Hello <|tool_ca")},
         error="without finishing",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "[DONE] without a finish, after a call",
-        spoken([SECTION_OF_PARIS], finish=None),
-        calls(PARIS),
+        text_stream([SECTION_OF_PARIS], finish=None),
+        expected_choice(PARIS),
         ["no-finish-reason"],
     ),
-    Scenario(
-        "[DONE] without a finish", spoken(["Hi"], finish=None), calls(text="Hi", finish="stop"), ["no-finish-reason"]
+    ChatScenario(
+        "[DONE] without a finish",
+        text_stream(["Hi"], finish=None),
+        expected_choice(text="Hi", finish="stop"),
+        ["no-finish-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "finish, but no [DONE]",
-        spoken(["Hi"], done=False),
-        calls(text="Hi", finish="stop"),
+        text_stream(["Hi"], done=False),
+        expected_choice(text="Hi", finish="stop"),
     ),
-    Scenario(
+    ChatScenario(
         "native and structured calls in one reply",
-        called({"content": SECTION_OF_PARIS}, [start("f", '{"a": 1}')], model=KIMI),
-        calls(PARIS, F),
+        call_stream({"content": SECTION_OF_PARIS}, [call_start("f", '{"a": 1}')], model=KIMI),
+        expected_choice(PARIS, F),
     ),
 ]
 
 # ── structured calls ──────────────────────────────────────────────────────────────────────────────────────────────
 
 STRUCTURED = [
-    Scenario(
+    ChatScenario(
         "two calls, as they should be",
-        called([start("f")], [more('{"a"')], [more(": 1}")], [start("g", "", 1, "call_2")], [more('{"b": 2}', 1)]),
-        calls(F, G),
+        call_stream(
+            [call_start("f")],
+            [call_delta('{"a"')],
+            [call_delta(": 1}")],
+            [call_start("g", "", 1, "call_2")],
+            [call_delta('{"b": 2}', 1)],
+        ),
+        expected_choice(F, G),
         untouched=True,
     ),
-    Scenario(
+    ChatScenario(
         "a whole call in one chunk",
-        called([start("f", '{"a": 1}'), start("g", '{"b": 2}', 1, "call_2")]),
-        calls(F, G),
+        call_stream([call_start("f", '{"a": 1}'), call_start("g", '{"b": 2}', 1, "call_2")]),
+        expected_choice(F, G),
         untouched=True,
     ),
-    Scenario("stop after calls", called([start("f", '{"a": 1}')], finish="stop"), calls(F), ["stop-reason"]),
-    Scenario(
-        "tool_calls without calls",
-        called({"content": "Done."}, finish="tool_calls"),
-        calls(text="Done.", finish="stop"),
+    ChatScenario(
+        "stop after calls",
+        call_stream([call_start("f", '{"a": 1}')], finish="stop"),
+        expected_choice(F),
         ["stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
+        "tool_calls without calls",
+        call_stream({"content": "Done."}, finish="tool_calls"),
+        expected_choice(text="Done.", finish="stop"),
+        ["stop-reason"],
+    ),
+    ChatScenario(
         "interleaved",
-        called(
-            [start("f", '{"a"')],
-            [start("g", '{"b', 1, "call_2")],
-            [more(": 1"), more('": 2', 1)],
-            [more("}", 1)],
-            [more("}")],
+        call_stream(
+            [call_start("f", '{"a"')],
+            [call_start("g", '{"b', 1, "call_2")],
+            [call_delta(": 1"), call_delta('": 2', 1)],
+            [call_delta("}", 1)],
+            [call_delta("}")],
         ),
-        calls(F, G),
-        whole=False,
+        expected_choice(F, G),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "interleaved with text",
-        called([start("f", '{"a"')], {"content": "By the way."}, [more(": 1}")]),
-        calls(F, text="By the way."),
+        call_stream([call_start("f", '{"a"')], {"content": "By the way."}, [call_delta(": 1}")]),
+        expected_choice(F, text="By the way."),
     ),
-    Scenario(
+    ChatScenario(
         "indexes from 1, with a gap",
-        called([start("f", '{"a": 1}', 1)], [start("g", '{"b"', 3, "call_2")], [more(": 2}", 3)]),
-        calls(F, G),
+        call_stream([call_start("f", '{"a": 1}', 1)], [call_start("g", '{"b"', 3, "call_2")], [call_delta(": 2}", 3)]),
+        expected_choice(F, G),
         ["renumbered", "renumbered"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "no index",
-        called(
-            [without(start("f", '{"a"'), "index")],
-            [without(more(": 1}"), "index")],
-            [without(start("g", '{"b": 2}', id="call_2"), "index")],
+        call_stream(
+            [without_keys(call_start("f", '{"a"'), "index")],
+            [without_keys(call_delta(": 1}"), "index")],
+            [without_keys(call_start("g", '{"b": 2}', id="call_2"), "index")],
         ),
-        calls(F, G),
+        expected_choice(F, G),
         ["no-index", "no-index"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "several calls on one index",
-        called([start("f", '{"a": 1}')], [start("g", "", id="call_2")], [more('{"b": 2}')]),
-        calls(F, G),
+        call_stream([call_start("f", '{"a": 1}')], [call_start("g", "", id="call_2")], [call_delta('{"b": 2}')]),
+        expected_choice(F, G),
         ["shared-index"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "id, type and name in every chunk",
-        called([start("f")], [start("f", '{"a"')], [start("f", ": 1}")]),
-        calls(F),
+        call_stream([call_start("f")], [call_start("f", '{"a"')], [call_start("f", ": 1}")]),
+        expected_choice(F),
         ["repeated-id", "repeated-name"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "nulls and empty strings where nothing belongs",
-        called(
-            [start("f", None)],
+        call_stream(
+            [call_start("f", None)],
             [{"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": '{"a"'}}],
             [{"index": 0, "id": "", "type": "", "function": {"name": "", "arguments": ": 1}"}}],
-            [more(None)],
+            [call_delta(None)],
         ),
-        calls(F),
-        whole=False,
+        expected_choice(F),
+        has_body=False,
     ),
-    Scenario("no type", called([without(start("f", '{"a": 1}'), "type")]), calls(F), ["no-type"]),
-    Scenario(
+    ChatScenario(
+        "no type", call_stream([without_keys(call_start("f", '{"a": 1}'), "type")]), expected_choice(F), ["no-type"]
+    ),
+    ChatScenario(
         "no id",
-        called([without(start("f", '{"a": 1}'), "id")]),
-        calls(("call_4af476bf9e28ab7c748cb8da", "f", '{"a": 1}')),
+        call_stream([without_keys(call_start("f", '{"a": 1}'), "id")]),
+        expected_choice(("call_4af476bf9e28ab7c748cb8da", "f", '{"a": 1}')),
         ["no-id"],
     ),
-    Scenario(
+    ChatScenario(
         "the same id twice",
-        called([start("f", '{"a": 1}'), start("g", '{"b": 2}', 1)]),
-        calls(F, ("call_1_2", "g", '{"b": 2}')),
+        call_stream([call_start("f", '{"a": 1}'), call_start("g", '{"b": 2}', 1)]),
+        expected_choice(F, ("call_1_2", "g", '{"b": 2}')),
         ["id-renamed"],
     ),
-    Scenario(
+    ChatScenario(
         "a name that comes late",
-        called([start(None, '{"a"')], [more(": ")], [{"index": 0, "function": {"name": "f", "arguments": "1}"}}]),
-        calls(F),
+        call_stream(
+            [call_start(None, '{"a"')], [call_delta(": ")], [{"index": 0, "function": {"name": "f", "arguments": "1}"}}]
+        ),
+        expected_choice(F),
         ["no-type"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "a name that never comes",
-        called([start(None, '{"a"')], [more(": 1}")]),
-        calls(text='{"a": 1}', finish="stop"),
+        call_stream([call_start(None, '{"a"')], [call_delta(": 1}")]),
+        expected_choice(text='{"a": 1}', finish="stop"),
         ["call-without-name", "stop-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "arguments as an object",
-        called([start("f", {"a": 1})]),
-        calls(("call_1", "f", '{"a":1}')),
+        call_stream([call_start("f", {"a": 1})]),
+        expected_choice(("call_1", "f", '{"a":1}')),
         ["arguments-as-value"],
     ),
-    Scenario("arguments as null", called([start("f", None)]), calls(("call_1", "f", "{}"))),
-    Scenario("arguments as the word null", called([start("f", "nu")], [more("ll")]), calls(("call_1", "f", "{}"))),
-    Scenario("no arguments", called([start("f", "")]), calls(("call_1", "f", "{}"))),
-    Scenario("white space for arguments", called([start("f", " ")], [more("\n")]), calls(("call_1", "f", "{}"))),
-    Scenario(
+    ChatScenario("arguments as null", call_stream([call_start("f", None)]), expected_choice(("call_1", "f", "{}"))),
+    ChatScenario(
+        "arguments as the word null",
+        call_stream([call_start("f", "nu")], [call_delta("ll")]),
+        expected_choice(("call_1", "f", "{}")),
+    ),
+    ChatScenario("no arguments", call_stream([call_start("f", "")]), expected_choice(("call_1", "f", "{}"))),
+    ChatScenario(
+        "white space for arguments",
+        call_stream([call_start("f", " ")], [call_delta("\n")]),
+        expected_choice(("call_1", "f", "{}")),
+    ),
+    ChatScenario(
         "an object in a string",
-        called([start("f", '"{\\"a\\": ')], [more('1}"')]),
-        calls(F),
+        call_stream([call_start("f", '"{\\"a\\": ')], [call_delta('1}"')]),
+        expected_choice(F),
         ["unwrapped-arguments"],
     ),
-    Scenario("more behind the arguments", called([start("f", '{"a": 1}')], [more("}")]), calls(F), ["after-arguments"]),
-    Scenario(
+    ChatScenario(
+        "more behind the arguments",
+        call_stream([call_start("f", '{"a": 1}')], [call_delta("}")]),
+        expected_choice(F),
+        ["after-arguments"],
+    ),
+    ChatScenario(
         "arguments again at the end",
-        called([start("f", '{"a"')], [more(": 1}")], [start("f", '{"a": 1}')]),
-        calls(F),
+        call_stream([call_start("f", '{"a"')], [call_delta(": 1}")], [call_start("f", '{"a": 1}')]),
+        expected_choice(F),
         ["repeated-id", "repeated-name", "after-arguments"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "arguments again at the end, without the id",
-        called([start("f", '{"a": 1}')], [without(start("f", '{"a": 1}'), "id")]),
-        calls(F),
+        call_stream([call_start("f", '{"a": 1}')], [without_keys(call_start("f", '{"a": 1}'), "id")]),
+        expected_choice(F),
         ["repeated-name", "after-arguments"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "arguments all again in every chunk",
-        called([start("f", "{")], [more('{"a": {')], [more('{"a": {"a": ')], [more('{"a": {"a": 1}}')]),
-        calls(("call_1", "f", '{"a": {"a": 1}}')),
+        call_stream(
+            [call_start("f", "{")],
+            [call_delta('{"a": {')],
+            [call_delta('{"a": {"a": ')],
+            [call_delta('{"a": {"a": 1}}')],
+        ),
+        expected_choice(("call_1", "f", '{"a": {"a": 1}}')),
         ["resent-arguments"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "arguments that hold themselves",
-        called([start("f", '{"a": ')], [more('{"a": 1}}')]),
-        calls(("call_1", "f", '{"a": {"a": 1}}')),
+        call_stream([call_start("f", '{"a": ')], [call_delta('{"a": 1}}')]),
+        expected_choice(("call_1", "f", '{"a": {"a": 1}}')),
         untouched=True,
     ),
-    Scenario(
+    ChatScenario(
         "legacy function_call",
-        called(
+        call_stream(
             {"function_call": {"name": "f", "arguments": ""}},
             {"function_call": {"arguments": '{"a": 1}'}},
             finish="function_call",
         ),
-        calls(("call_4af476bf9e28ab7c748cb8da", "f", '{"a": 1}')),
+        expected_choice(("call_4af476bf9e28ab7c748cb8da", "f", '{"a": 1}')),
         ["function-call", "no-id", "unknown-finish-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "length inside structured arguments",
-        called([start("f", '{"a": 1}')], [start("g", '{"b"', 1, "call_2")], finish="length"),
-        calls(F, ("call_2", "g", '{"b"'), finish="length"),
+        call_stream([call_start("f", '{"a": 1}')], [call_start("g", '{"b"', 1, "call_2")], finish="length"),
+        expected_choice(F, ("call_2", "g", '{"b"'), finish="length"),
         ["cut-short"],
     ),
-    Scenario(
+    ChatScenario(
         "length before structured arguments",
-        called([start("f")], [start("g", "", 1, "call_2")], finish="length"),
-        calls(("call_1", "f", "{}"), ("call_2", "g", ""), finish="length"),
+        call_stream([call_start("f")], [call_start("g", "", 1, "call_2")], finish="length"),
+        expected_choice(("call_1", "f", "{}"), ("call_2", "g", ""), finish="length"),
         ["cut-short"],
     ),
-    Scenario(
+    ChatScenario(
         "length inside a word",
-        called([start("f", "nu")], finish="length"),
-        calls(("call_1", "f", "nu"), finish="length"),
+        call_stream([call_start("f", "nu")], finish="length"),
+        expected_choice(("call_1", "f", "nu"), finish="length"),
         ["cut-short"],
     ),
-    Scenario(
+    ChatScenario(
         "end inside structured arguments",
-        called([start("f", '{"a": 1}')], [start("g", '{"b"', 1, "call_2")], finish=None, done=False),
-        {0: Said(calls=[F, ("call_2", "g", '{"b"')])},
+        call_stream([call_start("f", '{"a": 1}')], [call_start("g", '{"b"', 1, "call_2")], finish=None, done=False),
+        {0: ChoiceView(calls=[F, ("call_2", "g", '{"b"')])},
         ["no-finish-reason"],
         error="inside the call of 'g'",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "[DONE] without a finish, after a call without arguments",
-        called([start("f")], finish=None),
-        calls(("call_1", "f", "{}")),
+        call_stream([call_start("f")], finish=None),
+        expected_choice(("call_1", "f", "{}")),
         ["no-finish-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "a call, but no tool was offered",
-        called([start("f", '{"a": 1}')]),
-        calls(text='f{"a": 1}', finish="stop"),
+        call_stream([call_start("f", '{"a": 1}')]),
+        expected_choice(text='f{"a": 1}', finish="stop"),
         ["no-tools-offered", "stop-reason"],
         tools=[],
     ),
-    Scenario(
+    ChatScenario(
         "an entry that is none",
-        called(["f", start("f", '{"a": 1}')]),  # type: ignore[list-item]
-        calls(F),
+        call_stream(["f", call_start("f", '{"a": 1}')]),  # type: ignore[list-item]
+        expected_choice(F),
         ["bad-chunk"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "delivered whole",
-        called([start("f", '{"a"')], [more(": 1}")], [start("g", '{"b"', 1, "call_2")], finish="length"),
-        calls(F, finish="length"),
+        call_stream(
+            [call_start("f", '{"a"')], [call_delta(": 1}")], [call_start("g", '{"b"', 1, "call_2")], finish="length"
+        ),
+        expected_choice(F, finish="length"),
         ["cut-short", "call-withheld"],
         options=il.Options(delivery="whole"),
     ),
-    Scenario(
+    ChatScenario(
         "arguments over the limit",
-        called([start("f", '{"a": "')], [more("x" * 90)], [more('"}')], [start("g", '{"b": 2}', 1, "call_2")]),
-        calls(("call_1", "f", '{"a": "' + "x" * 57), G, finish="length"),
+        call_stream(
+            [call_start("f", '{"a": "')],
+            [call_delta("x" * 90)],
+            [call_delta('"}')],
+            [call_start("g", '{"b": 2}', 1, "call_2")],
+        ),
+        expected_choice(("call_1", "f", '{"a": "' + "x" * 57), G, finish="length"),
         ["over-limit", "stop-reason"],
         options=il.Options(limits=Limits(args=64)),
     ),
-    Scenario(
+    ChatScenario(
         "arguments over the limit, which is an error",
-        called([start("f", '{"a": "')], [more("x" * 90)], [more('"}')]),
-        {0: Said(calls=[("call_1", "f", '{"a": "' + "x" * 57)])},
+        call_stream([call_start("f", '{"a": "')], [call_delta("x" * 90)], [call_delta('"}')]),
+        {0: ChoiceView(calls=[("call_1", "f", '{"a": "' + "x" * 57)])},
         findings=["after-end"],
         error="longer than 64",
         options=il.Options(limits=Limits(args=64, over="error")),
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "a call without a name over the limit",
-        called([start(None, "x" * 40)], [more("y" * 40)], [more("z")]),
-        calls(text="x" * 40 + "y" * 40 + "z", finish="stop"),
+        call_stream([call_start(None, "x" * 40)], [call_delta("y" * 40)], [call_delta("z")]),
+        expected_choice(text="x" * 40 + "y" * 40 + "z", finish="stop"),
         ["over-limit", "call-without-name", "stop-reason"],
         options=il.Options(limits=Limits(held=64)),
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "a call without a name over the limit, which is an error",
-        called([start(None, "x" * 80)]),
-        {0: Said()},
+        call_stream([call_start(None, "x" * 80)]),
+        {0: ChoiceView()},
         findings=["after-end"],
         error="longer than 64",
         options=il.Options(limits=Limits(held=64, over="error")),
-        whole=False,
+        has_body=False,
     ),
 ]
 
 # ── everything else on the wire ───────────────────────────────────────────────────────────────────────────────────
 
 OPENAI = (FIXTURES / "openai.sse").read_bytes()
-OPENAI_SAID = calls(
+OPENAI_SAID = expected_choice(
     ("call_Xk2", "get_weather", '{"city":"São Paulo"}'),
     ("call_Yz9", "get_time", "{}"),
 )
@@ -549,95 +600,95 @@ BYE = chunk(choice({}, "stop"), model="m")
 ROCKET = "🚀"
 
 WIRE = [
-    Scenario("OpenAI", OPENAI, OPENAI_SAID, usage=OPENAI_USAGE, untouched=True),
-    Scenario("OpenAI with CRLF", OPENAI.replace(b"\n", b"\r\n"), OPENAI_SAID, usage=OPENAI_USAGE, untouched=True),
-    Scenario(
+    ChatScenario("OpenAI", OPENAI, OPENAI_SAID, usage=OPENAI_USAGE, untouched=True),
+    ChatScenario("OpenAI with CRLF", OPENAI.replace(b"\n", b"\r\n"), OPENAI_SAID, usage=OPENAI_USAGE, untouched=True),
+    ChatScenario(
         "usage in a chunk of its own",
         sse(HI, BYE, chunk(model="m", usage=USAGE)),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         usage=USAGE,
         untouched=True,
     ),
-    Scenario(
+    ChatScenario(
         "usage in every chunk",
         sse({**HI, "usage": {**USAGE, "completion_tokens": 1}}, {**BYE, "usage": USAGE}),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         usage=USAGE,
         untouched=True,
     ),
-    Scenario(
+    ChatScenario(
         "usage in the choice",
         sse(HI, chunk(choice({}, "stop", usage=USAGE), model="m")),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         usage=USAGE,
     ),
-    Scenario(
+    ChatScenario(
         "usage without choices",
-        sse(HI, BYE, {**without(BYE, "choices"), "usage": USAGE}),
-        calls(text="Hi", finish="stop"),
+        sse(HI, BYE, {**without_keys(BYE, "choices"), "usage": USAGE}),
+        expected_choice(text="Hi", finish="stop"),
         usage=USAGE,
     ),
-    Scenario(
+    ChatScenario(
         "text after the finish",
         sse(HI, BYE, chunk(choice({"content": " again"}), model="m"), BYE, chunk(model="m", usage=USAGE)),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["after-stop", "after-stop"],
         usage=USAGE,
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "not JSON",
         sse(HI, "{not JSON", BYE),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["bad-json"],
     ),
-    Scenario("nothing but [DONE]", sse(), {}, untouched=True, whole=False),
-    Scenario("nothing at all", b"", {}, error="without a reply", whole=False),
-    Scenario(
+    ChatScenario("nothing but [DONE]", sse(), {}, untouched=True, has_body=False),
+    ChatScenario("nothing at all", b"", {}, error="without a reply", has_body=False),
+    ChatScenario(
         "an error at first",
         sse({"error": {"message": "overloaded", "code": 529, "metadata": {"x": 1}}}, done=False),
         {},
         error="overloaded",
         untouched=True,
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error amid text",
         sse(HI, {"error": {"message": "boom", "type": "server_error"}}, BYE),
-        {0: Said(text="Hi")},
+        {0: ChoiceView(text="Hi")},
         ["after-end"],
         error="boom",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error amid held text",
         sse(chunk(choice({"role": "assistant", "content": "a <|tool_"})), {"error": "boom"}, done=False),
-        {0: Said(text="a <|tool_")},
+        {0: ChoiceView(text="a <|tool_")},
         error="boom",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error as vLLM writes it",
         sse(HI, {"object": "error", "message": "boom", "type": "BadRequest", "code": 400}, done=False),
-        {0: Said(text="Hi")},
+        {0: ChoiceView(text="Hi")},
         error="boom",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error for a finish",
         sse(HI, chunk(choice({"content": ""}, "error", error={"code": 502, "message": "gone"}), model="m")),
-        {0: Said(text="Hi")},
+        {0: ChoiceView(text="Hi")},
         error="gone",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error after the finish",
         sse(HI, BYE, {"error": {"message": "too late"}}),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["after-stop"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an error in one of two choices",
         sse(
             chunk(
@@ -646,20 +697,20 @@ WIRE = [
             chunk(choice({}, "error", index=1)),
             done=False,
         ),
-        {0: Said(text="a <"), 1: Said(text="b")},
+        {0: ChoiceView(text="a <"), 1: ChoiceView(text="b")},
         error="stopped with an error",
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "no role, no object, no index, no delta",
         sse(
             {"id": "c", "model": "m", "choices": [{"delta": {"content": "Hi"}}]},
             {"id": "c", "model": "m", "choices": [{"delta": None, "finish_reason": "stop"}]},
         ),
-        calls(text="Hi", finish="stop"),
-        whole=False,
+        expected_choice(text="Hi", finish="stop"),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "a message where a delta belongs",
         sse(
             {
@@ -669,41 +720,41 @@ WIRE = [
                 "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
             }
         ),
-        calls(text="Hi", finish="stop"),
-        whole=False,
+        expected_choice(text="Hi", finish="stop"),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "choices that are none",
         sse(chunk(7, choice({"role": "assistant", "content": "Hi"}), model="m"), BYE, {**BYE, "choices": "x"}),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["bad-chunk", "bad-chunk"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "empty finish reasons",
         sse(chunk(choice({"role": "assistant", "content": "Hi"}, ""), model="m"), chunk(choice({}, "EOS"), model="m")),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["unknown-finish-reason"],
     ),
-    Scenario(
+    ChatScenario(
         "content in parts",
-        called(
+        call_stream(
             {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]},
             {"content": [{"type": "text", "text": "Hi"}, {"type": "text", "text": "!"}, {"type": "image"}]},
             finish="stop",
         ),
-        calls(text="Hi!", reasoning="Hm.", finish="stop"),
-        whole=False,
+        expected_choice(text="Hi!", reasoning="Hm.", finish="stop"),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "a refusal",
-        called({"refusal": "I"}, {"refusal": " won't."}, finish="stop"),
-        {0: Said(refusal="I won't.", finish="stop")},
+        call_stream({"refusal": "I"}, {"refusal": " won't."}, finish="stop"),
+        {0: ChoiceView(refusal="I won't.", finish="stop")},
         untouched=True,
     ),
-    Scenario(
+    ChatScenario(
         "thinking in reasoning_details only",
-        called(
+        call_stream(
             {"reasoning_details": [{"type": "reasoning.summary", "summary": "Hm", "index": 0}]},
             {"reasoning_details": [{"type": "reasoning.summary", "summary": ". <|tool_", "index": 0}]},
             {"reasoning_details": [{"type": "reasoning.summary", "summary": "x", "index": 0}]},
@@ -711,56 +762,56 @@ WIRE = [
             finish="stop",
             model=KIMI,
         ),
-        calls(reasoning="Hm. <|tool_x", finish="stop"),
+        expected_choice(reasoning="Hm. <|tool_x", finish="stop"),
         ["empty-turn"],
     ),
-    Scenario(
+    ChatScenario(
         "half a character at a chunk's end",
-        spoken(["a\ud83d", "\ude80b", "c\ud83d", "d", "\ude80"]),
-        calls(text=f"a{ROCKET}bc\ufffdd\ufffd", finish="stop"),
-        whole=False,
+        text_stream(["a\ud83d", "\ude80b", "c\ud83d", "d", "\ude80"]),
+        expected_choice(text=f"a{ROCKET}bc\ufffdd\ufffd", finish="stop"),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "half characters of two choices and in arguments",
         sse(
             chunk(choice({"role": "assistant", "content": "\ud83d"})),
-            chunk(choice({"role": "assistant", "tool_calls": [start("f", '{"a": "\ud83d')]}, index=1)),
-            chunk(choice({"tool_calls": [more('\ude80"}')]}, "tool_calls", index=1)),
+            chunk(choice({"role": "assistant", "tool_calls": [call_start("f", '{"a": "\ud83d')]}, index=1)),
+            chunk(choice({"tool_calls": [call_delta('\ude80"}')]}, "tool_calls", index=1)),
             chunk(choice({"content": "\ude80"}, "stop")),
         ),
         {
-            0: Said(text=ROCKET, finish="stop"),
-            1: Said(calls=[("call_1", "f", f'{{"a": "{ROCKET}"}}')], finish="tool_calls"),
+            0: ChoiceView(text=ROCKET, finish="stop"),
+            1: ChoiceView(calls=[("call_1", "f", f'{{"a": "{ROCKET}"}}')], finish="tool_calls"),
         },
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "half a character at the end",
-        spoken(["a\ud83d"]),
-        calls(text="a", finish="stop"),
+        text_stream(["a\ud83d"]),
+        expected_choice(text="a", finish="stop"),
         ["half-character"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "bytes that are no UTF-8, a control character and NaN",
         sse(HI, BYE).replace(b"Hi", b"H\xffi\t").replace(b'"stop"', b'"stop", "score": NaN'),
-        calls(text="H\ufffdi\t", finish="stop"),
-        whole=False,
+        expected_choice(text="H\ufffdi\t", finish="stop"),
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an empty event",
         sse(HI, "", BYE),
-        calls(text="Hi", finish="stop"),
+        expected_choice(text="Hi", finish="stop"),
         ["empty-event"],
-        whole=False,
+        has_body=False,
     ),
-    Scenario(
+    ChatScenario(
         "an event over the limit",
         sse(HI, chunk(choice({"content": "x" * 600}), model="m"), BYE),
-        {0: Said(text="Hi")},
+        {0: ChoiceView(text="Hi")},
         error="more than 500 bytes",
         options=il.Options(limits=Limits(event=500)),
-        whole=False,
+        has_body=False,
     ),
 ]
 

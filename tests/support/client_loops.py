@@ -14,9 +14,14 @@ from typing import Any
 
 import pytest
 
-from interlingua.dialects.registry import dialect_named
-from interlingua.gateway.observability.capture_format import Asked, End, Request, read
-from tests.support.gateway_process import running
+from interlingua.dialects.registry import get_dialect
+from interlingua.gateway.observability.capture_format import (
+    ClientRequestLine,
+    EndLine,
+    UpstreamRequestLine,
+    read_capture,
+)
+from tests.support.gateway_process import run_gateway
 
 Json = dict[str, Any]
 Calls = list[tuple[str, Json]]
@@ -68,24 +73,24 @@ class Notebook:
 
     def note(self, title: str, text: str, tags: list[str]) -> str:
         """Writes something down."""
-        return self._did("note", {"title": title, "text": text, "tags": tags})
+        return self._record("note", {"title": title, "text": text, "tags": tags})
 
     def add(self, a: int, b: float) -> str:
         """Adds two numbers."""
-        return self._did("add", {"a": a, "b": b})
+        return self._record("add", {"a": a, "b": b})
 
     def clock(self) -> str:
         """Tells the time."""
-        return self._did("clock", {})
+        return self._record("clock", {})
 
     def run(self, name: str, args: str | object) -> str:
         """What a loop written by hand does with a call."""
         tools: dict[str, Callable[..., str]] = {"note": self.note, "add": self.add, "clock": self.clock}
-        given = json.loads(args) if isinstance(args, str) else args
-        assert isinstance(given, dict)
-        return tools[name](**given)
+        arguments = json.loads(args) if isinstance(args, str) else args
+        assert isinstance(arguments, dict)
+        return tools[name](**arguments)
 
-    def _did(self, name: str, args: Json) -> str:
+    def _record(self, name: str, args: Json) -> str:
         self.received.append((name, args))
         return result_of(name, args)
 
@@ -98,47 +103,49 @@ def result_of(name: str, args: Json) -> str:
 
 
 @dataclass
-class Exchange:
+class RecordedExchange:
     """One request, as the client sent it and as the model was asked."""
 
     wire: str
     status: int
     body: Json
-    asked: Json
+    upstream_body: Json
 
 
-def check(talk: Talk, notebook: Notebook, said: str, dialect: str, keeps_thinking: bool) -> None:
+def check_tool_loop(
+    talk: GatewaySession, notebook: Notebook, final_text: str, dialect: str, keeps_thinking: bool
+) -> None:
     """The tools got what the model meant, the model got what the tools gave, and nothing was mixed up on the way."""
-    done = 0
+    checked = 0
     for step in STEPS:  # the calls of one turn may be run in any order
-        assert sorted(notebook.received[done : done + len(step)], key=repr) == sorted(step, key=repr)
-        done += len(step)
-    assert len(notebook.received) == done
-    exchanges = talk.answered(len(STEPS) + 1)
-    meant = [call for step in STEPS for call in step]
+        assert sorted(notebook.received[checked : checked + len(step)], key=repr) == sorted(step, key=repr)
+        checked += len(step)
+    assert len(notebook.received) == checked
+    exchanges = talk.wait_for_exchanges(len(STEPS) + 1)
+    expected_calls = [call for step in STEPS for call in step]
     last = exchanges[-1]
-    for body, wire in ((last.body, last.wire), (last.asked, "openai-chat")):
-        told = HISTORIES[wire](body)
-        assert [(name, json.loads(args)) for _, name, args in told.calls] == meant
-        ids = [id for id, _, _ in told.calls]
+    for body, wire in ((last.body, last.wire), (last.upstream_body, "openai-chat")):
+        history = HISTORY_READERS[wire](body)
+        assert [(name, json.loads(args)) for _, name, args in history.calls] == expected_calls
+        ids = [id for id, _, _ in history.calls]
         assert len(set(ids)) == len(ids)
-        assert told.results == {id: result_of(*call) for id, call in zip(ids, meant, strict=True)}
+        assert history.results == {id: result_of(*call) for id, call in zip(ids, expected_calls, strict=True)}
         if keeps_thinking:
-            assert told.thinking == thoughts(dialect)
-    assert said.startswith("Done."), said
+            assert history.thinking == expected_thinking(dialect)
+    assert final_text.startswith("Done."), final_text
     for name, args in STEPS[-1]:
-        assert " ".join(result_of(name, args).split()) in said
+        assert " ".join(result_of(name, args).split()) in final_text
 
 
-def thoughts(dialect: str) -> list[str]:
+def expected_thinking(dialect: str) -> list[str]:
     """What the demo model thinks before it calls."""
-    if not dialect_named(dialect).thinking:
+    if not get_dialect(dialect).thinking:
         return []
     return [f"I will call {' and '.join(name for name, _ in step)}." for step in STEPS]
 
 
 @dataclass
-class History:
+class RequestHistory:
     """What a request tells of the conversation so far. A call is (id, name, arguments)."""
 
     calls: list[tuple[str, str, str]] = field(default_factory=list)
@@ -146,52 +153,52 @@ class History:
     thinking: list[str] = field(default_factory=list)
 
 
-def _chat(body: Json) -> History:
-    told = History()
+def _chat_history(body: Json) -> RequestHistory:
+    history = RequestHistory()
     for message in body["messages"]:
         for call in message.get("tool_calls") or ():
-            told.calls.append((call["id"], call["function"]["name"], call["function"]["arguments"]))
+            history.calls.append((call["id"], call["function"]["name"], call["function"]["arguments"]))
         if message["role"] == "tool":
-            assert message["tool_call_id"] not in told.results
-            told.results[message["tool_call_id"]] = _text(message["content"])
+            assert message["tool_call_id"] not in history.results
+            history.results[message["tool_call_id"]] = _text(message["content"])
         if message.get("reasoning_content"):
-            told.thinking.append(message["reasoning_content"])
-    return told
+            history.thinking.append(message["reasoning_content"])
+    return history
 
 
-def _messages(body: Json) -> History:
-    told = History()
+def _messages_history(body: Json) -> RequestHistory:
+    history = RequestHistory()
     for message in body["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():
             match block["type"]:
                 case "tool_use":
-                    told.calls.append((block["id"], block["name"], json.dumps(block["input"])))
+                    history.calls.append((block["id"], block["name"], json.dumps(block["input"])))
                 case "tool_result":
-                    assert block["tool_use_id"] not in told.results
-                    told.results[block["tool_use_id"]] = _text(block["content"])
+                    assert block["tool_use_id"] not in history.results
+                    history.results[block["tool_use_id"]] = _text(block["content"])
                 case "thinking":
-                    told.thinking.append(block["thinking"])
-    return told
+                    history.thinking.append(block["thinking"])
+    return history
 
 
-def _responses(body: Json) -> History:
-    told = History()
+def _responses_history(body: Json) -> RequestHistory:
+    history = RequestHistory()
     for item in body["input"]:
         match item.get("type"):
             case "function_call":
-                told.calls.append((item["call_id"], item["name"], item["arguments"]))
+                history.calls.append((item["call_id"], item["name"], item["arguments"]))
             case "function_call_output":
-                assert item["call_id"] not in told.results
-                told.results[item["call_id"]] = _text(item["output"])
+                assert item["call_id"] not in history.results
+                history.results[item["call_id"]] = _text(item["output"])
             case "reasoning":
-                told.thinking += [_text(item.get("content") or item.get("summary") or "")]
-    return told
+                history.thinking += [_text(item.get("content") or item.get("summary") or "")]
+    return history
 
 
-HISTORIES: dict[str, Callable[[Json], History]] = {
-    "openai-chat": _chat,
-    "anthropic-messages": _messages,
-    "openai-responses": _responses,
+HISTORY_READERS: dict[str, Callable[[Json], RequestHistory]] = {
+    "openai-chat": _chat_history,
+    "anthropic-messages": _messages_history,
+    "openai-responses": _responses_history,
 }
 
 
@@ -201,7 +208,7 @@ def _text(content: str | list[Json]) -> str:
 
 # ── the gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-QUIET = {
+TELEMETRY_OFF = {
     "ANONYMIZED_TELEMETRY": "false",
     "DO_NOT_TRACK": "1",
     "LANGCHAIN_TRACING_V2": "false",
@@ -213,61 +220,63 @@ QUIET = {
 """What keeps these libraries from telling others."""
 
 
-class Talk:
+class GatewaySession:
     """A gateway with the demo model, and what one client has asked it."""
 
     def __init__(self, base: str, captures: Path) -> None:
         self.base = base
         self._captures = captures
-        self._before = set(captures.glob("*.jsonl"))
+        self._existing_captures = set(captures.glob("*.jsonl"))
 
-    def answered(self, count: int) -> list[Exchange]:
+    def wait_for_exchanges(self, count: int) -> list[RecordedExchange]:
         """Just so many: all that were not refused. A capture is complete a moment behind its reply."""
-        until = time.monotonic() + 10
-        while len(found := self.exchanges(200)) < count:
-            assert time.monotonic() < until, f"{len(found)} of {count} exchanges were captured"
+        deadline = time.monotonic() + 10
+        while len(exchanges := self.exchanges(200)) < count:
+            assert time.monotonic() < deadline, f"{len(exchanges)} of {count} exchanges were captured"
             time.sleep(0.005)
-        assert len(found) == count
-        return found
+        assert len(exchanges) == count
+        return exchanges
 
-    def exchanges(self, status: int) -> list[Exchange]:
+    def exchanges(self, status: int) -> list[RecordedExchange]:
         """Those that ended so."""
-        new = map(_exchange, sorted(set(self._captures.glob("*.jsonl")) - self._before))
-        return [exchange for exchange in new if exchange.status == status]
+        new_exchanges = map(_read_exchange, sorted(set(self._captures.glob("*.jsonl")) - self._existing_captures))
+        return [exchange for exchange in new_exchanges if exchange.status == status]
 
 
-def _exchange(path: Path) -> Exchange:
-    captured = read(path)
-    [request], [end] = captured.all(Request), captured.all(End)
-    asked = captured.all(Asked)
-    body = json.loads(asked[-1].data) if asked else {}
-    return Exchange(request.wire, end.exchange["status"], json.loads(request.data), body)
+def _read_exchange(path: Path) -> RecordedExchange:
+    captured = read_capture(path)
+    [request], [end] = captured.lines_of(ClientRequestLine), captured.lines_of(EndLine)
+    upstream_requests = captured.lines_of(UpstreamRequestLine)
+    body = json.loads(upstream_requests[-1].data) if upstream_requests else {}
+    return RecordedExchange(request.wire, end.exchange["status"], json.loads(request.data), body)
 
 
 @contextmanager
 def demo_gateway() -> Iterator[tuple[str, Path]]:
     """The base URL, and where it writes its captures."""
-    with running("--demo", "--capture", "captures", INTERLINGUA_DEMO_PACE="0") as gateway:
+    with run_gateway("--demo", "--capture", "captures", INTERLINGUA_DEMO_PACE="0") as gateway:
         yield gateway.base, gateway.folder / "captures"
         assert gateway.stop() == 0
 
 
 @contextmanager
-def nobody_else_is_called(patch: pytest.MonkeyPatch) -> Iterator[None]:
+def block_external_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whoever connects to anything but loopback fails, and if he hides it, the test does."""
-    elsewhere: list[object] = []
+    blocked: list[object] = []
     connect = socket.socket.connect
 
-    def guarded(self: socket.socket, address: Any) -> None:
+    def guarded_connect(self: socket.socket, address: Any) -> None:
         if self.family != socket.AF_UNIX and str(address[0]) not in ("127.0.0.1", "::1"):
-            elsewhere.append(address)
+            blocked.append(address)
             raise ConnectionRefusedError(f"no network in tests: {address}")
         connect(self, address)
 
-    for name, value in QUIET.items():
-        patch.setenv(name, value)
-    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_")) and name not in QUIET]:
-        patch.delenv(name)
-    patch.setattr(socket.socket, "connect", guarded)
+    for name, value in TELEMETRY_OFF.items():
+        monkeypatch.setenv(name, value)
+    for name in [
+        name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_")) and name not in TELEMETRY_OFF
+    ]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(socket.socket, "connect", guarded_connect)
     yield
-    assert elsewhere == []
+    assert blocked == []

@@ -10,23 +10,27 @@ from typing import TypeVar
 T = TypeVar("T", str, bytes)
 
 
-def one_by_one(data: T) -> list[T]:
+def single_units(data: T) -> list[T]:
     return [data[n : n + 1] for n in range(len(data))]
 
 
-def pieces(data: T, seed: int) -> list[T]:
+def random_pieces(data: T, seed: int) -> list[T]:
     """Cut at random: some pieces are empty, some long."""
     rng = random.Random(seed)
-    at: list[int] = sorted(rng.choices(range(len(data) + 1), k=rng.randint(1, 3 + len(data) // 20)))
-    return [data[start:end] for start, end in pairwise([0, *at, len(data)])]
+    positions: list[int] = sorted(rng.choices(range(len(data) + 1), k=rng.randint(1, 3 + len(data) // 20)))
+    return [data[start:end] for start, end in pairwise([0, *positions, len(data)])]
 
 
-def places(data: T, limit: int) -> list[int]:
+def cut_positions(data: T, limit: int) -> list[int]:
     """Every place to cut at; if there are more than the limit, as many of them, spread at random."""
-    every = range(1, len(data))
-    return list(every) if len(every) <= limit else sorted(random.Random(len(data)).sample(every, limit))
+    all_positions = range(1, len(data))
+    return (
+        list(all_positions)
+        if len(all_positions) <= limit
+        else sorted(random.Random(len(data)).sample(all_positions, limit))
+    )
 
 
 def two_piece_cuts(data: T, limit: int) -> Iterator[list[T]]:
-    for at in places(data, limit):
-        yield [data[:at], data[at:]]
+    for position in cut_positions(data, limit):
+        yield [data[:position], data[position:]]

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-STARTED = re.compile(r"listening on (http://\S+) ")
-BUSY = 60.0
+LISTENING_PATTERN = re.compile(r"listening on (http://\S+) ")
+START_TIMEOUT_SECONDS = 60.0
 """Seconds in which it starts, also on a machine that has much else to do."""
 
 
 @dataclass
-class Running:
+class GatewayProcess:
     base: str
     """http://127.0.0.1:PORT"""
     process: subprocess.Popen[bytes]
@@ -28,15 +28,15 @@ class Running:
     folder: Path
     """Its working directory."""
 
-    def told(self, pattern: str, seconds: float = 10) -> str:
+    def wait_for_log(self, pattern: str, seconds: float = 10) -> str:
         """The log, once this is in it."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not re.search(pattern, text := self.log.read_text(encoding="utf-8", errors="replace")):
-            assert time.monotonic() < until, f"{pattern!r} is not in the log:\n{text[-3000:]}"
+            assert time.monotonic() < deadline, f"{pattern!r} is not in the log:\n{text[-3000:]}"
             time.sleep(0.02)
         return text
 
-    def signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         self.process.send_signal(number)
 
     def stop(self, seconds: float = 20) -> int:
@@ -45,15 +45,15 @@ class Running:
 
 
 @contextmanager
-def running(*args: str, config: str | None = None, **environment: str) -> Iterator[Running]:
+def run_gateway(*args: str, config: str | None = None, **environment: str) -> Iterator[GatewayProcess]:
     """`interlingua serve` with these arguments, until the block ends. `config` is the text of a settings file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if config is not None:
             (folder / "interlingua.yaml").write_text(config, encoding="utf-8")
         log = folder / "log"
-        known = {key: value for key, value in os.environ.items() if not key.startswith("INTERLINGUA_")}
-        env = {**known, "HOME": name, "XDG_STATE_HOME": name, "XDG_CONFIG_HOME": name, **environment}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("INTERLINGUA_")}
+        env = {**inherited, "HOME": name, "XDG_STATE_HOME": name, "XDG_CONFIG_HOME": name, **environment}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "interlingua", "serve", "--port", "0", *args],
@@ -63,11 +63,11 @@ def running(*args: str, config: str | None = None, **environment: str) -> Iterat
                 stdout=output,
                 stderr=output,
             )
-        gateway = Running("", process, log, folder)
+        gateway = GatewayProcess("", process, log, folder)
         try:
-            found = STARTED.search(gateway.told(STARTED.pattern, BUSY))
-            assert found is not None
-            gateway.base = found[1]
+            match = LISTENING_PATTERN.search(gateway.wait_for_log(LISTENING_PATTERN.pattern, START_TIMEOUT_SECONDS))
+            assert match is not None
+            gateway.base = match[1]
             _wait_until_ready(gateway)
             yield gateway
         finally:
@@ -76,11 +76,11 @@ def running(*args: str, config: str | None = None, **environment: str) -> Iterat
             process.wait(10)
 
 
-def _wait_until_ready(gateway: Running) -> None:
+def _wait_until_ready(gateway: GatewayProcess) -> None:
     import http.client
 
     host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
-    until = time.monotonic() + BUSY
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:
         try:
             connection = http.client.HTTPConnection(host, int(port), timeout=5)
@@ -89,5 +89,5 @@ def _wait_until_ready(gateway: Running) -> None:
             connection.close()
             return
         except (ConnectionError, AssertionError):
-            assert time.monotonic() < until, gateway.log.read_text(encoding="utf-8", errors="replace")[-3000:]
+            assert time.monotonic() < deadline, gateway.log.read_text(encoding="utf-8", errors="replace")[-3000:]
             time.sleep(0.02)

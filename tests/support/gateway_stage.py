@@ -22,10 +22,10 @@ from interlingua.faults.apis import CHAT_PATH as CHAT
 from interlingua.faults.apis import MESSAGES_PATH as MESSAGES
 from interlingua.faults.apis import RESPONSES_PATH as RESPONSES
 from interlingua.faults.checker import client_view as heard
-from interlingua.faults.checker.client_view import hear
+from interlingua.faults.checker.client_view import read_into_view
 from interlingua.faults.upstream.chat_chunks import call
-from interlingua.faults.upstream.script import chunked, streamed, torn
-from tests.support.gateway_process import Running, running
+from interlingua.faults.upstream.script import send_chunked, stream_response, stream_then_reset
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.upstream_server import Step, UpstreamServer
 
 __all__ = [
@@ -33,27 +33,27 @@ __all__ = [
     "CHAT",
     "MESSAGES",
     "RESPONSES",
-    "Heard",
-    "Stage",
-    "asking",
+    "GatewayStage",
+    "LoggedClientView",
     "call",
-    "chunked",
+    "request_fields",
+    "send_chunked",
     "stage",
-    "streamed",
-    "torn",
+    "stream_response",
+    "stream_then_reset",
 ]
 
 KEY = "sk-upstream-0123456789abcdef"
 TOOL = {"name": "read", "description": "", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
 
-UPSTREAM = """
+UPSTREAM_TEMPLATE = """
   {name}:
     url: {url}
     api: {api}
     key: {key}
     timeouts: {{connect: 2, first_event: 1.2, idle: 1.2, total: 1.2}}
     retries: {{attempts: 2, backoff: 0.02, longest: 1, budget: 1}}"""
-CONFIG = """
+CONFIG_TEMPLATE = """
 log: {{format: json}}
 keepalive: 0.4
 upstreams:{upstreams}
@@ -68,11 +68,11 @@ models:
   busy-then-second: {{upstream: chat, model: 11-first, fallback: [second]}}
   second: {{upstream: other}}
 """
-NOBODY = "http://127.0.0.1:9/v1"
+UNREACHABLE_URL = "http://127.0.0.1:9/v1"
 
 
 @dataclass
-class Heard(heard.Heard):
+class LoggedClientView(heard.ClientView):
     """What a client has understood, and what the log tells of it."""
 
     log: dict[str, Any] = field(default_factory=dict)
@@ -81,50 +81,52 @@ class Heard(heard.Heard):
 
 
 @dataclass
-class Stage:
+class GatewayStage:
     upstream: UpstreamServer
-    gateway: Running
+    gateway: GatewayProcess
 
-    def plays(self, model: str, *scripts: Step | tuple[Step, ...]) -> str:
+    def add_scripts(self, model: str, *scripts: Step | tuple[Step, ...]) -> str:
         """The upstream has these scripts for a model, one for each time that it is asked."""
         for script in scripts:
             self.upstream.add(model, *(script if isinstance(script, tuple) else (script,)))
         return model
 
-    def ask(self, model: str, api: str = CHAT, stream: bool = True, **more: Any) -> Heard:
-        body = {"model": model, "stream": stream, **asking(api), **more}
+    def send(self, model: str, api: str = CHAT, stream: bool = True, **fields: Any) -> LoggedClientView:
+        body = {"model": model, "stream": stream, **request_fields(api), **fields}
         request = urllib.request.Request(
             f"{self.gateway.base}/v1/{api}", json.dumps(body).encode(), {"content-type": "application/json"}
         )
         try:
             with urllib.request.urlopen(request, timeout=20) as response:
-                told = Heard(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
+                view = LoggedClientView(
+                    response.status, {k.lower(): v for k, v in response.headers.items()}, response.read()
+                )
         except urllib.error.HTTPError as error:
-            told = Heard(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
-        hear(told, api)
-        assert not told.odd + told.loose, (told.odd, told.loose, told.body[-500:])
-        told.log = self.log(told.headers["x-interlingua-id"])
-        told.estimated = told.log["findings"].pop("usage-estimated", 0) == 1
-        return told
+            view = LoggedClientView(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+        read_into_view(view, api)
+        assert not view.violations + view.deviations, (view.violations, view.deviations, view.body[-500:])
+        view.log = self.log_entry(view.headers["x-interlingua-id"])
+        view.estimated = view.log["findings"].pop("usage-estimated", 0) == 1
+        return view
 
-    def ask_all(self, model: str, stream: bool = True) -> dict[str, Heard]:
+    def send_all(self, model: str, stream: bool = True) -> dict[str, LoggedClientView]:
         """One client of each API, at the same time."""
         with ThreadPoolExecutor(len(APIS)) as pool:
-            return dict(zip(APIS, pool.map(lambda api: self.ask(model, api, stream), APIS), strict=True))
+            return dict(zip(APIS, pool.map(lambda api: self.send(model, api, stream), APIS), strict=True))
 
-    def log(self, id: str) -> dict[str, Any]:
+    def log_entry(self, id: str) -> dict[str, Any]:
         """The line of this request."""
-        text = self.gateway.told(f'"message": "request", "id": "{id}"[^\n]*\n')
-        told: dict[str, Any] = json.loads(next(line for line in text.splitlines() if f'"id": "{id}"' in line))
-        return told
+        text = self.gateway.wait_for_log(f'"message": "request", "id": "{id}"[^\n]*\n')
+        entry: dict[str, Any] = json.loads(next(line for line in text.splitlines() if f'"id": "{id}"' in line))
+        return entry
 
 
 @contextmanager
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[GatewayStage]:
     upstream = UpstreamServer()
     try:
-        with running(config=_config(upstream.url)) as gateway:
-            yield Stage(upstream, gateway)
+        with run_gateway(config=_config(upstream.url)) as gateway:
+            yield GatewayStage(upstream, gateway)
     finally:
         upstream.stop()
 
@@ -136,12 +138,12 @@ def _config(url: str) -> str:
         "claude": "anthropic-messages",
         "responses": "openai-responses",
     }
-    upstreams = [UPSTREAM.format(name=name, url=url, api=api, key=KEY) for name, api in apis.items()]
-    nobody = UPSTREAM.format(name="nobody", url=NOBODY, api="openai-chat", key=KEY)
-    return CONFIG.format(upstreams="".join([*upstreams, nobody]))
+    upstreams = [UPSTREAM_TEMPLATE.format(name=name, url=url, api=api, key=KEY) for name, api in apis.items()]
+    unreachable = UPSTREAM_TEMPLATE.format(name="nobody", url=UNREACHABLE_URL, api="openai-chat", key=KEY)
+    return CONFIG_TEMPLATE.format(upstreams="".join([*upstreams, unreachable]))
 
 
-def asking(api: str) -> dict[str, Any]:
+def request_fields(api: str) -> dict[str, Any]:
     """What each API wants in a request, and one tool."""
     if api == RESPONSES:
         return {"input": "hi", "tools": [{"type": "function", **TOOL}]}

@@ -12,18 +12,18 @@ import msgspec
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.core.tools import Offer
-from interlingua.dialects.registry import dialect_named
-from interlingua.events__order import Order
-from interlingua.parsing.markers import TOKENS, markers
+from interlingua.core.tools import ToolSet
+from interlingua.dialects.registry import get_dialect
+from interlingua.events__order import EventOrder
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from tests.support.paths import DATA
 
 FIXTURES = DATA / "fixtures"
 QUOTES = ("'", "''", '"', '""')  # may yet be a long one
-ENDS = " \n}]),;"  # may yet end a call whose last quote is missing
-MADE = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
+POSSIBLE_CALL_ENDS = " \n}]),;"  # may yet end a call whose last quote is missing
+GENERATED_ID = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
 
 
 class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -44,11 +44,11 @@ class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return f"{self.dialect}: {self.name}"
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         return self.text or "".join(self.pieces)
 
     @property
-    def offer(self) -> list[dict[str, Any]] | None:
+    def offered_tools(self) -> list[dict[str, Any]] | None:
         if not isinstance(self.tools, dict):
             return self.tools
         return [tool(name, params) for name, params in self.tools.items()]
@@ -61,41 +61,41 @@ def tool(name: str, params: Iterable[str] | dict[str, Any] = ()) -> dict[str, An
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
 
 
-def cases(dialect: str) -> list[Case]:
+def load_cases(dialect: str) -> list[Case]:
     rows = tomllib.loads((FIXTURES / f"{dialect}.toml").read_text(encoding="utf-8"))["case"]
     return [msgspec.convert({"dialect": dialect, **row}, Case) for row in rows]
 
 
-def cuttings(text: str) -> Iterator[tuple[str, list[str]]]:
+def cut_variants(text: str) -> Iterator[tuple[str, list[str]]]:
     """The text in pieces, in every way that has ever mattered."""
     yield "per character", list(text)
-    for at in range(1, len(text)):
-        yield f"cut at {at}", [text[:at], text[at:]]
-    yield from random_cuttings(text, 10)
+    for position in range(1, len(text)):
+        yield f"cut at {position}", [text[:position], text[position:]]
+    yield from random_cut_variants(text, 10)
 
 
-def random_cuttings(text: str, count: int) -> Iterator[tuple[str, list[str]]]:
+def random_cut_variants(text: str, count: int) -> Iterator[tuple[str, list[str]]]:
     for seed in range(count):
-        dice = random.Random(seed)
-        cuts = sorted(dice.choices(range(len(text) + 1), k=dice.randint(2, 12)))
+        rng = random.Random(seed)
+        cuts = sorted(rng.choices(range(len(text) + 1), k=rng.randint(2, 12)))
         yield f"random cut {seed}", [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
-def events(case: Case, pieces: Iterable[str]) -> list[ev.Event]:
-    parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
+def parse_events(case: Case, pieces: Iterable[str]) -> list[ev.Event]:
+    parser = il.Parser(case.dialect, tools=case.offered_tools, prefill=case.prefill)
     return [event for piece in pieces for event in parser.feed(piece)] + parser.close()
 
 
-def reply(case: Case, pieces: Iterable[str]) -> il.Reply:
-    return il.fold(events(case, pieces))
+def parse_reply(case: Case, pieces: Iterable[str]) -> il.Reply:
+    return il.fold(parse_events(case, pieces))
 
 
-def shown(reply: il.Reply) -> dict[str, Any]:
+def reply_as_row(reply: il.Reply) -> dict[str, Any]:
     """A reply in the words of the fixture file."""
     parts: list[dict[str, Any]] = []
     for part in reply.parts:
         if isinstance(part, il.Call):
-            id = "made" if MADE.fullmatch(part.id) else part.id
+            id = "made" if GENERATED_ID.fullmatch(part.id) else part.id
             row: dict[str, Any] = {"call": part.name, "id": id, "args": part.arguments}
             parts.append(row if part.complete else {**row, "complete": False})
         else:
@@ -103,34 +103,35 @@ def shown(reply: il.Reply) -> dict[str, Any]:
     return {"parts": parts, "stop": reply.stop_reason, "findings": [finding.kind for finding in reply.findings]}
 
 
-def explain(case: Case, how: str, pieces: Iterable[str], got: object, expected: object) -> str:
+def explain(case: Case, cut_name: str, pieces: Iterable[str], actual: object, expected: object) -> str:
     """What a failing row prints."""
-    return (
-        f"\n  row:      {case.name}\n  cut:      {how}: {list(pieces)!r}\n  got:      {got!r}\n  expected: {expected!r}"
-    )
+    cut = f"{cut_name}: {list(pieces)!r}"
+    return f"\n  row:      {case.name}\n  cut:      {cut}\n  got:      {actual!r}\n  expected: {expected!r}"
 
 
 def check_whole(case: Case) -> il.Reply:
     """What the row says."""
     expected = {"parts": case.parts, "stop": case.stop, "findings": case.findings}
-    whole = reply(case, [case.whole])
-    assert shown(whole) == expected, explain(case, "whole", [case.whole], shown(whole), expected)
-    return whole
+    complete_reply = parse_reply(case, [case.full_text])
+    assert reply_as_row(complete_reply) == expected, explain(
+        case, "whole", [case.full_text], reply_as_row(complete_reply), expected
+    )
+    return complete_reply
 
 
-def check(case: Case) -> None:
+def check_all_cuts(case: Case) -> None:
     """In every cutting the same as whole, findings and all."""
-    whole = check_whole(case)
-    for how, pieces in [("as it came", case.pieces), *cuttings(case.whole)]:
+    complete_reply = check_whole(case)
+    for cut_name, pieces in [("as it came", case.pieces), *cut_variants(case.full_text)]:
         if pieces:
-            got = reply(case, pieces)
-            assert got == whole, explain(case, how, pieces, got, whole)
+            actual = parse_reply(case, pieces)
+            assert actual == complete_reply, explain(case, cut_name, pieces, actual, complete_reply)
 
 
-def structure(case: Case) -> list[str]:
+def forbidden_markers(case: Case) -> list[str]:
     """The markers that no text may hold. In a dialect of ordinary text, brackets and JSON may be text; and all may,
     where no tool was offered, or where a call is none before it is closed."""
-    dialect = dialect_named(case.dialect)
+    dialect = get_dialect(case.dialect)
     if dialect.special_tokens:
         return list(dialect.tokens)
     tags = [marker for marker in dialect.markers if any(map(str.isalpha, marker)) and "{" not in marker]
@@ -140,77 +141,84 @@ def structure(case: Case) -> list[str]:
 def check_truncations(case: Case) -> None:
     """Cut at any point: no exception, no marker as text, in order, no call that the whole text does not have, streamed
     the same as whole, and at most the last call is incomplete."""
-    parts = reply(case, [case.whole]).parts
+    parts = parse_reply(case, [case.full_text]).parts
     finished = [part for part in parts if isinstance(part, il.Call) and part.complete]
-    said = "".join(part.text for part in parts if not isinstance(part, il.Call))
-    marks = markers(*(marker for marker in structure(case) if marker not in said))
-    for end in range(len(case.whole)):
-        text = case.whole[:end]
-        streamed = reply(case, text)
-        got = reply(case, [text])
-        where = explain(case, f"truncated at {end}", [text], got, streamed)
-        assert got == streamed, where
-        for part in got.parts:
+    plain_text = "".join(part.text for part in parts if not isinstance(part, il.Call))
+    marker_set = compile_markers(*(marker for marker in forbidden_markers(case) if marker not in plain_text))
+    for end in range(len(case.full_text)):
+        text = case.full_text[:end]
+        streamed = parse_reply(case, text)
+        actual = parse_reply(case, [text])
+        explanation = explain(case, f"truncated at {end}", [text], actual, streamed)
+        assert actual == streamed, explanation
+        for part in actual.parts:
             if not isinstance(part, il.Call):
-                assert not marks.search(part.text, 0), where
-        complete = [call for call in got.calls if call.complete]
-        assert len(got.calls) - len(complete) <= 1, where
-        assert all(call.complete for call in got.calls[:-1]), where
+                assert not marker_set.search(part.text, 0), explanation
+        complete = [call for call in actual.calls if call.complete]
+        assert len(actual.calls) - len(complete) <= 1, explanation
+        assert all(call.complete for call in actual.calls[:-1]), explanation
         for call in complete:
-            same = [c for c in finished if (c.name, c.arguments) == (call.name, call.arguments)]
-            assert same, where
+            matches = [c for c in finished if (c.name, c.arguments) == (call.name, call.arguments)]
+            assert matches, explanation
 
 
-def may_be_slip(case: Case, waits: str, openers: tuple[str, ...]) -> bool:
+def may_be_missing_delimiter(case: Case, buffered: str, openers: tuple[str, ...]) -> bool:
     """Whether this would tell, in a string, that a quote or a comma is missing: what ends the call and begins another,
     or the next param."""
-    offer = Offer(case.offer)
-    words = [*offer.names, *(key for name in offer.names for key in offer.params(name))]
-    marks = markers(*dialect_named(case.dialect).markers)
-    rest = marks.without(waits).lstrip(ENDS)
+    tool_set = ToolSet(case.offered_tools)
+    words = [*tool_set.names, *(key for name in tool_set.names for key in tool_set.param_names(name))]
+    marker_set = compile_markers(*get_dialect(case.dialect).markers)
+    remainder = marker_set.remove_from(buffered).lstrip(POSSIBLE_CALL_ENDS)
     return (
-        not rest
-        or marks.may_begin(rest, 0)
-        or any(word.startswith(rest) or rest.startswith(word) for word in words)
-        or any(opener in waits for opener in openers)
+        not remainder
+        or marker_set.is_partial(remainder, 0)
+        or any(word.startswith(remainder) or remainder.startswith(word) for word in words)
+        or any(opener in buffered for opener in openers)
     )
 
 
-def check_streams(case: Case) -> None:
+def check_streaming(case: Case) -> None:
     """Nothing waits that need not. After each character what is held is white space, `null` or a fence, can still
     become a marker, is a special token in a value that it ends if nothing but another follows, is the end of a section
     in a value that it ends if another section follows, or is what follows an opener and is not known to be a call or a
     param yet. In literals it may also be what would end the call, or begin the next param, if the model has forgotten a
     quote or a comma."""
-    dialect = dialect_named(case.dialect)
+    dialect = get_dialect(case.dialect)
     grammar = dialect.grammar
-    literals = isinstance(dialect.shape, Literals | Pythonic)
-    openers = (*grammar.openers, *grammar.first_openers(Offer(case.offer))) if grammar else ()
-    inner = grammar.inner if grammar else ()
+    has_literals = isinstance(dialect.shape, Literals | Pythonic)
+    openers = (*grammar.openers, *grammar.first_openers(ToolSet(case.offered_tools))) if grammar else ()
+    inner = grammar.inner_markers if grammar else ()
     sections = grammar.strays if grammar and inner else ()
-    marks = markers(*dialect.markers, *openers, *inner)
-    parser = il.Parser(case.dialect, tools=case.offer, prefill=case.prefill)
-    order = Order()
-    last = ""
-    written = case.prefill + case.whole
+    marker_set = compile_markers(*dialect.markers, *openers, *inner)
+    parser = il.Parser(case.dialect, tools=case.offered_tools, prefill=case.prefill)
+    order = EventOrder()
+    last_marker = ""
+    written = case.prefill + case.full_text
     for n, char in enumerate(written):
-        last = next((marker for marker in marks.literals if written[: n + 1].endswith(marker)), last)
+        last_marker = next((marker for marker in marker_set.literals if written[: n + 1].endswith(marker)), last_marker)
         if n < len(case.prefill):
             continue
         for event in parser.feed(char):
             order.check(event)
-        waits = parser.held.strip().removeprefix("null").lstrip()
+        buffered = parser.held.strip().removeprefix("null").lstrip()
         token = next(
-            (marker for marker in marks.literals if waits.startswith(marker) and marker.startswith(TOKENS)), ""
+            (
+                marker
+                for marker in marker_set.literals
+                if buffered.startswith(marker) and marker.startswith(SPECIAL_TOKEN_PREFIXES)
+            ),
+            "",
         )
-        behind_token = waits.removeprefix(token).lstrip()
-        in_head = last in (*openers, *sections) or (last in inner and "\n" not in waits[: marks.tail(waits, 0)].strip())
-        known = (
-            waits in QUOTES
-            or marks.may_begin(waits, 0)
-            or in_head
-            or (token and (not behind_token or marks.may_begin(behind_token, 0)))
-            or any(word.startswith(waits) for word in ("null", "```json"))
-            or (literals and may_be_slip(case, waits, grammar.openers if grammar else ()))
+        after_token = buffered.removeprefix(token).lstrip()
+        in_header = last_marker in (*openers, *sections) or (
+            last_marker in inner and "\n" not in buffered[: marker_set.partial_start(buffered, 0)].strip()
         )
-        assert known, explain(case, f"after {n + 1} characters", [written[: n + 1]], waits, "nothing held")
+        is_justified = (
+            buffered in QUOTES
+            or marker_set.is_partial(buffered, 0)
+            or in_header
+            or (token and (not after_token or marker_set.is_partial(after_token, 0)))
+            or any(word.startswith(buffered) for word in ("null", "```json"))
+            or (has_literals and may_be_missing_delimiter(case, buffered, grammar.openers if grammar else ()))
+        )
+        assert is_justified, explain(case, f"after {n + 1} characters", [written[: n + 1]], buffered, "nothing held")

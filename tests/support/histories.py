@@ -10,27 +10,27 @@ from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result
 from interlingua.events import Seal
 
-__all__ = ["call", "messages_of_any_kind", "model", "request", "result", "system", "user"]
+__all__ = ["call", "message_lists", "model", "request", "result", "system", "user"]
 
 
-def request(messages: list[Message], **more: Any) -> Request:
-    return Request(wire="openai-chat", model="m", messages=messages, **{"max_tokens": 8000, **more})
+def request(messages: list[Message], **fields: Any) -> Request:
+    return Request(wire="openai-chat", model="m", messages=messages, **{"max_tokens": 8000, **fields})
 
 
-def _pieces(pieces: tuple[Piece | str, ...]) -> list[Piece]:
+def _as_pieces(pieces: tuple[Piece | str, ...]) -> list[Piece]:
     return [Text(piece) if isinstance(piece, str) else piece for piece in pieces]
 
 
 def system(*pieces: Piece | str) -> Message:
-    return Message("system", _pieces(pieces))
+    return Message("system", _as_pieces(pieces))
 
 
 def user(*pieces: Piece | str, name: str = "") -> Message:
-    return Message("user", _pieces(pieces), name)
+    return Message("user", _as_pieces(pieces), name)
 
 
 def model(*pieces: Piece | str) -> Message:
-    return Message("assistant", _pieces(pieces))
+    return Message("assistant", _as_pieces(pieces))
 
 
 def call(id: str, name: str = "f", arguments: str = "{}") -> Call:
@@ -51,7 +51,7 @@ CONTENT = st.one_of(
     st.just(CacheMark({"type": "ephemeral"})),
     st.just(Extra("w", {"type": "x"})),
 )
-SEALS = st.sampled_from(
+SIGNATURES = st.sampled_from(
     [
         None,
         Seal("openai-chat", {}),
@@ -67,7 +67,7 @@ CALLS = st.builds(
     st.sampled_from(["f", "g", "", "a.b"]),
     st.sampled_from(["{}", '{"a": 1}', "", "null", "{'a': 1}", '{"a', "[1]", '"{}"']),
 )
-THINKING = st.builds(Reasoning, TEXTS, SEALS)
+THINKING = st.builds(Reasoning, TEXTS, SIGNATURES)
 ANYTHING = st.one_of(CONTENT, RESULTS, CALLS, THINKING)
 MESSAGES = st.one_of(
     st.builds(Message, st.just("assistant"), st.lists(st.one_of(CONTENT, CALLS, CALLS, THINKING), max_size=4)),
@@ -81,6 +81,6 @@ MESSAGES = st.one_of(
 )
 
 
-def messages_of_any_kind() -> st.SearchStrategy[list[Message]]:
+def message_lists() -> st.SearchStrategy[list[Message]]:
     """Histories in which anything may stand anywhere."""
     return st.lists(MESSAGES, max_size=8)

@@ -16,22 +16,22 @@ import openai
 import pydantic
 
 from tests.support import anthropic_client, anthropic_scenarios, responses_clients, sdk
-from tests.support.pair_scenes import Scene, Tokens
+from tests.support.pair_scenes import Scene, TokenUsage
 from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES
 from tests.support.sdk import Json
 
-Said: TypeAlias = tuple[str, ...]
+ReplyPart: TypeAlias = tuple[str, ...]
 """One thing that was said: its kind, and its text, or a call's id, name and arguments."""
 KINDS = ("thought", "text", "refusal", "call")
 
 
 @dataclass
-class Understood:
-    said: list[Said] = field(default_factory=list)
+class ReplyView:
+    parts: list[ReplyPart] = field(default_factory=list)
     stop: str | None = None
     sequence: str | None = None
-    tokens: Tokens | None = None
-    seals: list[str] = field(default_factory=list)
+    tokens: TokenUsage | None = None
+    signatures: list[str] = field(default_factory=list)
     error: str | None = None
 
 
@@ -39,30 +39,30 @@ class City(pydantic.BaseModel):
     city: str
 
 
-def joined(said: Iterable[Said]) -> list[Said]:
+def merge_parts(parts: Iterable[ReplyPart]) -> list[ReplyPart]:
     """Neighbours of one kind are one, and what is empty is nothing."""
-    out: list[Said] = []
-    for one in said:
-        if one[0] == "call":
-            out.append(one)
-        elif not one[1]:
+    merged: list[ReplyPart] = []
+    for part in parts:
+        if part[0] == "call":
+            merged.append(part)
+        elif not part[1]:
             continue
-        elif out and out[-1][0] == one[0]:
-            out[-1] = (one[0], out[-1][1] + one[1])
+        elif merged and merged[-1][0] == part[0]:
+            merged[-1] = (part[0], merged[-1][1] + part[1])
         else:
-            out.append(one)
-    return out
+            merged.append(part)
+    return merged
 
 
-def by_kind(said: Iterable[Said]) -> list[Said]:
+def sort_by_kind(parts: Iterable[ReplyPart]) -> list[ReplyPart]:
     """For wires that have a field for each kind, and no order."""
-    return joined(sorted(said, key=lambda one: KINDS.index(one[0])))
+    return merge_parts(sorted(parts, key=lambda part: KINDS.index(part[0])))
 
 
 # ── upstreams for the official clients ────────────────────────────────────────────────────────────────────────────
 
 
-class Upstream:
+class MockUpstream:
     """Answers requests with what it was given, and keeps them."""
 
     def __init__(self) -> None:
@@ -83,38 +83,38 @@ class Upstream:
             return httpx2.Response(500 if answer.get("error") else 200, json=answer)
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=answer)
 
-    def _give(self, answers: Iterable[bytes | Json]) -> None:
+    def _script(self, answers: Iterable[bytes | Json]) -> None:
         self._answers, self.requests = list(answers), []
 
     def openai(self, *answers: bytes | Json) -> Any:
-        self._give(answers)
+        self._script(answers)
         return self._openai
 
     def anthropic(self, *answers: bytes | Json) -> Any:
-        self._give(answers)
+        self._script(answers)
         return self._anthropic
 
 
-UPSTREAM = Upstream()
+UPSTREAM = MockUpstream()
 
 
-def functions(scene: Scene, strict: bool) -> list[Json]:
+def scene_tools(scene: Scene, strict: bool) -> list[Json]:
     """The scene's tools as functions, under their flat names."""
-    return sdk.tools({call.name for call in scene.calls}, strict)
+    return sdk.function_tools({call.name for call in scene.calls}, strict)
 
 
 # ── chat completions ──────────────────────────────────────────────────────────────────────────────────────────────
 
-CUT = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
+TRUNCATION_ERRORS = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
 """What helpers that parse make of a reply that did not come to its end."""
 
 
-def chat_tokens(usage: Json | None) -> Tokens | None:
+def chat_tokens(usage: Json | None) -> TokenUsage | None:
     if not usage:
         return None
     prompt, completion = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
-    return Tokens(
+    return TokenUsage(
         usage["prompt_tokens"],
         usage["completion_tokens"],
         prompt.get("cached_tokens") or 0,
@@ -123,117 +123,121 @@ def chat_tokens(usage: Json | None) -> Tokens | None:
     )
 
 
-def chat_message(message: Json) -> tuple[list[Said], list[str]]:
+def chat_message_parts(message: Json) -> tuple[list[ReplyPart], list[str]]:
     """What a message, or a delta of one, says, and the seals in it."""
     details = message.get("reasoning_details") or []
-    seals = [seal for detail in details if (seal := detail.get("signature") or detail.get("data"))]
+    signatures = [signature for detail in details if (signature := detail.get("signature") or detail.get("data"))]
     texts = "".join(detail.get("text") or "" for detail in details)
-    said: list[Said] = [
+    parts: list[ReplyPart] = [
         ("thought", message.get("reasoning_content") or message.get("reasoning") or texts),
         ("text", message.get("content") or ""),
         ("refusal", message.get("refusal") or ""),
     ]
-    return said, seals
+    return parts, signatures
 
 
-def chat_call(call: Json) -> Said:
+def chat_call_part(call: Json) -> ReplyPart:
     assert call["type"] == "function"
     return "call", call["id"], call["function"]["name"], call["function"]["arguments"]
 
 
-def chat_completion(completion: Json) -> Understood:
+def chat_completion_view(completion: Json) -> ReplyView:
     (choice,) = completion["choices"]
-    said, seals = chat_message(choice["message"])
-    said += map(chat_call, choice["message"].get("tool_calls") or ())
+    parts, signatures = chat_message_parts(choice["message"])
+    parts += map(chat_call_part, choice["message"].get("tool_calls") or ())
     tokens = chat_tokens(completion.get("usage"))
-    return Understood(joined(said), choice["finish_reason"], None, tokens, seals)
+    return ReplyView(merge_parts(parts), choice["finish_reason"], None, tokens, signatures)
 
 
-def chat_strict(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
-    heard = sdk.listen(stream)
-    assert not heard.unreadable
-    assert heard.done == (heard.error is None)
-    told = [frame for frame in sdk.frames(stream) if "error" not in frame]
-    assert len({(frame["id"], frame["created"], frame["model"]) for frame in told}) <= 1, "one reply"
-    one = heard.choices.get(0, sdk.Said())
-    assert set(heard.choices) <= {0}
-    said: list[Said] = [("thought", one.reasoning), ("text", one.text), ("refusal", one.refusal)]
-    said += [("call", *call) for call in one.calls]
-    deltas = [choice["delta"] for frame in told for choice in frame["choices"]]
-    seals = [seal for delta in deltas for seal in chat_message(delta)[1]]
-    return Understood(joined(said), one.finish, None, chat_tokens(heard.usage), seals, heard.error)
+def chat_strict(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
+    view = sdk.read_strict(stream)
+    assert not view.unreadable
+    assert view.done == (view.error is None)
+    frames = [frame for frame in sdk.frames(stream) if "error" not in frame]
+    assert len({(frame["id"], frame["created"], frame["model"]) for frame in frames}) <= 1, "one reply"
+    choice_view = view.choices.get(0, sdk.ChoiceView())
+    assert set(view.choices) <= {0}
+    parts: list[ReplyPart] = [
+        ("thought", choice_view.reasoning),
+        ("text", choice_view.text),
+        ("refusal", choice_view.refusal),
+    ]
+    parts += [("call", *call) for call in choice_view.calls]
+    deltas = [choice["delta"] for frame in frames for choice in frame["choices"]]
+    signatures = [signature for delta in deltas for signature in chat_message_parts(delta)[1]]
+    return ReplyView(merge_parts(parts), choice_view.finish, None, chat_tokens(view.usage), signatures, view.error)
 
 
-def chat_create(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
+def chat_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
     """`create(stream=True)`, and a loop as every tutorial has it."""
-    heard = Understood()
-    calls: dict[int, Said] = {}
+    view = ReplyView()
+    calls: dict[int, ReplyPart] = {}
     try:
         for chunk in UPSTREAM.openai(stream).chat.completions.create(model="m", messages=[], stream=True):
-            heard.tokens = chat_tokens(chunk.usage.to_dict()) if chunk.usage else heard.tokens
+            view.tokens = chat_tokens(chunk.usage.to_dict()) if chunk.usage else view.tokens
             for choice in chunk.choices:
-                said, seals = chat_message(choice.delta.to_dict())
-                heard.said += said
-                heard.seals += seals
+                parts, signatures = chat_message_parts(choice.delta.to_dict())
+                view.parts += parts
+                view.signatures += signatures
                 for entry in choice.delta.tool_calls or ():
                     kind, id, name, args = calls.get(entry.index, ("call", "", "", ""))
                     function = entry.function
                     id, name = id + (entry.id or ""), name + (function.name or "")
                     calls[entry.index] = (kind, id, name, args + (function.arguments or ""))
-                heard.stop = choice.finish_reason or heard.stop
+                view.stop = choice.finish_reason or view.stop
     except openai.APIError as error:
-        heard.error = error.message
-    heard.said = by_kind([*heard.said, *calls.values()])
-    return heard
+        view.error = error.message
+    view.parts = sort_by_kind([*view.parts, *calls.values()])
+    return view
 
 
-def chat_helper(stream: bytes, scene: Scene, strict: bool = False, **how: Any) -> Understood:
+def chat_helper(stream: bytes, scene: Scene, strict: bool = False, **options: Any) -> ReplyView:
     """The `stream` helper, which joins deltas by itself and, for strict tools, parses arguments on the way."""
     completions = UPSTREAM.openai(stream).chat.completions
     try:
-        with completions.stream(model="m", messages=[], tools=functions(scene, strict), **how) as helper:
+        with completions.stream(model="m", messages=[], tools=scene_tools(scene, strict), **options) as helper:
             helper.until_done()
             completion = helper.get_final_completion()
     except openai.APIError as error:
-        return Understood(error=error.message)
-    except CUT as error:
-        heard = chat_cut(error)
-        return replace(heard, tokens=heard.tokens or scene.tokens)  # it may give up before it has heard of them
-    return chat_parsed(completion, strict, how)
+        return ReplyView(error=error.message)
+    except TRUNCATION_ERRORS as error:
+        view = chat_truncated_view(error)
+        return replace(view, tokens=view.tokens or scene.tokens)  # it may give up before it has heard of them
+    return chat_parsed_view(completion, strict, options)
 
 
-def chat_cut(error: openai.LengthFinishReasonError | openai.ContentFilterFinishReasonError) -> Understood:
+def chat_truncated_view(error: openai.LengthFinishReasonError | openai.ContentFilterFinishReasonError) -> ReplyView:
     assert error.completion is not None
-    return chat_completion(error.completion.to_dict())
+    return chat_completion_view(error.completion.to_dict())
 
 
-def chat_parsed(completion: Any, strict: bool, how: Any) -> Understood:
+def chat_parsed_view(completion: Any, strict: bool, options: Any) -> ReplyView:
     message = completion.choices[0].message
     assert message.role == "assistant"
     if strict:
         for call in message.tool_calls or ():
             assert call.function.parsed_arguments == json.loads(call.function.arguments)
-    assert not how or message.parsed == City(city="Paris")
-    return chat_completion(completion.to_dict(warnings=False))
+    assert not options or message.parsed == City(city="Paris")
+    return chat_completion_view(completion.to_dict(warnings=False))
 
 
-def chat_strict_helper(stream: bytes, scene: Scene) -> Understood:
+def chat_strict_helper(stream: bytes, scene: Scene) -> ReplyView:
     """With strict tools, and an answer that is parsed."""
     return chat_helper(stream, scene, True, **({"response_format": City} if scene.json_text else {}))
 
 
-def chat_whole(body: Json, scene: Scene) -> Understood:
+def chat_body_view(body: Json, scene: Scene) -> ReplyView:
     """The `parse` helper."""
-    how: Any = {"response_format": City} if scene.json_text else {}
+    options: Any = {"response_format": City} if scene.json_text else {}
     try:
         completions = UPSTREAM.openai(body).chat.completions
-        completion = completions.parse(model="m", messages=[], tools=functions(scene, True), **how)
+        completion = completions.parse(model="m", messages=[], tools=scene_tools(scene, True), **options)
     except openai.APIStatusError as error:
-        given: Any = error.body
-        return Understood(error=given["message"])
-    except CUT as error:
-        return chat_cut(error)
-    return chat_parsed(completion, True, how)
+        body_error: Any = error.body
+        return ReplyView(error=body_error["message"])
+    except TRUNCATION_ERRORS as error:
+        return chat_truncated_view(error)
+    return chat_parsed_view(completion, True, options)
 
 
 # ── Anthropic Messages ────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,86 +251,86 @@ MESSAGES_STOPS = {
 }
 
 
-def messages_tokens(usage: Json) -> Tokens:
+def messages_tokens(usage: Json) -> TokenUsage:
     cached, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
-    thought = (usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0
-    return Tokens(usage["input_tokens"] + cached + written, usage["output_tokens"], cached, written, thought)
+    reasoning = (usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0
+    return TokenUsage(usage["input_tokens"] + cached + written, usage["output_tokens"], cached, written, reasoning)
 
 
-def messages_heard(heard: anthropic_client.Heard, stop_details: Json | None) -> Understood:
-    said: list[Said] = []
-    seals = []
-    for block in heard.blocks:
+def messages_view(view: anthropic_client.MessageView, stop_details: Json | None) -> ReplyView:
+    parts: list[ReplyPart] = []
+    signatures = []
+    for block in view.blocks:
         match block["type"]:
             case "text":
-                said.append(("text", block["text"]))
+                parts.append(("text", block["text"]))
             case "thinking":
-                said.append(("thought", block["thinking"]))
-                seals += [block["signature"]] if block.get("signature") else []
+                parts.append(("thought", block["thinking"]))
+                signatures += [block["signature"]] if block.get("signature") else []
             case "redacted_thinking":
-                seals.append(block["data"])
+                signatures.append(block["data"])
             case _:
                 assert block["type"] == "tool_use"
-                said.append(("call", block["id"], block["name"], block["input"] or "{}"))
-    said.append(("refusal", (stop_details or {}).get("explanation") or ""))
-    error = heard.error[1] if heard.error else None
-    stop = MESSAGES_STOPS[heard.stop] if heard.stop else None
-    tokens = messages_tokens(heard.usage) if heard.usage and stop else None
-    return Understood(joined(said), stop, heard.sequence, tokens, seals, error)
+                parts.append(("call", block["id"], block["name"], block["input"] or "{}"))
+    parts.append(("refusal", (stop_details or {}).get("explanation") or ""))
+    error = view.error[1] if view.error else None
+    stop = MESSAGES_STOPS[view.stop] if view.stop else None
+    tokens = messages_tokens(view.usage) if view.usage and stop else None
+    return ReplyView(merge_parts(parts), stop, view.sequence, tokens, signatures, error)
 
 
-def messages_strict(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
-    heard = anthropic_client.listen(stream)
-    assert heard.done == (heard.error is None)
-    anthropic_client.check_args(heard)
+def messages_strict(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
+    view = anthropic_client.read_strict(stream)
+    assert view.done == (view.error is None)
+    anthropic_client.check_args(view)
     ends = [data["delta"] for name, data in anthropic_client.events(stream) if name == "message_delta"]
-    return messages_heard(heard, ends[-1].get("stop_details") if ends else None)
+    return messages_view(view, ends[-1].get("stop_details") if ends else None)
 
 
-def messages_helper(stream: bytes, scene: Scene) -> Understood:
+def messages_helper(stream: bytes, scene: Scene) -> ReplyView:
     """The `stream` helper, and the message that it ends with."""
-    how: Any = {"output_format": City} if scene.json_text else {}
+    options: Any = {"output_format": City} if scene.json_text else {}
     try:
-        with UPSTREAM.anthropic(stream).messages.stream(model="m", max_tokens=1, messages=[], **how) as helper:
+        with UPSTREAM.anthropic(stream).messages.stream(model="m", max_tokens=1, messages=[], **options) as helper:
             helper.until_done()
             message = helper.get_final_message()
-            assert not how or message.parsed_output == City(city="Paris")
+            assert not options or message.parsed_output == City(city="Paris")
     except anthropic.APIStatusError as error:
         body: Any = error.body
-        return Understood(error=body["error"]["message"])
-    return messages_message(json.loads(message.to_json(warnings=False)))
+        return ReplyView(error=body["error"]["message"])
+    return messages_message_view(json.loads(message.to_json(warnings=False)))
 
 
-def messages_message(message: Json) -> Understood:
-    return messages_heard(anthropic_client.of_message(message, done=True), message.get("stop_details"))
+def messages_message_view(message: Json) -> ReplyView:
+    return messages_view(anthropic_client.view_of_message(message, done=True), message.get("stop_details"))
 
 
-def messages_whole(body: Json, scene: Scene) -> Understood:
-    how: Any = {"output_format": City} if scene.json_text else {}
+def messages_body_view(body: Json, scene: Scene) -> ReplyView:
+    options: Any = {"output_format": City} if scene.json_text else {}
     try:
-        message = UPSTREAM.anthropic(body).messages.parse(model="m", max_tokens=1, messages=[], **how)
-        assert not how or message.parsed_output == City(city="Paris")
+        message = UPSTREAM.anthropic(body).messages.parse(model="m", max_tokens=1, messages=[], **options)
+        assert not options or message.parsed_output == City(city="Paris")
     except anthropic.APIStatusError as error:
-        given: Any = error.body
-        return Understood(error=given["error"]["message"])
-    return messages_message(json.loads(message.to_json(warnings=False)))
+        body_error: Any = error.body
+        return ReplyView(error=body_error["error"]["message"])
+    return messages_message_view(json.loads(message.to_json(warnings=False)))
 
 
 def run_tools(turns: Iterable[bytes], names: Iterable[str]) -> tuple[list[tuple[str, Json]], list[Json], str]:
     """The tool runner of the SDK: which calls it made, what it asked, and the text that it ended with."""
     called: list[tuple[str, Json]] = []
 
-    def tool(name: str) -> Any:
-        def run(**given: Any) -> str:
-            called.append((name, given))
+    def make_tool(name: str) -> Any:
+        def run(**arguments: Any) -> str:
+            called.append((name, arguments))
             return f"{name} is done"
 
         return anthropic.beta_tool(run, name=name, description="", input_schema={"type": "object"})
 
-    tools = [tool(name) for name in sorted(set(names))]
-    asked: Any = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Go."}], "stream": True}
+    tools = [make_tool(name) for name in sorted(set(names))]
+    request: Any = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "Go."}], "stream": True}
     text = ""
-    for turn in UPSTREAM.anthropic(*turns).beta.messages.tool_runner(**asked, tools=tools, thread=False):
+    for turn in UPSTREAM.anthropic(*turns).beta.messages.tool_runner(**request, tools=tools, thread=False):
         text = "".join(block.text for block in turn.get_final_message().content if block.type == "text")
     return called, UPSTREAM.requests, text
 
@@ -334,8 +338,8 @@ def run_tools(turns: Iterable[bytes], names: Iterable[str]) -> tuple[list[tuple[
 # ── Responses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def responses_item(item: Json) -> list[Said]:
-    text = responses_clients.said(item)
+def responses_item_parts(item: Json) -> list[ReplyPart]:
+    text = responses_clients.item_text(item)
     match item["type"]:
         case "reasoning":
             return [("thought", text)]
@@ -350,39 +354,39 @@ def responses_item(item: Json) -> list[Said]:
             return [("call", item["call_id"], space + item["name"], item["arguments"])]
 
 
-def responses_response(response: Json) -> Understood:
+def responses_view(response: Json) -> ReplyView:
     if response.get("error"):
-        return Understood(error=response["error"]["message"])
+        return ReplyView(error=response["error"]["message"])
     output, usage = response["output"], response["usage"]
-    said = joined(one for item in output for one in responses_item(item))
+    parts = merge_parts(part for item in output for part in responses_item_parts(item))
     details = response.get("incomplete_details")
-    stop = "tool_calls" if any(one[0] == "call" for one in said) else "stop"
+    stop = "tool_calls" if any(one[0] == "call" for one in parts) else "stop"
     if details:
         stop = {"max_output_tokens": "length", "content_filter": "content_filter"}[details["reason"]]
     assert response["status"] == ("incomplete" if details else "completed")
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     inputs, outputs = usage["input_tokens_details"], usage["output_tokens_details"]
     counts = usage["input_tokens"], usage["output_tokens"], inputs["cached_tokens"], inputs["cache_write_tokens"]
-    seals = [item["encrypted_content"] for item in output if item.get("encrypted_content")]
-    return Understood(said, stop, None, Tokens(*counts, outputs["reasoning_tokens"]), seals)
+    signatures = [item["encrypted_content"] for item in output if item.get("encrypted_content")]
+    return ReplyView(parts, stop, None, TokenUsage(*counts, outputs["reasoning_tokens"]), signatures)
 
 
-def responses_strict(stream: bytes, scene: Scene) -> Understood:
-    responses_clients.listen(stream)
+def responses_strict(stream: bytes, scene: Scene) -> ReplyView:
+    responses_clients.read_strict(stream)
     custom = {call.name for call in scene.calls if call.text is not None}
-    told = responses_clients.frames(stream)
+    frames = responses_clients.frames(stream)
     ids: dict[int, set[tuple[str, str]]] = {}
-    for frame in told:
+    for frame in frames:
         if "item" in frame:
             assert (frame["item"]["type"] == "custom_tool_call") == (frame["item"].get("name") in custom)
             ids.setdefault(frame["output_index"], set()).add((frame["item"]["id"], frame["item"].get("call_id", "")))
-    assert all(len(of_one) == 1 for of_one in ids.values()), "one id from start to end"
-    return responses_response(told[-1]["response"])
+    assert all(len(item_ids) == 1 for item_ids in ids.values()), "one id from start to end"
+    return responses_view(frames[-1]["response"])
 
 
-def responses_create(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
+def responses_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
     """`create(stream=True)`: as an agent does it, text from deltas and calls from what is done."""
-    said: list[Said] = []
+    parts: list[ReplyPart] = []
     kinds = {
         "response.output_text.delta": "text",
         "response.refusal.delta": "refusal",
@@ -392,142 +396,144 @@ def responses_create(stream: bytes, scene: Scene) -> Understood:  # noqa: ARG001
     last: Any = None
     for event in UPSTREAM.openai(stream).responses.create(model="m", input="x", stream=True):
         if event.type in kinds:
-            said.append((kinds[event.type], event.delta))
+            parts.append((kinds[event.type], event.delta))
         elif event.type == "response.output_item.done" and event.item.type.endswith("_call"):
-            said += responses_item(event.item.to_dict())
+            parts += responses_item_parts(event.item.to_dict())
         last = event
-    heard = responses_response(last.response.to_dict())
-    heard.said = joined(said)
-    return heard
+    view = responses_view(last.response.to_dict())
+    view.parts = merge_parts(parts)
+    return view
 
 
-def responses_helper(stream: bytes, scene: Scene) -> Understood:
+def responses_helper(stream: bytes, scene: Scene) -> ReplyView:
     """The `stream` helper, which keeps a response of its own and parses what is strict."""
-    how: Any = {"text_format": City} if scene.json_text else {}
-    tools = scene.tools or flat(functions(scene, True))
-    with UPSTREAM.openai(stream).responses.stream(model="m", input="x", tools=tools, **how) as helper:
+    options: Any = {"text_format": City} if scene.json_text else {}
+    tools = scene.tools or flatten_tools(scene_tools(scene, True))
+    with UPSTREAM.openai(stream).responses.stream(model="m", input="x", tools=tools, **options) as helper:
         events = list(helper)
         last: Any = events[-1]
         if last.type != "response.completed":
             try:
                 helper.get_final_response()
             except RuntimeError:
-                return responses_response(last.response.to_dict())
+                return responses_view(last.response.to_dict())
             raise AssertionError("no final response was to be expected")
         response = helper.get_final_response()
-    assert not how or response.output_parsed == City(city="Paris")
-    responses_parsed(response, scene)
-    return responses_response(response.to_dict(warnings=False))
+    assert not options or response.output_parsed == City(city="Paris")
+    check_parsed_arguments(response, scene)
+    return responses_view(response.to_dict(warnings=False))
 
 
-def responses_parsed(response: Any, scene: Scene) -> None:
+def check_parsed_arguments(response: Any, scene: Scene) -> None:
     for item in response.output:
         if item.type == "function_call" and not scene.tools:
             assert item.parsed_arguments == json.loads(item.arguments)
 
 
-def responses_whole(body: Json, scene: Scene) -> Understood:
-    how: Any = {"text_format": City} if scene.json_text else {}
-    tools = scene.tools or flat(functions(scene, True))
+def responses_body_view(body: Json, scene: Scene) -> ReplyView:
+    options: Any = {"text_format": City} if scene.json_text else {}
+    tools = scene.tools or flatten_tools(scene_tools(scene, True))
     try:
         if scene.stop in ("length", "content_filter"):  # what was cut is no JSON
             response = UPSTREAM.openai(body).responses.create(model="m", input="x")
         else:
-            response = UPSTREAM.openai(body).responses.parse(model="m", input="x", tools=tools, **how)
-            responses_parsed(response, scene)
-            assert not how or response.output_parsed == City(city="Paris")
+            response = UPSTREAM.openai(body).responses.parse(model="m", input="x", tools=tools, **options)
+            check_parsed_arguments(response, scene)
+            assert not options or response.output_parsed == City(city="Paris")
     except openai.APIStatusError as error:
-        given: Any = error.body
-        return Understood(error=given["message"])
-    return responses_response(response.to_dict(warnings=False))
+        body_error: Any = error.body
+        return ReplyView(error=body_error["message"])
+    return responses_view(response.to_dict(warnings=False))
 
 
-def flat(tools: list[Json]) -> list[Json]:
+def flatten_tools(tools: list[Json]) -> list[Json]:
     return [{"type": "function", **tool["function"]} for tool in tools]
 
 
-Listener: TypeAlias = Callable[[bytes, Scene], Understood]
+StreamReader: TypeAlias = Callable[[bytes, Scene], ReplyView]
 
-STRICT: dict[str, Listener] = {
+STRICT_READERS: dict[str, StreamReader] = {
     CHAT: chat_strict,
     MESSAGES: messages_strict,
     RESPONSES: responses_strict,
 }
-OFFICIAL: dict[str, list[Listener]] = {
+SDK_READERS: dict[str, list[StreamReader]] = {
     CHAT: [chat_create, chat_helper, chat_strict_helper],
     MESSAGES: [messages_helper],
     RESPONSES: [responses_create, responses_helper],
 }
-WHOLE: dict[str, Callable[[Json, Scene], Understood]] = {
-    CHAT: chat_whole,
-    MESSAGES: messages_whole,
-    RESPONSES: responses_whole,
+BODY_READERS: dict[str, Callable[[Json, Scene], ReplyView]] = {
+    CHAT: chat_body_view,
+    MESSAGES: messages_body_view,
+    RESPONSES: responses_body_view,
 }
 
 
 # ── what a client sends next ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat_next(stream: bytes, scene: Scene) -> Json:
+def chat_follow_up(stream: bytes, scene: Scene) -> Json:
     """The message as the SDK has it, and a result for each of its calls."""
-    tools = functions(scene, strict=False)
+    tools = scene_tools(scene, strict=False)
     with UPSTREAM.openai(stream).chat.completions.stream(model="m", messages=[], tools=tools) as helper:
         message = helper.get_final_completion().choices[0].message.to_dict(warnings=False)
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message["tool_calls"]]
     return {"model": "m", "tools": tools, "messages": [{"role": "user", "content": "Go."}, message, *results]}
 
 
-def messages_next(stream: bytes, scene: Scene) -> Json:
+def messages_follow_up(stream: bytes, scene: Scene) -> Json:
     """What the tool runner of the SDK sends."""
     done = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}]
-    last = anthropic_scenarios.sse(anthropic_scenarios.begin(), *done, {"type": "message_stop"})
+    last = anthropic_scenarios.sse(anthropic_scenarios.message_start(), *done, {"type": "message_stop"})
     _, requests, _ = run_tools([stream, last], [call.name for call in scene.calls])
     return requests[1]
 
 
-def responses_next(stream: bytes, scene: Scene) -> Json:
+def responses_follow_up(stream: bytes, scene: Scene) -> Json:
     """All items that are done, as Codex sends them back, and a result for each call."""
-    told = responses_clients.frames(stream)
-    items = [frame["item"] for frame in told if frame["type"] == "response.output_item.done"]
-    kinds = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
-    calls = [item for item in items if item["type"] in kinds]
-    results = [{"type": kinds[call["type"]], "call_id": call["call_id"], "output": "done"} for call in calls]
-    tools = scene.tools or flat(functions(scene, strict=False))
-    go = {"role": "user", "content": "Go."}
-    return {"model": "m", "store": False, "tools": tools, "input": [go, *items, *results]}
+    frames = responses_clients.frames(stream)
+    items = [frame["item"] for frame in frames if frame["type"] == "response.output_item.done"]
+    output_types = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+    calls = [item for item in items if item["type"] in output_types]
+    results = [{"type": output_types[call["type"]], "call_id": call["call_id"], "output": "done"} for call in calls]
+    tools = scene.tools or flatten_tools(scene_tools(scene, strict=False))
+    user = {"role": "user", "content": "Go."}
+    return {"model": "m", "store": False, "tools": tools, "input": [user, *items, *results]}
 
 
-NEXT = {CHAT: chat_next, MESSAGES: messages_next, RESPONSES: responses_next}
+FOLLOW_UPS = {CHAT: chat_follow_up, MESSAGES: messages_follow_up, RESPONSES: responses_follow_up}
 
 
-def chat_replayed(request: Json) -> Understood:
+def chat_replay_view(request: Json) -> ReplyView:
     (message,) = [message for message in request["messages"] if message["role"] == "assistant"]
-    said, seals = chat_message(message)
-    said += map(chat_call, message["tool_calls"])
+    parts, signatures = chat_message_parts(message)
+    parts += map(chat_call_part, message["tool_calls"])
     ids = [call["id"] for call in message["tool_calls"]]
-    assert [one["tool_call_id"] for one in request["messages"] if one["role"] == "tool"] == ids
-    return Understood(joined(said), seals=seals)
+    assert [result["tool_call_id"] for result in request["messages"] if result["role"] == "tool"] == ids
+    return ReplyView(merge_parts(parts), signatures=signatures)
 
 
-def messages_replayed(request: Json) -> Understood:
+def messages_replay_view(request: Json) -> ReplyView:
     (message,) = [message for message in request["messages"] if message["role"] == "assistant"]
     blocks = [{**block, "input": json.dumps(block.get("input"))} for block in message["content"]]
-    heard = messages_heard(anthropic_client.Heard(blocks=blocks), None)
-    ids = [one[1] for one in heard.said if one[0] == "call"]
+    view = messages_view(anthropic_client.MessageView(blocks=blocks), None)
+    ids = [part[1] for part in view.parts if part[0] == "call"]
     assert [block["tool_use_id"] for block in request["messages"][-1]["content"]] == ids
-    return heard
+    return view
 
 
-def responses_replayed(request: Json) -> Understood:
+def responses_replay_view(request: Json) -> ReplyView:
     items = [item for item in request["input"] if item.get("role") != "user"]
     for item in items:
         if isinstance(item.get("content"), str):
             item["content"] = [{"type": "output_text", "text": item["content"]}]
     results = [item for item in items if item.get("type", "").endswith("_output")]
-    said = [one for item in items if item not in results for one in responses_item({"type": "message", **item})]
-    assert [item["call_id"] for item in results] == [one[1] for one in said if one[0] == "call"]
-    seals = [item["encrypted_content"] for item in items if item.get("encrypted_content")]
-    return Understood(joined(said), seals=seals)
+    parts = [
+        part for item in items if item not in results for part in responses_item_parts({"type": "message", **item})
+    ]
+    assert [item["call_id"] for item in results] == [one[1] for one in parts if one[0] == "call"]
+    signatures = [item["encrypted_content"] for item in items if item.get("encrypted_content")]
+    return ReplyView(merge_parts(parts), signatures=signatures)
 
 
-REPLAYED = {CHAT: chat_replayed, MESSAGES: messages_replayed, RESPONSES: responses_replayed}
+REPLAY_READERS = {CHAT: chat_replay_view, MESSAGES: messages_replay_view, RESPONSES: responses_replay_view}

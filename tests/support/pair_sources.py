@@ -11,14 +11,14 @@ from typing import Any
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
-from tests.support.pair_scenes import BOOM, Call, Part, Refusal, Scene, Speech, Thought
+from tests.support.pair_scenes import ERROR_MESSAGE, CallPart, RefusalPart, Scene, ScenePart, TextPart, ThinkingPart
 from tests.support.sdk import Json
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 MODEL = "upstream-model"
 
 
-def cut(text: str, size: int) -> list[str]:
+def split_text(text: str, size: int) -> list[str]:
     return [text[n : n + size] for n in range(0, len(text), size)]
 
 
@@ -36,66 +36,71 @@ def chat_usage(scene: Scene) -> Json:
     }
 
 
-def chat_deltas(part: Part, index: int, size: int) -> list[Json]:
+def chat_deltas(part: ScenePart, index: int, size: int) -> list[Json]:
     """`index` is the part's among those of its kind."""
     match part:
-        case Speech():
-            return [{"content": piece} for piece in cut(part.text, size)]
-        case Refusal():
-            return [{"refusal": piece} for piece in cut(part.text, size)]
-        case Thought() if not part.seal:
-            return [{"reasoning_content": piece} for piece in cut(part.text, size)]
-        case Thought():
+        case TextPart():
+            return [{"content": piece} for piece in split_text(part.text, size)]
+        case RefusalPart():
+            return [{"refusal": piece} for piece in split_text(part.text, size)]
+        case ThinkingPart() if not part.signature:
+            return [{"reasoning_content": piece} for piece in split_text(part.text, size)]
+        case ThinkingPart():
             if not part.text:
-                return [sealing({"type": "reasoning.encrypted", "data": part.seal, "index": index})]
-            said = [{"type": "reasoning.text", "text": piece, "index": index} for piece in cut(part.text, size)]
-            sealed = {"type": "reasoning.text", "signature": part.seal, "index": index}
-            return [*({"reasoning": one["text"], "reasoning_details": [one]} for one in said), sealing(sealed)]
-        case Call():
-            pieces = [[chat.more(piece, index)] for piece in cut(part.args, size)]
-            return [{"tool_calls": one} for one in ([chat.start(part.name, "", index, part.id)], *pieces)]
+                return [reasoning_delta({"type": "reasoning.encrypted", "data": part.signature, "index": index})]
+            details = [
+                {"type": "reasoning.text", "text": piece, "index": index} for piece in split_text(part.text, size)
+            ]
+            signature_detail = {"type": "reasoning.text", "signature": part.signature, "index": index}
+            return [
+                *({"reasoning": detail["text"], "reasoning_details": [detail]} for detail in details),
+                reasoning_delta(signature_detail),
+            ]
+        case CallPart():
+            pieces = [[chat.call_delta(piece, index)] for piece in split_text(part.args, size)]
+            return [{"tool_calls": one} for one in ([chat.call_start(part.name, "", index, part.id)], *pieces)]
 
 
-def sealing(detail: Json) -> Json:
+def reasoning_delta(detail: Json) -> Json:
     return {"reasoning_details": [detail]}
 
 
 def chat_stream(scene: Scene, size: int = 5) -> bytes:
-    def said(delta: Json, finish: str | None = None) -> Json:
+    def make_chunk(delta: Json, finish: str | None = None) -> Json:
         return chat.chunk(chat.choice(delta, finish), model=MODEL)
 
-    chunks = [said({"role": "assistant", "content": ""})] if scene.parts or scene.ends == "well" else []
+    chunks = [make_chunk({"role": "assistant", "content": ""})] if scene.parts or scene.ending == "well" else []
     for n, part in enumerate(scene.parts):
-        index = sum(isinstance(before, type(part)) for before in scene.parts[:n])
-        chunks += [said(delta) for delta in chat_deltas(part, index, size)]
-    if scene.ends == "error":
-        return chat.sse(*chunks, {"error": {"message": BOOM, "type": "server_error", "code": 500}}, done=False)
-    if scene.ends == "broken off":
+        index = sum(isinstance(earlier, type(part)) for earlier in scene.parts[:n])
+        chunks += [make_chunk(delta) for delta in chat_deltas(part, index, size)]
+    if scene.ending == "error":
+        return chat.sse(*chunks, {"error": {"message": ERROR_MESSAGE, "type": "server_error", "code": 500}}, done=False)
+    if scene.ending == "broken off":
         return chat.sse(*chunks, done=False)
-    return chat.sse(*chunks, said({}, scene.stop), chat.chunk(model=MODEL, usage=chat_usage(scene)))
+    return chat.sse(*chunks, make_chunk({}, scene.stop), chat.chunk(model=MODEL, usage=chat_usage(scene)))
 
 
 def chat_body(scene: Scene) -> Json:
     message: Json = {"role": "assistant", "content": None, "refusal": None}
     for part in scene.parts:
         match part:
-            case Speech():
+            case TextPart():
                 message["content"] = (message["content"] or "") + part.text
-            case Refusal():
+            case RefusalPart():
                 message["refusal"] = part.text
-            case Thought() if part.seal:
+            case ThinkingPart() if part.signature:
                 details = message.setdefault("reasoning_details", [])
-                shown = {"type": "reasoning.text", "text": part.text, "signature": part.seal}
-                hidden = {"type": "reasoning.encrypted", "data": part.seal}
-                details.append({**(shown if part.text else hidden), "index": len(details)})
+                visible = {"type": "reasoning.text", "text": part.text, "signature": part.signature}
+                hidden = {"type": "reasoning.encrypted", "data": part.signature}
+                details.append({**(visible if part.text else hidden), "index": len(details)})
                 message["reasoning"] = message.get("reasoning", "") + part.text
-            case Thought():
+            case ThinkingPart():
                 message["reasoning_content"] = part.text
-            case Call():
-                entry = chat.without(chat.start(part.name, part.args, id=part.id), "index")
+            case CallPart():
+                entry = chat.without_keys(chat.call_start(part.name, part.args, id=part.id), "index")
                 message.setdefault("tool_calls", []).append(entry)
-    if scene.ends == "error":
-        return {"error": {"message": BOOM, "type": "server_error", "code": 500}}
+    if scene.ending == "error":
+        return {"error": {"message": ERROR_MESSAGE, "type": "server_error", "code": 500}}
     choice = {"index": 0, "message": message, "finish_reason": scene.stop, "logprobs": None}
     head = {"id": "gen-1", "object": "chat.completion", "created": 1763198400, "model": MODEL}
     return {**head, "choices": [choice], "usage": chat_usage(scene)}
@@ -108,7 +113,7 @@ STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "
 
 def messages_stop(scene: Scene) -> Json:
     for part in scene.parts:
-        if isinstance(part, Refusal):
+        if isinstance(part, RefusalPart):
             details = {"type": "refusal", "category": None, "explanation": part.text}
             return {"stop_reason": "refusal", "stop_sequence": None, "stop_details": details}
     reason = "stop_sequence" if scene.sequence else STOPS[scene.stop]
@@ -127,51 +132,54 @@ def messages_usage(scene: Scene) -> Json:
     }
 
 
-def messages_blocks(scene: Scene, size: int) -> list[Json]:
-    told: list[Json] = []
-    parts = [part for part in scene.parts if not isinstance(part, Refusal)]
+def messages_block_events(scene: Scene, size: int) -> list[Json]:
+    events: list[Json] = []
+    parts = [part for part in scene.parts if not isinstance(part, RefusalPart)]
     for index, part in enumerate(parts):
         match part:
-            case Speech():
-                told += messages.text(index, *cut(part.text, size))
-            case Thought() if not part.text:
-                told += [messages.start(index, "redacted_thinking", data=part.seal), messages.stop(index)]
-            case Thought():
-                told += messages.thinking(index, *cut(part.text, size), signature=part.seal)
-            case Call():
-                told += messages.call(index, "", *cut(part.args, size), id=part.id, name=part.name)
-    return told[:-1] if scene.ends != "well" else told
+            case TextPart():
+                events += messages.text_block(index, *split_text(part.text, size))
+            case ThinkingPart() if not part.text:
+                events += [
+                    messages.block_start(index, "redacted_thinking", data=part.signature),
+                    messages.block_stop(index),
+                ]
+            case ThinkingPart():
+                events += messages.thinking_block(index, *split_text(part.text, size), signature=part.signature)
+            case CallPart():
+                events += messages.tool_use_block(index, "", *split_text(part.args, size), id=part.id, name=part.name)
+    return events[:-1] if scene.ending != "well" else events
 
 
 def messages_stream(scene: Scene, size: int = 5) -> bytes:
-    if scene.ends == "broken off" and not scene.parts:
+    if scene.ending == "broken off" and not scene.parts:
         return b""
     usage = messages_usage(scene)
-    first = messages.begin(MODEL, usage={**usage, "output_tokens": 1})
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": BOOM}, "request_id": "req_1"}
-    if scene.ends == "error":
-        return messages.sse(*([first, *messages_blocks(scene, size)] if scene.parts else []), error)
-    if scene.ends == "broken off":
-        return messages.sse(first, *messages_blocks(scene, size))
+    first = messages.message_start(MODEL, usage={**usage, "output_tokens": 1})
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": ERROR_MESSAGE}, "request_id": "req_1"}
+    if scene.ending == "error":
+        return messages.sse(*([first, *messages_block_events(scene, size)] if scene.parts else []), error)
+    if scene.ending == "broken off":
+        return messages.sse(first, *messages_block_events(scene, size))
     last = {"type": "message_delta", "delta": messages_stop(scene), "usage": usage}
-    return messages.sse(first, messages.PING, *messages_blocks(scene, size), last, {"type": "message_stop"})
+    return messages.sse(first, messages.PING, *messages_block_events(scene, size), last, {"type": "message_stop"})
 
 
 def messages_body(scene: Scene) -> Json:
-    if scene.ends == "error":
-        return {"type": "error", "error": {"type": "overloaded_error", "message": BOOM}, "request_id": "req_1"}
+    if scene.ending == "error":
+        return {"type": "error", "error": {"type": "overloaded_error", "message": ERROR_MESSAGE}, "request_id": "req_1"}
     content: list[Json] = []
     for part in scene.parts:
         match part:
-            case Speech():
+            case TextPart():
                 content.append({"type": "text", "text": part.text})
-            case Thought() if not part.text:
-                content.append({"type": "redacted_thinking", "data": part.seal})
-            case Thought():
-                content.append({"type": "thinking", "thinking": part.text, "signature": part.seal})
-            case Call():
-                given = json.loads(part.args or "{}")
-                content.append({"type": "tool_use", "id": part.id, "name": part.name, "input": given})
+            case ThinkingPart() if not part.text:
+                content.append({"type": "redacted_thinking", "data": part.signature})
+            case ThinkingPart():
+                content.append({"type": "thinking", "thinking": part.text, "signature": part.signature})
+            case CallPart():
+                arguments = json.loads(part.args or "{}")
+                content.append({"type": "tool_use", "id": part.id, "name": part.name, "input": arguments})
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": content}
     return {**head, **messages_stop(scene), "usage": messages_usage(scene)}
 
@@ -179,9 +187,9 @@ def messages_body(scene: Scene) -> Json:
 # ── Responses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def response(kind: str, *output: Json, **fields: Any) -> Json:
-    told = responses.response(kind, list(output), **fields)
-    return {**told, "response": {**told["response"], "model": MODEL}}
+def response_event(event_type: str, *output: Json, **fields: Any) -> Json:
+    event = responses.response_event(event_type, list(output), **fields)
+    return {**event, "response": {**event["response"], "model": MODEL}}
 
 
 def responses_usage(scene: Scene) -> Json:
@@ -195,63 +203,68 @@ def responses_usage(scene: Scene) -> Json:
     }
 
 
-def responses_item(part: Part, index: int, size: int) -> list[Json]:
+def responses_item_events(part: ScenePart, index: int, size: int) -> list[Json]:
     """The events of one item, all but for the last of them in the order: begun, deltas."""
     match part:
-        case Speech():
-            return responses.told_message(cut(part.text, size), index, f"msg_{index}")
-        case Refusal():
-            return responses.told_refusal(cut(part.text, size), index, f"msg_{index}")
-        case Thought():
-            texts = [cut(part.text, size)] if part.text else []
-            return responses.told_thought(texts, index, f"rs_{index}", part.seal or None)
-        case Call() if part.text is not None:
-            pieces = cut(part.text, size)
-            return responses.told_custom(pieces, index, id=f"ctc_{index}", call_id=part.id, name=part.name)
-        case Call():
-            named: Json = {"name": part.local or part.name, **({"namespace": part.space} if part.space else {})}
-            return responses.told_call(cut(part.args, size), index, id=f"fc_{index}", call_id=part.id, **named)
+        case TextPart():
+            return responses.message_events(split_text(part.text, size), index, f"msg_{index}")
+        case RefusalPart():
+            return responses.refusal_events(split_text(part.text, size), index, f"msg_{index}")
+        case ThinkingPart():
+            texts = [split_text(part.text, size)] if part.text else []
+            return responses.reasoning_events(texts, index, f"rs_{index}", part.signature or None)
+        case CallPart() if part.text is not None:
+            pieces = split_text(part.text, size)
+            return responses.custom_call_events(pieces, index, id=f"ctc_{index}", call_id=part.id, name=part.name)
+        case CallPart():
+            name_fields: Json = {
+                "name": part.local_name or part.name,
+                **({"namespace": part.namespace} if part.namespace else {}),
+            }
+            return responses.call_events(
+                split_text(part.args, size), index, id=f"fc_{index}", call_id=part.id, **name_fields
+            )
 
 
-def unfinished(told: list[Json]) -> list[Json]:
+def truncate_item(events: list[Json]) -> list[Json]:
     """An item that ends behind its last delta."""
-    return told[: 1 + max(n for n, event in enumerate(told) if event["type"].endswith((".delta", ".added")))]
+    return events[: 1 + max(n for n, event in enumerate(events) if event["type"].endswith((".delta", ".added")))]
 
 
 def responses_output(scene: Scene, size: int = 1000) -> tuple[list[Json], list[Json]]:
     """The events of the items, and the items as they end."""
-    told = [responses_item(part, index, size) for index, part in enumerate(scene.parts)]
-    output = [events[-1]["item"] for events in told]
-    if scene.inside:
-        told[-1] = unfinished(told[-1])
+    item_events = [responses_item_events(part, index, size) for index, part in enumerate(scene.parts)]
+    output = [events[-1]["item"] for events in item_events]
+    if scene.ends_inside_part:
+        item_events[-1] = truncate_item(item_events[-1])
         output[-1] = {**output[-1], "status": "incomplete"}
-    return [event for events in told for event in events], output
+    return [event for events in item_events for event in events], output
 
 
-def responses_end(scene: Scene, output: list[Json]) -> Json:
+def responses_final_event(scene: Scene, output: list[Json]) -> Json:
     usage = responses_usage(scene)
-    if scene.ends == "error":
-        return response("failed", *output, error={"code": "server_error", "message": BOOM})
+    if scene.ending == "error":
+        return response_event("failed", *output, error={"code": "server_error", "message": ERROR_MESSAGE})
     if scene.stop in ("length", "content_filter"):
         reason = "max_output_tokens" if scene.stop == "length" else "content_filter"
-        return response("incomplete", *output, usage=usage, incomplete_details={"reason": reason})
-    return response("completed", *output, usage=usage)
+        return response_event("incomplete", *output, usage=usage, incomplete_details={"reason": reason})
+    return response_event("completed", *output, usage=usage)
 
 
 def responses_stream(scene: Scene, size: int = 5) -> bytes:
-    told, output = responses_output(scene, size)
-    begun = [response("created"), response("in_progress")]
-    if scene.ends == "broken off":
-        return responses.sse(*(begun if scene.parts else []), *told)
-    if scene.ends == "error" and not scene.parts:
-        return responses.sse({"type": "error", "code": "server_error", "message": BOOM, "param": None})
-    return responses.sse(*begun, *told, responses_end(scene, output))
+    events, output = responses_output(scene, size)
+    opening = [response_event("created"), response_event("in_progress")]
+    if scene.ending == "broken off":
+        return responses.sse(*(opening if scene.parts else []), *events)
+    if scene.ending == "error" and not scene.parts:
+        return responses.sse({"type": "error", "code": "server_error", "message": ERROR_MESSAGE, "param": None})
+    return responses.sse(*opening, *events, responses_final_event(scene, output))
 
 
 def responses_body(scene: Scene) -> Json:
-    if scene.ends == "error":
-        return {"error": {"type": "server_error", "code": "server_error", "message": BOOM, "param": None}}
-    body: Json = responses_end(scene, responses_output(scene)[1])["response"]
+    if scene.ending == "error":
+        return {"error": {"type": "server_error", "code": "server_error", "message": ERROR_MESSAGE, "param": None}}
+    body: Json = responses_final_event(scene, responses_output(scene)[1])["response"]
     return body
 
 

@@ -9,76 +9,84 @@ from typing import Any
 from interlingua.faults.apis import CHAT_PATH as CHAT
 from interlingua.faults.apis import MESSAGES_PATH as MESSAGES
 from interlingua.faults.apis import RESPONSES_PATH as RESPONSES
-from interlingua.faults.apis import TOOL, body_for, offered
+from interlingua.faults.apis import TOOL_PARAMETERS, minimal_body, tools_field
 from interlingua.faults.checker import raw_client as client
-from interlingua.faults.checker.raw_client import Got, finish, parsed, request, whole_answer
-from tests.support.gateway_process import Running
+from interlingua.faults.checker.raw_client import (
+    RawResponse,
+    build_request,
+    parse_complete,
+    parse_response,
+    read_to_end,
+)
+from tests.support.gateway_process import GatewayProcess
 
 __all__ = [
     "CHAT",
     "MESSAGES",
     "RESPONSES",
-    "TOOL",
+    "TOOL_PARAMETERS",
     "WIRES",
-    "Got",
-    "ask",
-    "begin",
-    "body_for",
-    "calls_of",
+    "RawResponse",
+    "build_request",
     "connect",
-    "finish",
     "get",
-    "offered",
-    "parsed",
-    "request",
-    "send",
-    "text_of",
-    "whole_answer",
-    "whole_calls_of",
+    "minimal_body",
+    "open_request",
+    "parse_complete",
+    "parse_response",
+    "read_to_end",
+    "reply_calls",
+    "reply_calls_with_ids",
+    "reply_text",
+    "request_reply",
+    "send_bytes",
+    "tools_field",
 ]
 
 WIRES = [CHAT, MESSAGES, RESPONSES]
 
 
-def connect(gateway: Running, seconds: float = 20) -> socket.socket:
+def connect(gateway: GatewayProcess, seconds: float = 20) -> socket.socket:
     return client.connect(gateway.base, seconds)
 
 
-def begin(gateway: Running, wire: str, model: str, stream: bool = True, **more: Any) -> socket.socket:
+def open_request(gateway: GatewayProcess, wire: str, model: str, stream: bool = True, **fields: Any) -> socket.socket:
     """A connection on which the request has been sent, and nothing was read."""
     sock = connect(gateway)
-    sock.sendall(request(f"/v1/{wire}", json.dumps(body_for(wire, model, stream, **more)).encode()))
+    sock.sendall(build_request(f"/v1/{wire}", json.dumps(minimal_body(wire, model, stream, **fields)).encode()))
     return sock
 
 
-def ask(gateway: Running, wire: str, model: str, stream: bool = True, **more: Any) -> Got:
-    return finish(begin(gateway, wire, model, stream, **more))
+def request_reply(gateway: GatewayProcess, wire: str, model: str, stream: bool = True, **fields: Any) -> RawResponse:
+    return read_to_end(open_request(gateway, wire, model, stream, **fields))
 
 
-def send(gateway: Running, data: bytes) -> Got:
+def send_bytes(gateway: GatewayProcess, data: bytes) -> RawResponse:
     """The answer to these bytes."""
     sock = connect(gateway)
     sock.sendall(data)
-    return finish(sock)
+    return read_to_end(sock)
 
 
-def get(gateway: Running, path: str, **headers: str) -> Got:
-    return send(gateway, request(path, headers={k.replace("_", "-"): v for k, v in headers.items()}, method="GET"))
+def get(gateway: GatewayProcess, path: str, **headers: str) -> RawResponse:
+    return send_bytes(
+        gateway, build_request(path, headers={k.replace("_", "-"): v for k, v in headers.items()}, method="GET")
+    )
 
 
-def text_of(got: Got, wire: str) -> str:
+def reply_text(response: RawResponse, wire: str) -> str:
     """What the model said in this reply, whole or streamed."""
-    if str(got.header("content-type")).startswith("application/json"):
-        return _whole_text(got.json, wire)
-    events = [event for event in got.events if event != "[DONE]"]
+    if str(response.header("content-type")).startswith("application/json"):
+        return _body_text(response.json, wire)
+    events = [event for event in response.events if event != "[DONE]"]
     if wire == CHAT:
         return "".join(c["delta"].get("content") or "" for event in events for c in event.get("choices", []))
-    kind = "content_block_delta" if wire == MESSAGES else "response.output_text.delta"
-    deltas = [event["delta"] for event in events if event["type"] == kind]
+    event_type = "content_block_delta" if wire == MESSAGES else "response.output_text.delta"
+    deltas = [event["delta"] for event in events if event["type"] == event_type]
     return "".join(d if isinstance(d, str) else d.get("text", "") for d in deltas)
 
 
-def _whole_text(body: Any, wire: str) -> str:
+def _body_text(body: Any, wire: str) -> str:
     if wire == CHAT:
         return body["choices"][0]["message"]["content"] or ""
     if wire == MESSAGES:
@@ -86,16 +94,16 @@ def _whole_text(body: Any, wire: str) -> str:
     return "".join(part.get("text", "") for item in body["output"] for part in item.get("content", []))
 
 
-def calls_of(got: Got, wire: str) -> list[tuple[str, str]]:
+def reply_calls(response: RawResponse, wire: str) -> list[tuple[str, str]]:
     """Name and arguments of each call in a streamed reply, or one that is whole."""
-    return [(name, args) for _, name, args in whole_calls_of(got, wire)]
+    return [(name, args) for _, name, args in reply_calls_with_ids(response, wire)]
 
 
-def whole_calls_of(got: Got, wire: str) -> list[tuple[str, str, str]]:
+def reply_calls_with_ids(response: RawResponse, wire: str) -> list[tuple[str, str, str]]:
     """The id of each, too."""
-    events = [event for event in got.events if event != "[DONE]"]
+    events = [event for event in response.events if event != "[DONE]"]
     if not events:
-        return _calls_in_body(got.json, wire)
+        return _calls_in_body(response.json, wire)
     if wire == CHAT:
         return _chat_calls([c for event in events for c in event.get("choices", [])])
     if wire == RESPONSES:
@@ -111,13 +119,13 @@ def whole_calls_of(got: Got, wire: str) -> list[tuple[str, str, str]]:
 
 
 def _chat_calls(choices: list[Any]) -> list[tuple[str, str, str]]:
-    found: dict[int, tuple[str, str, list[str]]] = {}
+    calls: dict[int, tuple[str, str, list[str]]] = {}
     for choice in choices:
         for call in choice["delta"].get("tool_calls", []):
             function = call["function"]
-            _, _, args = found.setdefault(call["index"], (call.get("id", ""), function.get("name", ""), []))
+            _, _, args = calls.setdefault(call["index"], (call.get("id", ""), function.get("name", ""), []))
             args.append(function.get("arguments", ""))
-    return [(id, name, "".join(args)) for id, name, args in found.values()]
+    return [(id, name, "".join(args)) for id, name, args in calls.values()]
 
 
 def _calls_in_body(body: Any, wire: str) -> list[tuple[str, str, str]]:

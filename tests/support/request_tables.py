@@ -9,58 +9,58 @@ import msgspec
 from interlingua.core.options import Options
 from interlingua.events import Finding
 from interlingua.upstreams.adapt import adapt
-from interlingua.upstreams.profile import ANY, Profile
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 
 Json = dict[str, Any]
 KEY = b"key"
 PNG = "data:image/png;base64,iVBORw0KGgo="
 PDF = "data:application/pdf;base64,JVBERi0="
-SAID: dict[str, Json] = {
+MINIMAL_REQUESTS: dict[str, Json] = {
     CHAT: {"messages": [{"role": "user", "content": "hi"}]},
     MESSAGES: {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 8000},
     RESPONSES: {"input": "hi"},
 }
-PING = {"type": "object", "properties": {}}
+PING_SCHEMA = {"type": "object", "properties": {}}
 
 
-class Written(msgspec.Struct):
+class TranslatedRequest(msgspec.Struct):
     body: Json
     findings: list[Finding]
 
 
-def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> Written:
+def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> TranslatedRequest:
     """What the two wires make of a request, as the upstream takes it, with a history that is not mended."""
-    request = WIRES[source].read_request({"model": "m", **SAID[source], **body}, Options(seal_key=KEY))
-    request, adapted = adapt(request, upstream or ANY, target)
-    written, lost = WIRES[target].write_request(request, upstream or ANY)
-    return Written(written, adapted + lost)
+    request = WIRES[source].read_request({"model": "m", **MINIMAL_REQUESTS[source], **body}, Options(seal_key=KEY))
+    request, adapt_findings = adapt(request, upstream or UNKNOWN_PROFILE, target)
+    written_body, write_findings = WIRES[target].write_request(request, upstream or UNKNOWN_PROFILE)
+    return TranslatedRequest(written_body, adapt_findings + write_findings)
 
 
-def check(
-    source: str, body: Json, target: str, expected: Json, kinds: str = "", upstream: Profile | None = None
+def check_translation(
+    source: str, body: Json, target: str, expected: Json, expected_kinds: str = "", upstream: Profile | None = None
 ) -> None:
     """The fields that are expected, and no finding but those. None is a field that must not be there."""
-    done = translate(source, body, target, upstream)
-    assert {key: done.body.get(key) for key in expected} == expected
-    found = {finding.kind for finding in done.findings} - {"no-max-tokens"}
-    assert found == set(kinds.split()), done.findings
+    translated = translate(source, body, target, upstream)
+    assert {key: translated.body.get(key) for key in expected} == expected
+    finding_kinds = {finding.kind for finding in translated.findings} - {"no-max-tokens"}
+    assert finding_kinds == set(expected_kinds.split()), translated.findings
 
 
-def users(*parts: Json) -> Json:
+def user(*parts: Json) -> Json:
     return {"messages": [{"role": "user", "content": list(parts)}]}
 
 
-def said(*parts: Json) -> Json:
+def responses_message(*parts: Json) -> Json:
     return {"input": [{"type": "message", "role": "user", "content": list(parts)}]}
 
 
 TOOL: dict[str, Json] = {
-    CHAT: {"type": "function", "function": {"name": "ping", "parameters": PING}},
-    MESSAGES: {"name": "ping", "input_schema": PING},
-    RESPONSES: {"type": "function", "name": "ping", "parameters": PING, "strict": False},
+    CHAT: {"type": "function", "function": {"name": "ping", "parameters": PING_SCHEMA}},
+    MESSAGES: {"name": "ping", "input_schema": PING_SCHEMA},
+    RESPONSES: {"type": "function", "name": "ping", "parameters": PING_SCHEMA, "strict": False},
 }
-ASK = {wire: {"tools": [tool]} for wire, tool in TOOL.items()}
+WITH_TOOL = {wire: {"tools": [tool]} for wire, tool in TOOL.items()}
 
 IMAGE: dict[str, Json] = {
     CHAT: {"type": "image_url", "image_url": {"url": PNG}},
@@ -76,7 +76,7 @@ FILE: dict[str, Json] = {
     },
     RESPONSES: {"type": "input_file", "file_data": PDF, "filename": "a.pdf"},
 }
-LINK: dict[str, Json] = {
+IMAGE_LINK: dict[str, Json] = {
     CHAT: {"type": "image_url", "image_url": {"url": "https://a/b.png"}},
     MESSAGES: {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
     RESPONSES: {"type": "input_image", "image_url": "https://a/b.png", "detail": "auto"},
@@ -87,11 +87,11 @@ TEXT: dict[str, Json] = {
     RESPONSES: {"type": "input_text", "text": "see"},
 }
 
-CALLED = {"type": "tool_use", "id": "t1", "name": "ping", "input": {"a": 1}}
-ANSWERED = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+TOOL_USE = {"type": "tool_use", "id": "t1", "name": "ping", "input": {"a": 1}}
+TOOL_RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 
 
-def assistant(*blocks: Json) -> list[Json]:
+def assistant_history(*blocks: Json) -> list[Json]:
     return [{"role": "user", "content": "hi"}, {"role": "assistant", "content": list(blocks)}]
 
 
@@ -99,8 +99,8 @@ def chat_call(id: str = "t1", arguments: str = '{"a":1}') -> Json:
     return {"id": id, "type": "function", "function": {"name": "ping", "arguments": arguments}}
 
 
-FAILED = {**ANSWERED, "is_error": True}
+FAILED_RESULT = {**TOOL_RESULT, "is_error": True}
 
 
-def items(*given: Json) -> Json:
-    return {"input": [{"type": "message", "role": "user", "content": "hi"}, *given]}
+def input_items(*extra_items: Json) -> Json:
+    return {"input": [{"type": "message", "role": "user", "content": "hi"}, *extra_items]}

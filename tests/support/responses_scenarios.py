@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.chat_scenarios import KIMI, PARIS, SECTION_OF_PARIS, calls
-from tests.support.sdk import Json, Said
+from tests.support.chat_scenarios import KIMI, PARIS, SECTION_OF_PARIS, expected_choice
+from tests.support.sdk import ChoiceView, Json
 
 RESPONSE: Json = {"id": "resp_1", "object": "response", "created_at": 1763198400, "model": "gpt-9", "tools": [{"x": 1}]}
 USAGE = {
@@ -17,16 +17,16 @@ USAGE = {
     "output_tokens_details": {"reasoning_tokens": 2},
     "total_tokens": 16,
 }
-BUG = "the upstream ended before response.completed"
+TRUNCATED_ERROR = "the upstream ended before response.completed"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ResponsesScenario:
     """`untouched`: what goes out is what came in, for a client of this wire."""
 
     name: str
     stream: bytes
-    said: dict[int, Said]
+    expected: dict[int, ChoiceView]
     findings: list[str] = field(default_factory=list)
     error: str = ""
     tools: list[Json] | None = None
@@ -42,295 +42,330 @@ class Scenario:
 
 def sse(*events: Json | str, numbered: bool = True) -> bytes:
     """Events in their order, each with its number."""
-    told = []
+    frames = []
     for n, event in enumerate(events):
         if isinstance(event, str):
-            told.append(f"data: {event}\n\n")
+            frames.append(f"data: {event}\n\n")
         else:
             number = {"sequence_number": n} if numbered else {}
-            told.append(f"event: {event['type']}\ndata: {json.dumps({**event, **number})}\n\n")
-    return "".join(told).encode()
+            frames.append(f"event: {event['type']}\ndata: {json.dumps({**event, **number})}\n\n")
+    return "".join(frames).encode()
 
 
-def response(kind: str, output: list[Json] | None = None, **fields: Any) -> Json:
-    status = {"created": "in_progress"}.get(kind, kind)
+def response_event(event_type: str, output: list[Json] | None = None, **fields: Any) -> Json:
+    status = {"created": "in_progress"}.get(event_type, event_type)
     body = {**RESPONSE, "status": status, "error": None, "incomplete_details": None, "output": output or [], **fields}
-    return {"type": f"response.{kind}", "response": body}
+    return {"type": f"response.{event_type}", "response": body}
 
 
 def completed(*output: Json, **fields: Any) -> Json:
-    return response("completed", list(output), **{"usage": USAGE, **fields})
+    return response_event("completed", list(output), **{"usage": USAGE, **fields})
 
 
-def cut(*output: Json, reason: str | None = "max_output_tokens") -> Json:
-    return response("incomplete", list(output), usage=USAGE, incomplete_details={"reason": reason})
+def incomplete(*output: Json, reason: str | None = "max_output_tokens") -> Json:
+    return response_event("incomplete", list(output), usage=USAGE, incomplete_details={"reason": reason})
 
 
-def event(kind: str, index: int, id: str, **fields: Any) -> Json:
-    return {"type": f"response.{kind}", "item_id": id, "output_index": index, **fields}
+def item_event(event_type: str, index: int, id: str, **fields: Any) -> Json:
+    return {"type": f"response.{event_type}", "item_id": id, "output_index": index, **fields}
 
 
-def item(verb: str, index: int, body: Json) -> Json:
+def output_item_event(verb: str, index: int, body: Json) -> Json:
     return {"type": f"response.output_item.{verb}", "output_index": index, "item": body}
 
 
-def message(text: str, id: str = "msg_1", status: str = "completed", **fields: Any) -> Json:
+def message_item(text: str, id: str = "msg_1", status: str = "completed", **fields: Any) -> Json:
     part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return {"type": "message", "id": id, "role": "assistant", "content": [part], "status": status, **fields}
 
 
-def call(args: str, id: str = "fc_1", call_id: str = "call_1", name: str = "f", **fields: Any) -> Json:
+def call_item(args: str, id: str = "fc_1", call_id: str = "call_1", name: str = "f", **fields: Any) -> Json:
     base = {"type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": args}
     return {**base, "status": "completed", **fields}
 
 
-def custom(text: str, id: str = "ctc_1", call_id: str = "call_1", name: str = "apply_patch", **fields: Any) -> Json:
+def custom_call_item(
+    text: str, id: str = "ctc_1", call_id: str = "call_1", name: str = "apply_patch", **fields: Any
+) -> Json:
     return {"type": "custom_tool_call", "id": id, "call_id": call_id, "name": name, "input": text, **fields}
 
 
-def thought(*texts: str, sealed: str | None = None, id: str = "rs_1", **fields: Any) -> Json:
+def reasoning_item(*texts: str, encrypted_content: str | None = None, id: str = "rs_1", **fields: Any) -> Json:
     summary = [{"type": "summary_text", "text": text} for text in texts]
-    extra = {"encrypted_content": sealed} if sealed else {}
+    extra = {"encrypted_content": encrypted_content} if encrypted_content else {}
     return {"type": "reasoning", "id": id, "summary": summary, **extra, **fields}
 
 
-def told_message(pieces: list[str], index: int = 0, id: str = "msg_1", **fields: Any) -> list[Json]:
-    at: Json = {"content_index": 0}
+def message_events(pieces: list[str], index: int = 0, id: str = "msg_1", **fields: Any) -> list[Json]:
+    position: Json = {"content_index": 0}
     text = "".join(pieces)
-    whole = message(text, id, **fields)
-    part = whole["content"][0]
+    final_item = message_item(text, id, **fields)
+    part = final_item["content"][0]
     return [
-        item("added", index, {**whole, "content": [], "status": "in_progress"}),
-        event("content_part.added", index, id, **at, part={**part, "text": ""}),
-        *(event("output_text.delta", index, id, **at, delta=piece, logprobs=[]) for piece in pieces),
-        event("output_text.done", index, id, **at, text=text, logprobs=[]),
-        event("content_part.done", index, id, **at, part=part),
-        item("done", index, whole),
+        output_item_event("added", index, {**final_item, "content": [], "status": "in_progress"}),
+        item_event("content_part.added", index, id, **position, part={**part, "text": ""}),
+        *(item_event("output_text.delta", index, id, **position, delta=piece, logprobs=[]) for piece in pieces),
+        item_event("output_text.done", index, id, **position, text=text, logprobs=[]),
+        item_event("content_part.done", index, id, **position, part=part),
+        output_item_event("done", index, final_item),
     ]
 
 
-def told_refusal(pieces: list[str], index: int = 0, id: str = "msg_1") -> list[Json]:
-    at: Json = {"content_index": 0}
+def refusal_events(pieces: list[str], index: int = 0, id: str = "msg_1") -> list[Json]:
+    position: Json = {"content_index": 0}
     part = {"type": "refusal", "refusal": "".join(pieces)}
-    whole = {**message("", id), "content": [part]}
+    final_item = {**message_item("", id), "content": [part]}
     return [
-        item("added", index, {**whole, "content": [], "status": "in_progress"}),
-        event("content_part.added", index, id, **at, part={**part, "refusal": ""}),
-        *(event("refusal.delta", index, id, **at, delta=piece) for piece in pieces),
-        event("refusal.done", index, id, **at, refusal=part["refusal"]),
-        event("content_part.done", index, id, **at, part=part),
-        item("done", index, whole),
+        output_item_event("added", index, {**final_item, "content": [], "status": "in_progress"}),
+        item_event("content_part.added", index, id, **position, part={**part, "refusal": ""}),
+        *(item_event("refusal.delta", index, id, **position, delta=piece) for piece in pieces),
+        item_event("refusal.done", index, id, **position, refusal=part["refusal"]),
+        item_event("content_part.done", index, id, **position, part=part),
+        output_item_event("done", index, final_item),
     ]
 
 
-def told_call(pieces: list[str], index: int = 0, **fields: Any) -> list[Json]:
-    whole = call("".join(pieces), **fields)
+def call_events(pieces: list[str], index: int = 0, **fields: Any) -> list[Json]:
+    final_item = call_item("".join(pieces), **fields)
     return [
-        item("added", index, {**whole, "arguments": "", "status": "in_progress"}),
-        *(event("function_call_arguments.delta", index, whole["id"], delta=piece) for piece in pieces),
-        event("function_call_arguments.done", index, whole["id"], arguments=whole["arguments"]),
-        item("done", index, whole),
+        output_item_event("added", index, {**final_item, "arguments": "", "status": "in_progress"}),
+        *(item_event("function_call_arguments.delta", index, final_item["id"], delta=piece) for piece in pieces),
+        item_event("function_call_arguments.done", index, final_item["id"], arguments=final_item["arguments"]),
+        output_item_event("done", index, final_item),
     ]
 
 
-def told_custom(pieces: list[str], index: int = 0, **fields: Any) -> list[Json]:
-    whole = custom("".join(pieces), **fields)
+def custom_call_events(pieces: list[str], index: int = 0, **fields: Any) -> list[Json]:
+    final_item = custom_call_item("".join(pieces), **fields)
     return [
-        item("added", index, {**whole, "input": ""}),
-        *(event("custom_tool_call_input.delta", index, whole["id"], delta=piece) for piece in pieces),
-        event("custom_tool_call_input.done", index, whole["id"], input=whole["input"]),
-        item("done", index, whole),
+        output_item_event("added", index, {**final_item, "input": ""}),
+        *(item_event("custom_tool_call_input.delta", index, final_item["id"], delta=piece) for piece in pieces),
+        item_event("custom_tool_call_input.done", index, final_item["id"], input=final_item["input"]),
+        output_item_event("done", index, final_item),
     ]
 
 
-def told_thought(texts: list[list[str]], index: int = 0, id: str = "rs_1", sealed: str | None = None) -> list[Json]:
-    told = [item("added", index, thought(id=id))]
+def reasoning_events(
+    texts: list[list[str]], index: int = 0, id: str = "rs_1", encrypted_content: str | None = None
+) -> list[Json]:
+    events = [output_item_event("added", index, reasoning_item(id=id))]
     for n, pieces in enumerate(texts):
-        at, part = {"summary_index": n}, {"type": "summary_text", "text": "".join(pieces)}
-        told += [
-            event("reasoning_summary_part.added", index, id, **at, part={**part, "text": ""}),
-            *(event("reasoning_summary_text.delta", index, id, **at, delta=piece) for piece in pieces),
-            event("reasoning_summary_text.done", index, id, **at, text=part["text"]),
-            event("reasoning_summary_part.done", index, id, **at, part=part),
+        position, part = {"summary_index": n}, {"type": "summary_text", "text": "".join(pieces)}
+        events += [
+            item_event("reasoning_summary_part.added", index, id, **position, part={**part, "text": ""}),
+            *(item_event("reasoning_summary_text.delta", index, id, **position, delta=piece) for piece in pieces),
+            item_event("reasoning_summary_text.done", index, id, **position, text=part["text"]),
+            item_event("reasoning_summary_part.done", index, id, **position, part=part),
         ]
-    return [*told, item("done", index, thought(*map("".join, texts), id=id, sealed=sealed))]
+    return [
+        *events,
+        output_item_event(
+            "done", index, reasoning_item(*map("".join, texts), id=id, encrypted_content=encrypted_content)
+        ),
+    ]
 
 
-def told(*items: list[Json], end: Json | None = None) -> bytes:
+def response_stream(*items: list[Json], final_event: Json | None = None) -> bytes:
     """A whole stream, just as OpenAI sends it."""
     events = [event for events in items for event in events]
-    end = end or completed(*(events[-1]["item"] for events in items))
-    return sse(response("created"), response("in_progress"), *events, end)
+    final_event = final_event or completed(*(events[-1]["item"] for events in items))
+    return sse(response_event("created"), response_event("in_progress"), *events, final_event)
 
 
-def without(event: Json, *keys: str) -> Json:
+def without_keys(event: Json, *keys: str) -> Json:
     return {key: value for key, value in event.items() if key not in keys}
 
 
-HELLO = told_message(["Hel", "lo"])
-HEARD = calls(text="Hello", finish="stop")
+HELLO = message_events(["Hel", "lo"])
+EXPECTED_HELLO = expected_choice(text="Hello", finish="stop")
 NOTE = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 3}
-ANNOTATED = message("Hello", content=[{**message("Hello")["content"][0], "annotations": [NOTE]}])
+ANNOTATED = message_item("Hello", content=[{**message_item("Hello")["content"][0], "annotations": [NOTE]}])
 F = ("call_1", "f", '{"a": 1}')
 G = ("call_2", "g", '{"b": 2}')
-CALL_F = told_call(['{"a"', ": 1}"])
-CALL_G = told_call(['{"b"', ": 2}"], 1, id="fc_2", call_id="call_2", name="g")
+CALL_F = call_events(['{"a"', ": 1}"])
+CALL_G = call_events(['{"b"', ": 2}"], 1, id="fc_2", call_id="call_2", name="g")
 WEB = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}
 SEARCH = [
-    item("added", 0, {**WEB, "status": "in_progress"}),
-    event("web_search_call.searching", 0, "ws_1"),
-    item("done", 0, WEB),
+    output_item_event("added", 0, {**WEB, "status": "in_progress"}),
+    item_event("web_search_call.searching", 0, "ws_1"),
+    output_item_event("done", 0, WEB),
 ]
 PATCH = '*** Begin Patch\n*** Add File: a "b"\n+\\d é 😀\n*** End Patch'
-CUSTOM = [{"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}}]
-SPACE = {
+CUSTOM_TOOLS = [
+    {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}}
+]
+NAMESPACE = {
     "type": "namespace",
     "name": "mcp__docs",
     "tools": [{"type": "function", "name": "list", "parameters": {"type": "object"}}],
 }
 
 SCENARIOS = [
-    Scenario("text", told(HELLO), calls(text="Hello", finish="stop"), untouched=True),
-    Scenario("calls", told(CALL_F, CALL_G), calls(F, G), untouched=True),
-    Scenario(
+    ResponsesScenario("text", response_stream(HELLO), expected_choice(text="Hello", finish="stop"), untouched=True),
+    ResponsesScenario("calls", response_stream(CALL_F, CALL_G), expected_choice(F, G), untouched=True),
+    ResponsesScenario(
         "thinking, text and a call",
-        told(
-            told_thought([["a", "b"], ["c"]], sealed="ENC"),
-            told_message(["x"], 1),
-            told_call(['{"a": 1}'], 2),
+        response_stream(
+            reasoning_events([["a", "b"], ["c"]], encrypted_content="ENC"),
+            message_events(["x"], 1),
+            call_events(['{"a": 1}'], 2),
         ),
-        calls(F, text="x", reasoning="ab\n\nc"),
+        expected_choice(F, text="x", reasoning="ab\n\nc"),
         untouched=True,
     ),
-    Scenario("nothing", told(), calls(finish="stop"), ["empty-turn"], untouched=True),
-    Scenario("refusal", told(told_refusal(["No", "."])), calls(refusal="No.", finish="stop"), untouched=True),
-    Scenario(
+    ResponsesScenario("nothing", response_stream(), expected_choice(finish="stop"), ["empty-turn"], untouched=True),
+    ResponsesScenario(
+        "refusal",
+        response_stream(refusal_events(["No", "."])),
+        expected_choice(refusal="No.", finish="stop"),
+        untouched=True,
+    ),
+    ResponsesScenario(
         "length",
-        told(told_message(["Hel"], status="incomplete"), end=cut(message("Hel", status="incomplete"))),
-        calls(text="Hel", finish="length"),
+        response_stream(
+            message_events(["Hel"], status="incomplete"),
+            final_event=incomplete(message_item("Hel", status="incomplete")),
+        ),
+        expected_choice(text="Hel", finish="length"),
         untouched=True,
     ),
-    Scenario(
+    ResponsesScenario(
         "content filter",
-        told(HELLO, end=cut(message("Hello"), reason="content_filter")),
-        calls(text="Hello", finish="content_filter"),
+        response_stream(HELLO, final_event=incomplete(message_item("Hello"), reason="content_filter")),
+        expected_choice(text="Hello", finish="content_filter"),
         untouched=True,
     ),
-    Scenario(
+    ResponsesScenario(
         "incomplete for no known reason",
-        told(HELLO, end=cut(message("Hello"), reason=None)),
-        calls(text="Hello", finish="length"),
+        response_stream(HELLO, final_event=incomplete(message_item("Hello"), reason=None)),
+        expected_choice(text="Hello", finish="length"),
         findings=["unknown-finish-reason"],
     ),
-    Scenario(
+    ResponsesScenario(
         "completed, and incomplete by its status",
-        told(HELLO, end={**cut(message("Hello")), "type": "response.completed"}),
-        calls(text="Hello", finish="length"),
+        response_stream(HELLO, final_event={**incomplete(message_item("Hello")), "type": "response.completed"}),
+        expected_choice(text="Hello", finish="length"),
         findings=["stop-reason"],
     ),
-    Scenario(
+    ResponsesScenario(
         "length inside a call",
-        sse(response("created"), response("in_progress"), *CALL_F[:2], cut()),
-        calls(("call_1", "f", '{"a"'), finish="length"),
+        sse(response_event("created"), response_event("in_progress"), *CALL_F[:2], incomplete()),
+        expected_choice(("call_1", "f", '{"a"'), finish="length"),
         findings=["cut-short"],
     ),
-    Scenario(
+    ResponsesScenario(
         "custom tool",
-        told(told_custom([PATCH[:20], PATCH[20:]])),
-        calls(("call_1", "apply_patch", PATCH)),
-        tools=CUSTOM,
+        response_stream(custom_call_events([PATCH[:20], PATCH[20:]])),
+        expected_choice(("call_1", "apply_patch", PATCH)),
+        tools=CUSTOM_TOOLS,
         untouched=True,
     ),
-    Scenario(
+    ResponsesScenario(
         "namespace",
-        told(told_call(["{}"], name="list", namespace="mcp__docs")),
-        calls(("call_1", "list", "{}")),
-        tools=[SPACE],
+        response_stream(call_events(["{}"], name="list", namespace="mcp__docs")),
+        expected_choice(("call_1", "list", "{}")),
+        tools=[NAMESPACE],
         untouched=True,
     ),
-    Scenario(
+    ResponsesScenario(
         "an item of another kind",
-        told(SEARCH, told_message(["Hello"], 1)),
-        calls(text="Hello", finish="stop"),
+        response_stream(SEARCH, message_events(["Hello"], 1)),
+        expected_choice(text="Hello", finish="stop"),
         findings=["not-translated"],
         untouched=True,
     ),
-    Scenario(
+    ResponsesScenario(
         "annotations",
-        told(
+        response_stream(
             [
                 *HELLO[:3],
-                event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation_index=0, annotation=NOTE),
+                item_event(
+                    "output_text.annotation.added", 0, "msg_1", content_index=0, annotation_index=0, annotation=NOTE
+                ),
                 *HELLO[3:5],
                 {**HELLO[5], "part": {**HELLO[5]["part"], "annotations": [NOTE]}},
-                item("done", 0, ANNOTATED),
+                output_item_event("done", 0, ANNOTATED),
             ],
-            end=completed(ANNOTATED),
+            final_event=completed(ANNOTATED),
         ),
-        HEARD,
+        EXPECTED_HELLO,
         findings=["not-translated"],
         untouched=True,
     ),
     # ── half right ────────────────────────────────────────────────────────────────────────────────────────────────
-    Scenario(
+    ResponsesScenario(
         "only whole items",
-        sse(response("created"), item("done", 0, message("Hello")), item("done", 1, call('{"a": 1}')), completed()),
-        calls(F, text="Hello"),
+        sse(
+            response_event("created"),
+            output_item_event("done", 0, message_item("Hello")),
+            output_item_event("done", 1, call_item('{"a": 1}')),
+            completed(),
+        ),
+        expected_choice(F, text="Hello"),
     ),
-    Scenario(
+    ResponsesScenario(
         "only the last event",
-        sse(response("created"), completed(thought("ab", sealed="ENC"), message("Hello"), call('{"a": 1}'))),
-        calls(F, text="Hello", reasoning="ab"),
+        sse(
+            response_event("created"),
+            completed(reasoning_item("ab", encrypted_content="ENC"), message_item("Hello"), call_item('{"a": 1}')),
+        ),
+        expected_choice(F, text="Hello", reasoning="ab"),
     ),
-    Scenario(
+    ResponsesScenario(
         "arguments only at the end",
-        told([CALL_F[0], *CALL_F[-2:]]),
-        calls(F),
+        response_stream([CALL_F[0], *CALL_F[-2:]]),
+        expected_choice(F),
     ),
-    Scenario("arguments only in the item", told([CALL_F[0], CALL_F[-1]]), calls(F)),
-    Scenario("no arguments", told(told_call([])), calls(("call_1", "f", "{}"))),
-    Scenario(
+    ResponsesScenario("arguments only in the item", response_stream([CALL_F[0], CALL_F[-1]]), expected_choice(F)),
+    ResponsesScenario("no arguments", response_stream(call_events([])), expected_choice(("call_1", "f", "{}"))),
+    ResponsesScenario(
         "arguments as a value",
-        told([CALL_F[0], item("done", 0, {**call(""), "arguments": {"a": 1}})]),
-        calls(("call_1", "f", '{"a":1}')),
+        response_stream([CALL_F[0], output_item_event("done", 0, {**call_item(""), "arguments": {"a": 1}})]),
+        expected_choice(("call_1", "f", '{"a":1}')),
         findings=["arguments-as-value"],
     ),
-    Scenario(
+    ResponsesScenario(
         "more after the arguments",
-        told([CALL_F[0], event("function_call_arguments.delta", 0, "fc_1", delta='{"a": 1}}'), *CALL_F[-2:]]),
-        calls(F),
+        response_stream(
+            [CALL_F[0], item_event("function_call_arguments.delta", 0, "fc_1", delta='{"a": 1}}'), *CALL_F[-2:]]
+        ),
+        expected_choice(F),
         findings=["after-arguments"],
     ),
-    Scenario(
+    ResponsesScenario(
         "no ids, no indexes, no numbers",
         sse(
-            response("created"),
-            *(without(event, "item_id", "output_index") for event in HELLO[:-1]),
-            {"type": "response.output_item.done", "item": without(message("Hello"), "id")},
-            {"type": "response.output_item.done", "item": without(call('{"a": 1}'), "id", "status")},
+            response_event("created"),
+            *(without_keys(event, "item_id", "output_index") for event in HELLO[:-1]),
+            {"type": "response.output_item.done", "item": without_keys(message_item("Hello"), "id")},
+            {"type": "response.output_item.done", "item": without_keys(call_item('{"a": 1}'), "id", "status")},
             completed(),
             numbered=False,
         ),
-        calls(F, text="Hello"),
+        expected_choice(F, text="Hello"),
     ),
-    Scenario(
+    ResponsesScenario(
         "another id with every event",
-        told([{**event, "item_id": f"x{n}"} if "item_id" in event else event for n, event in enumerate(HELLO)]),
-        calls(text="Hello", finish="stop"),
+        response_stream(
+            [{**event, "item_id": f"x{n}"} if "item_id" in event else event for n, event in enumerate(HELLO)]
+        ),
+        expected_choice(text="Hello", finish="stop"),
     ),
-    Scenario(
+    ResponsesScenario(
         "no call_id",
-        told([CALL_F[0], item("done", 0, without(call('{"a": 1}', id="call_1"), "call_id"))])
+        response_stream(
+            [CALL_F[0], output_item_event("done", 0, without_keys(call_item('{"a": 1}', id="call_1"), "call_id"))]
+        )
         .replace(b'"call_id": "call_1", ', b"")
         .replace(b"fc_1", b"call_1"),
-        calls(F),
+        expected_choice(F),
         findings=["no-id"],
     ),
-    Scenario(
+    ResponsesScenario(
         "interleaved",
         sse(
-            response("created"),
-            response("in_progress"),
+            response_event("created"),
+            response_event("in_progress"),
             CALL_F[0],
             CALL_G[0],
             CALL_G[1],
@@ -338,162 +373,228 @@ SCENARIOS = [
             CALL_F[2],
             *CALL_G[2:],
             *CALL_F[3:],
-            completed(call('{"a": 1}'), CALL_G[-1]["item"]),
+            completed(call_item('{"a": 1}'), CALL_G[-1]["item"]),
         ),
-        calls(F, G),
+        expected_choice(F, G),
     ),
-    Scenario(
+    ResponsesScenario(
         "text without its part",
-        told([HELLO[0], *HELLO[2:]]),
-        calls(text="Hello", finish="stop"),
+        response_stream([HELLO[0], *HELLO[2:]]),
+        expected_choice(text="Hello", finish="stop"),
     ),
-    Scenario(
+    ResponsesScenario(
         "nothing is added",
-        told(HELLO[2:]),
-        calls(text="Hello", finish="stop"),
+        response_stream(HELLO[2:]),
+        expected_choice(text="Hello", finish="stop"),
     ),
-    Scenario(
+    ResponsesScenario(
         "an item that is not done",
-        sse(response("created"), response("in_progress"), *HELLO[:-1], completed(message("Hello"))),
-        calls(text="Hello", finish="stop"),
+        sse(response_event("created"), response_event("in_progress"), *HELLO[:-1], completed(message_item("Hello"))),
+        expected_choice(text="Hello", finish="stop"),
     ),
-    Scenario(
+    ResponsesScenario(
         "thinking that is not summed up",
-        told(
+        response_stream(
             [
-                item("added", 0, thought()),
-                event("reasoning_text.delta", 0, "rs_1", content_index=0, delta="ab"),
-                event("reasoning_text.done", 0, "rs_1", content_index=0, text="ab"),
-                item("done", 0, thought(content=[{"type": "reasoning_text", "text": "ab"}])),
+                output_item_event("added", 0, reasoning_item()),
+                item_event("reasoning_text.delta", 0, "rs_1", content_index=0, delta="ab"),
+                item_event("reasoning_text.done", 0, "rs_1", content_index=0, text="ab"),
+                output_item_event("done", 0, reasoning_item(content=[{"type": "reasoning_text", "text": "ab"}])),
             ],
-            told_message(["x"], 1),
+            message_events(["x"], 1),
         ),
-        calls(text="x", reasoning="ab", finish="stop"),
+        expected_choice(text="x", reasoning="ab", finish="stop"),
         untouched=True,
     ),
-    Scenario("[DONE] at the end", told(HELLO) + b"data: [DONE]\n\n", calls(text="Hello", finish="stop")),
-    Scenario(
+    ResponsesScenario(
+        "[DONE] at the end", response_stream(HELLO) + b"data: [DONE]\n\n", expected_choice(text="Hello", finish="stop")
+    ),
+    ResponsesScenario(
         "[DONE] and no last event",
-        sse(response("created"), response("in_progress"), *HELLO, "[DONE]"),
-        calls(text="Hello", finish="stop"),
+        sse(response_event("created"), response_event("in_progress"), *HELLO, "[DONE]"),
+        expected_choice(text="Hello", finish="stop"),
         findings=["no-finish-reason"],
     ),
-    Scenario(
+    ResponsesScenario(
         "native text",
-        told(told_message(["Look. ", SECTION_OF_PARIS[:40], SECTION_OF_PARIS[40:]])),
-        calls(PARIS, text="Look. "),
+        response_stream(message_events(["Look. ", SECTION_OF_PARIS[:40], SECTION_OF_PARIS[40:]])),
+        expected_choice(PARIS, text="Look. "),
         model=KIMI,
         findings=["stop-reason"],
     ),
-    Scenario(
+    ResponsesScenario(
         "native text among other items",
-        told(
-            SEARCH, told_message(["<", "b>", SECTION_OF_PARIS], 1, phase="commentary"), told_message(["y"], 2, "msg_2")
+        response_stream(
+            SEARCH,
+            message_events(["<", "b>", SECTION_OF_PARIS], 1, phase="commentary"),
+            message_events(["y"], 2, "msg_2"),
         ),
-        calls(PARIS, text="<b>y"),
+        expected_choice(PARIS, text="<b>y"),
         model=KIMI,
         findings=["not-translated", "stop-reason"],
     ),
     # ── an item that is told in pieces that do not agree ──────────────────────────────────────────────────────────────
-    Scenario("arguments only in the last event", told([CALL_F[0]], end=completed(call('{"a": 1}'))), calls(F)),
-    Scenario("text only in the last event", told(HELLO[:2], end=completed(message("Hello"))), HEARD),
-    Scenario("arguments only when added", told([item("added", 0, call('{"a": 1}'))], end=completed()), calls(F)),
-    Scenario("arguments when added, and deltas", told([item("added", 0, call('{"a": 1}')), *CALL_F[1:]]), calls(F)),
-    Scenario("text only when added", told([item("added", 0, message("Hello"))], end=completed()), HEARD),
-    Scenario("fewer deltas than text", told([*HELLO[:3], *HELLO[4:]]), HEARD),
-    Scenario("fewer deltas than text, done", told([*HELLO[:3], HELLO[-1]]), HEARD),
-    Scenario("fewer deltas than arguments", told([*CALL_F[:2], *CALL_F[3:]]), calls(F)),
-    Scenario("fewer deltas than arguments, last", told(CALL_F[:2], end=completed(call('{"a": 1}'))), calls(F)),
-    Scenario(
-        "other text than in the deltas", told([*HELLO[:4], item("done", 0, message("Bye"))]), HEARD, ["changed-text"]
+    ResponsesScenario(
+        "arguments only in the last event",
+        response_stream([CALL_F[0]], final_event=completed(call_item('{"a": 1}'))),
+        expected_choice(F),
     ),
-    Scenario(
+    ResponsesScenario(
+        "text only in the last event",
+        response_stream(HELLO[:2], final_event=completed(message_item("Hello"))),
+        EXPECTED_HELLO,
+    ),
+    ResponsesScenario(
+        "arguments only when added",
+        response_stream([output_item_event("added", 0, call_item('{"a": 1}'))], final_event=completed()),
+        expected_choice(F),
+    ),
+    ResponsesScenario(
+        "arguments when added, and deltas",
+        response_stream([output_item_event("added", 0, call_item('{"a": 1}')), *CALL_F[1:]]),
+        expected_choice(F),
+    ),
+    ResponsesScenario(
+        "text only when added",
+        response_stream([output_item_event("added", 0, message_item("Hello"))], final_event=completed()),
+        EXPECTED_HELLO,
+    ),
+    ResponsesScenario("fewer deltas than text", response_stream([*HELLO[:3], *HELLO[4:]]), EXPECTED_HELLO),
+    ResponsesScenario("fewer deltas than text, done", response_stream([*HELLO[:3], HELLO[-1]]), EXPECTED_HELLO),
+    ResponsesScenario("fewer deltas than arguments", response_stream([*CALL_F[:2], *CALL_F[3:]]), expected_choice(F)),
+    ResponsesScenario(
+        "fewer deltas than arguments, last",
+        response_stream(CALL_F[:2], final_event=completed(call_item('{"a": 1}'))),
+        expected_choice(F),
+    ),
+    ResponsesScenario(
+        "other text than in the deltas",
+        response_stream([*HELLO[:4], output_item_event("done", 0, message_item("Bye"))]),
+        EXPECTED_HELLO,
+        ["changed-text"],
+    ),
+    ResponsesScenario(
         "a name beside the arguments",
-        told([{**CALL_F[-2], "name": "f", "call_id": "call_1"}], end=completed()),
-        calls(F),
+        response_stream([{**CALL_F[-2], "name": "f", "call_id": "call_1"}], final_event=completed()),
+        expected_choice(F),
     ),
-    Scenario(
+    ResponsesScenario(
         "a name beside the arguments, no id",
-        told([{**CALL_F[-2], "name": "f"}], end=completed()),
-        calls(("fc_1", *F[1:])),
+        response_stream([{**CALL_F[-2], "name": "f"}], final_event=completed()),
+        expected_choice(("fc_1", *F[1:])),
         ["no-id"],
     ),
-    Scenario("a name in the last event", told(CALL_F[1:3], end=completed(call('{"a": 1}'))), calls(F)),
-    Scenario(
+    ResponsesScenario(
+        "a name in the last event",
+        response_stream(CALL_F[1:3], final_event=completed(call_item('{"a": 1}'))),
+        expected_choice(F),
+    ),
+    ResponsesScenario(
         "no name at all",
-        told(CALL_F[1:3], end=completed()),
-        calls(text='{"a": 1}', finish="stop"),
+        response_stream(CALL_F[1:3], final_event=completed()),
+        expected_choice(text='{"a": 1}', finish="stop"),
         ["call-without-name"],
     ),
-    Scenario("done twice", told(CALL_F, [CALL_F[-1]], end=completed(call('{"a": 1}'))), calls(F), ["repeated-item"]),
-    Scenario("added twice", told([CALL_F[0], *CALL_F]), calls(F), ["repeated-item"]),
-    Scenario("text done twice", told(HELLO, [HELLO[-1]], end=completed(message("Hello"))), HEARD, ["repeated-item"]),
-    Scenario(
+    ResponsesScenario(
+        "done twice",
+        response_stream(CALL_F, [CALL_F[-1]], final_event=completed(call_item('{"a": 1}'))),
+        expected_choice(F),
+        ["repeated-item"],
+    ),
+    ResponsesScenario("added twice", response_stream([CALL_F[0], *CALL_F]), expected_choice(F), ["repeated-item"]),
+    ResponsesScenario(
+        "text done twice",
+        response_stream(HELLO, [HELLO[-1]], final_event=completed(message_item("Hello"))),
+        EXPECTED_HELLO,
+        ["repeated-item"],
+    ),
+    ResponsesScenario(
         "arguments after the end",
-        told(CALL_F, [CALL_F[1]], end=completed(call('{"a": 1}'))),
-        calls(F),
+        response_stream(CALL_F, [CALL_F[1]], final_event=completed(call_item('{"a": 1}'))),
+        expected_choice(F),
         ["no-such-call"],
     ),
-    Scenario(
+    ResponsesScenario(
         "items without ids, and again in the last event",
         sse(
-            response("created"),
-            {"type": "response.output_item.done", "item": without(message("Hello"), "id")},
-            completed(without(message("Hello"), "id")),
+            response_event("created"),
+            {"type": "response.output_item.done", "item": without_keys(message_item("Hello"), "id")},
+            completed(without_keys(message_item("Hello"), "id")),
         ),
-        HEARD,
+        EXPECTED_HELLO,
     ),
-    Scenario(
+    ResponsesScenario(
         "no start",
-        sse(response("in_progress"), *HELLO, completed(message("Hello"))),
-        HEARD,
+        sse(response_event("in_progress"), *HELLO, completed(message_item("Hello"))),
+        EXPECTED_HELLO,
         ["no-message-start"],
     ),
-    Scenario("no start, and no id", sse(*HELLO, completed(message("Hello"))), HEARD, ["no-message-start"]),
-    Scenario(
+    ResponsesScenario(
+        "no start, and no id", sse(*HELLO, completed(message_item("Hello"))), EXPECTED_HELLO, ["no-message-start"]
+    ),
+    ResponsesScenario(
         "a gap between indexes",
-        told(HELLO, told_call(['{"a": 1}'], 4)),
-        calls(F, text="Hello"),
+        response_stream(HELLO, call_events(['{"a": 1}'], 4)),
+        expected_choice(F, text="Hello"),
         ["renumbered"],
     ),
-    Scenario(
+    ResponsesScenario(
         "a call that is added without its name",
-        told([item("added", 0, without(call(""), "name")), *CALL_F[1:]]),
-        calls(F),
+        response_stream([output_item_event("added", 0, without_keys(call_item(""), "name")), *CALL_F[1:]]),
+        expected_choice(F),
     ),
-    Scenario(
+    ResponsesScenario(
         "a call that has no name until [DONE]",
-        sse(response("created"), item("added", 0, without(call(""), "name")), "[DONE]"),
-        calls(finish="stop"),
+        sse(response_event("created"), output_item_event("added", 0, without_keys(call_item(""), "name")), "[DONE]"),
+        expected_choice(finish="stop"),
         ["call-without-name", "no-finish-reason", "empty-turn"],
     ),
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
-    Scenario("broken off", sse(response("created"), response("in_progress"), *HELLO[:3]), {}, error=BUG),
-    Scenario("broken off after a call", sse(response("created"), response("in_progress"), *CALL_F), {}, error=BUG),
-    Scenario(
+    ResponsesScenario(
+        "broken off",
+        sse(response_event("created"), response_event("in_progress"), *HELLO[:3]),
+        {},
+        error=TRUNCATED_ERROR,
+    ),
+    ResponsesScenario(
+        "broken off after a call",
+        sse(response_event("created"), response_event("in_progress"), *CALL_F),
+        {},
+        error=TRUNCATED_ERROR,
+    ),
+    ResponsesScenario(
         "failed",
-        told(HELLO, end=response("failed", error={"code": "rate_limit_exceeded", "message": "try again in 2s"})),
+        response_stream(
+            HELLO,
+            final_event=response_event("failed", error={"code": "rate_limit_exceeded", "message": "try again in 2s"}),
+        ),
         {},
         error="try again in 2s",
     ),
-    Scenario(
+    ResponsesScenario(
         "error",
-        told(HELLO, end={"type": "error", "code": "server_error", "message": "boom", "param": None}),
+        response_stream(HELLO, final_event={"type": "error", "code": "server_error", "message": "boom", "param": None}),
         {},
         error="boom",
     ),
-    Scenario(
+    ResponsesScenario(
         "completed, and failed by its status",
-        told(HELLO, end=completed(message("Hello"), status="failed", error={"code": "x", "message": "boom"})),
+        response_stream(
+            HELLO, final_event=completed(message_item("Hello"), status="failed", error={"code": "x", "message": "boom"})
+        ),
         {},
         error="boom",
     ),
-    Scenario(
+    ResponsesScenario(
         "completed, and cancelled by its status",
-        told(HELLO, end=completed(message("Hello"), status="cancelled")),
+        response_stream(HELLO, final_event=completed(message_item("Hello"), status="cancelled")),
         {},
         error="the response was cancelled",
     ),
-    Scenario("error inside", sse({"type": "error", "error": {"message": "boom", "code": "x"}}), {}, error="boom"),
-    Scenario("error of another wire", sse(response("created")) + b'data: {"error":"boom"}\n\n', {}, error="boom"),
+    ResponsesScenario(
+        "error inside", sse({"type": "error", "error": {"message": "boom", "code": "x"}}), {}, error="boom"
+    ),
+    ResponsesScenario(
+        "error of another wire", sse(response_event("created")) + b'data: {"error":"boom"}\n\n', {}, error="boom"
+    ),
 ]

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Said:
+class ChoiceView:
     """What a client has understood of one choice. A call is (id, name, arguments)."""
 
     text: str = ""
@@ -28,10 +28,10 @@ class Said:
 
 
 @dataclass
-class Heard:
+class StreamView:
     """What a client has understood of a stream. It ended with [DONE], or with an error, or not at all."""
 
-    choices: dict[int, Said] = field(default_factory=dict)
+    choices: dict[int, ChoiceView] = field(default_factory=dict)
     usage: Json | None = None
     error: str | None = None
     done: bool = False
@@ -54,26 +54,26 @@ def frames(stream: bytes) -> list[Json]:
     return [json.loads(data) for data in events(stream) if data.startswith("{")]
 
 
-def listen(stream: bytes) -> Heard:
+def read_strict(stream: bytes) -> StreamView:
     """Insists on everything that some client somewhere relies on."""
-    heard = Heard()
+    view = StreamView()
     for data in events(stream):
-        assert not heard.done, f"after [DONE]: {data}"
-        assert heard.error is None, f"after an error: {data}"
+        assert not view.done, f"after [DONE]: {data}"
+        assert view.error is None, f"after an error: {data}"
         if data == "[DONE]":
-            heard.done = True
+            view.done = True
             continue
-        chunk = _read(data)
+        chunk = _parse_chunk(data)
         if chunk is None:
-            heard.unreadable.append(data)
+            view.unreadable.append(data)
         elif chunk.get("error"):
-            heard.error = chunk["error"]["message"]
+            view.error = chunk["error"]["message"]
         elif chunk.get("choices") or chunk.get("usage"):
-            _hear_chunk(chunk, heard)
-    return heard
+            _read_chunk(chunk, view)
+    return view
 
 
-def _read(data: str) -> Json | None:
+def _parse_chunk(data: str) -> Json | None:
     try:
         chunk = json.loads(data)
     except ValueError:
@@ -81,25 +81,25 @@ def _read(data: str) -> Json | None:
     return chunk if isinstance(chunk, dict) else None
 
 
-def _hear_chunk(chunk: Json, heard: Heard) -> None:
+def _read_chunk(chunk: Json, view: StreamView) -> None:
     assert chunk["object"] == "chat.completion.chunk"
-    heard.usage = chunk.get("usage") or heard.usage
+    view.usage = chunk.get("usage") or view.usage
     for choice in chunk["choices"]:
         delta = choice["delta"]
-        fresh = choice["index"] not in heard.choices
-        said = heard.choices.setdefault(choice["index"], Said())
-        assert bool(delta.get("role")) == fresh, f"a role belongs to the first delta only: {choice}"
+        is_first = choice["index"] not in view.choices
+        choice_view = view.choices.setdefault(choice["index"], ChoiceView())
+        assert bool(delta.get("role")) == is_first, f"a role belongs to the first delta only: {choice}"
         text = delta.get("content") or ""
         reasoning = _reasoning(delta)
         entries = delta.get("tool_calls") or ()
-        more = text or reasoning or entries or choice["finish_reason"]
-        assert not (more and said.finish), f"after the finish: {choice}"
-        said.text += text
-        said.reasoning += reasoning
-        said.refusal += delta.get("refusal") or ""
+        payload = text or reasoning or entries or choice["finish_reason"]
+        assert not (payload and choice_view.finish), f"after the finish: {choice}"
+        choice_view.text += text
+        choice_view.reasoning += reasoning
+        choice_view.refusal += delta.get("refusal") or ""
         for entry in entries:
-            _hear_call(entry, said)
-        said.finish = said.finish or choice["finish_reason"]
+            _read_call(entry, choice_view)
+        choice_view.finish = choice_view.finish or choice["finish_reason"]
 
 
 def _reasoning(message: Json) -> str:
@@ -109,25 +109,25 @@ def _reasoning(message: Json) -> str:
     return message.get("reasoning_content") or message.get("reasoning") or text
 
 
-def _hear_call(entry: Json, said: Said) -> None:
+def _read_call(entry: Json, choice_view: ChoiceView) -> None:
     function = entry["function"]
     assert isinstance(function["arguments"], str), entry
-    if entry["index"] == len(said.calls):
+    if entry["index"] == len(choice_view.calls):
         assert entry["type"] == "function"
-        assert entry["id"] not in {id for id, _, _ in said.calls}, f"an id twice: {entry}"
-        said.calls.append((entry["id"], function["name"], function["arguments"]))
+        assert entry["id"] not in {id for id, _, _ in choice_view.calls}, f"an id twice: {entry}"
+        choice_view.calls.append((entry["id"], function["name"], function["arguments"]))
         return
-    assert entry["index"] == len(said.calls) - 1, f"one call after another: {entry}"
+    assert entry["index"] == len(choice_view.calls) - 1, f"one call after another: {entry}"
     assert not {"id", "type"} & set(entry), f"once is enough: {entry}"
     assert "name" not in function, f"once is enough: {entry}"
-    id, name, arguments = said.calls[-1]
-    said.calls[-1] = id, name, arguments + function["arguments"]
+    id, name, arguments = choice_view.calls[-1]
+    choice_view.calls[-1] = id, name, arguments + function["arguments"]
 
 
 # ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def client(stream: bytes) -> openai.OpenAI:
+def sdk_client(stream: bytes) -> openai.OpenAI:
     def answer(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
@@ -135,53 +135,53 @@ def client(stream: bytes) -> openai.OpenAI:
     return openai.OpenAI(api_key="none", base_url="http://upstream.test/v1", max_retries=0, http_client=http)
 
 
-def iterate(stream: bytes) -> Heard:
+def iterate(stream: bytes) -> StreamView:
     """`create(stream=True)`, and a loop as every tutorial has it."""
-    heard = Heard(done=True)
+    view = StreamView(done=True)
     try:
-        for chunk in client(stream).chat.completions.create(model="m", messages=[], stream=True):
-            heard.usage = chunk.usage.to_dict() if chunk.usage else heard.usage
+        for chunk in sdk_client(stream).chat.completions.create(model="m", messages=[], stream=True):
+            view.usage = chunk.usage.to_dict() if chunk.usage else view.usage
             for choice in chunk.choices:
-                _hear_delta(choice, heard.choices.setdefault(choice.index, Said()))
+                _read_sdk_delta(choice, view.choices.setdefault(choice.index, ChoiceView()))
     except openai.APIError as error:
-        heard.error, heard.done = error.message, False
-    return heard
+        view.error, view.done = error.message, False
+    return view
 
 
-def _hear_delta(choice: Any, said: Said) -> None:
+def _read_sdk_delta(choice: Any, choice_view: ChoiceView) -> None:
     delta = choice.delta
-    said.text += delta.content or ""
-    said.reasoning += _reasoning(delta.to_dict())
-    said.refusal += delta.refusal or ""
+    choice_view.text += delta.content or ""
+    choice_view.reasoning += _reasoning(delta.to_dict())
+    choice_view.refusal += delta.refusal or ""
     for call in delta.tool_calls or ():
         if call.id:
-            said.calls.append((call.id, call.function.name, ""))
-        id, name, arguments = said.calls[call.index]
-        said.calls[call.index] = id, name, arguments + (call.function.arguments or "")
-    said.finish = choice.finish_reason or said.finish
+            choice_view.calls.append((call.id, call.function.name, ""))
+        id, name, arguments = choice_view.calls[call.index]
+        choice_view.calls[call.index] = id, name, arguments + (call.function.arguments or "")
+    choice_view.finish = choice.finish_reason or choice_view.finish
 
 
-def accumulate(stream: bytes, offered: list[Json]) -> Heard:
+def accumulate(stream: bytes, tools: list[Json]) -> StreamView:
     """The `stream` helper, which joins deltas by itself and, for strict tools, parses arguments on the way."""
-    completions = client(stream).chat.completions
-    with completions.stream(model="m", messages=[], tools=offered) as helper:  # type: ignore[arg-type]
+    completions = sdk_client(stream).chat.completions
+    with completions.stream(model="m", messages=[], tools=tools) as helper:  # type: ignore[arg-type]
         helper.until_done()
         completion = helper.get_final_completion()
-    heard = Heard(done=True, usage=completion.usage.to_dict() if completion.usage else None)
+    view = StreamView(done=True, usage=completion.usage.to_dict() if completion.usage else None)
     for choice in completion.choices:
         message = choice.message
         assert message.role == "assistant"
-        heard.choices[choice.index] = Said(
+        view.choices[choice.index] = ChoiceView(
             text=message.content or "",
             reasoning=_reasoning(message.to_dict()),
             refusal=message.refusal or "",
             calls=[(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()],
             finish=choice.finish_reason,
         )
-    return heard
+    return view
 
 
-def tools(names: set[str], strict: bool) -> list[Json]:
+def function_tools(names: set[str], strict: bool) -> list[Json]:
     return [
         {"type": "function", "function": {"name": name, "strict": strict, "parameters": {"type": "object"}}}
         for name in sorted(names)

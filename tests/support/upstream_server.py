@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from interlingua.faults.upstream.chat_chunks import DONE, ROLE, call, call_delta, chat, delta, event
+from interlingua.faults.upstream.chat_chunks import DONE, ROLE, call, call_delta, chat_stream, delta, event
 from interlingua.faults.upstream.script import (
-    Asked,
+    ReceivedRequest,
     Script,
     Step,
-    answer,
-    chunked,
-    each,
-    head,
     reset,
     send,
-    streamed,
-    torn,
-    until,
+    send_chunked,
+    send_headers,
+    send_pieces,
+    send_response,
+    stream_response,
+    stream_then_reset,
     wait,
+    wait_for_event,
 )
 from interlingua.faults.upstream.server import UpstreamServer
 
 __all__ = [
     "DONE",
     "ROLE",
-    "Asked",
+    "ReceivedRequest",
     "Script",
     "Step",
     "UpstreamServer",
-    "answer",
     "call",
     "call_delta",
-    "chat",
-    "chunked",
+    "chat_stream",
     "delta",
-    "each",
     "event",
-    "head",
     "reset",
     "send",
-    "streamed",
-    "torn",
-    "until",
+    "send_chunked",
+    "send_headers",
+    "send_pieces",
+    "send_response",
+    "stream_response",
+    "stream_then_reset",
     "wait",
+    "wait_for_event",
 ]

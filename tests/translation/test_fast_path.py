@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.wires.streaming.sse import Decoder
+from interlingua.wires.streaming.sse import SseDecoder
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
-from tests.support.cuts import pieces
+from tests.support.cuts import random_pieces
 from tests.support.pair_scenes import SCENES
 from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
 from tests.support.sdk import Json
@@ -41,17 +41,17 @@ class Translation:
         self.translator = il.Translator(source, target, **settings)
         self.usual = self.again = 0
         reader: Any = self.translator._reader
-        self._read = reader.usual if usual else lambda _: None
-        reader.usual = self._count
+        self._read = reader.read_fast if usual else lambda _: None
+        reader.read_fast = self._count
 
     def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
         sent = [*map(self.feed, given), self.translator.close()]
         return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
 
     def feed(self, data: bytes) -> bytes:
-        kept = self.translator._again._passes
+        kept = self.translator._fast_path._can_forward
         sent = self.translator.feed(data)
-        self.again += kept is not None and self.translator._again._passes is kept
+        self.again += kept is not None and self.translator._fast_path._can_forward is kept
         return sent
 
     def _count(self, data: bytes) -> Any:
@@ -70,7 +70,7 @@ def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> 
 
 
 def blocks(stream: bytes) -> list[bytes]:
-    decoder = Decoder()
+    decoder = SseDecoder()
     return [message.raw for message in [*decoder.feed(stream), *decoder.close()]]
 
 
@@ -80,7 +80,7 @@ def test_scenarios(source: str, target: str) -> None:
         own = getattr(scenario, "options", None) or options
         chosen = own if options is OPTIONS[0] else options
         settings = {"dialect": dialect, "tools": getattr(scenario, "tools", None), "options": chosen}
-        for given in (blocks(scenario.stream), [scenario.stream], pieces(scenario.stream, seed=1)):
+        for given in (blocks(scenario.stream), [scenario.stream], random_pieces(scenario.stream, seed=1)):
             both_ways(source, target, given, **settings)
 
 

@@ -14,8 +14,16 @@ from interlingua.core.request import NO_CONTENT, CacheMark, Image, Message, Requ
 from interlingua.core.tools import Tool
 from interlingua.errors import BadRequest
 from interlingua.events import Seal
-from interlingua.translation.history_repair import NO_RESULT, mend
-from tests.support.histories import call, messages_of_any_kind, model, request, result, system, user
+from interlingua.translation.history_repair import NO_RESULT, repair_history
+from tests.support.histories import (
+    call,
+    message_lists,
+    model,
+    request,
+    result,
+    system,
+    user,
+)
 
 IMAGE = Image("data:image/png;base64,AAAA")
 MARK = CacheMark({"type": "ephemeral"})
@@ -174,7 +182,7 @@ ROWS: dict[str, Row] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_mending(name: str) -> None:
     history, expected, kinds = ROWS[name]
-    mended, findings = mend(request(history))
+    mended, findings = repair_history(request(history))
     assert mended == request(expected)
     assert [finding.kind for finding in findings] == kinds
 
@@ -182,19 +190,19 @@ def test_mending(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, _, kinds) in ROWS.items() if kinds])
 def test_strict_refuses_what_would_be_mended(name: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        mend(request(ROWS[name][0]), strict=True)
+        repair_history(request(ROWS[name][0]), strict=True)
     assert caught.value.path.startswith("messages[")
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, kinds) in ROWS.items() if not kinds])
 def test_strict_takes_what_is_right(name: str) -> None:
-    assert mend(request(ROWS[name][0]), strict=True) == mend(request(ROWS[name][0]))
+    assert repair_history(request(ROWS[name][0]), strict=True) == repair_history(request(ROWS[name][0]))
 
 
 def test_strict_names_the_place() -> None:
     history = [user("hi"), model(call("a")), user("x", Result("toolu_1"))]
     with pytest.raises(BadRequest, match=r"^messages\[2\]\.pieces\[1\]\.id: no call has this id$"):
-        mend(request(history), strict=True)
+        repair_history(request(history), strict=True)
 
 
 ARGUMENTS = {
@@ -215,7 +223,7 @@ ARGUMENTS = {
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda text: repr(text)[:20])
 def test_arguments(arguments: str) -> None:
     expected, kind = ARGUMENTS[arguments]
-    mended, findings = mend(request([model(call("a", "f", arguments)), user(result("a"))]))
+    mended, findings = repair_history(request([model(call("a", "f", arguments)), user(result("a"))]))
     assert mended.messages[0] == model(call("a", "f", expected))
     assert [finding.kind for finding in findings] == ([kind] if kind else [])
 
@@ -226,13 +234,13 @@ def test_arguments(arguments: str) -> None:
      ("x" * 99, f"{'x' * 55}_dfcef126")],
 )  # fmt: skip
 def test_names(name: str, expected: str) -> None:
-    mended, findings = mend(request([model(call("a", name)), user(result("a"))], tools=[Tool("my.tool")]))
+    mended, findings = repair_history(request([model(call("a", name)), user(result("a"))], tools=[Tool("my.tool")]))
     assert mended.messages[0] == model(call("a", expected))
     assert [finding.kind for finding in findings] == ([] if name == expected else ["odd-name"])
 
 
 def test_a_call_without_an_id_gets_one() -> None:
-    mended, findings = mend(request([model(call(""), call("")), user(result(""), result(""))]))
+    mended, findings = repair_history(request([model(call(""), call("")), user(result(""), result(""))]))
     ids = [piece.id for message in mended.messages for piece in message.pieces if isinstance(piece, Call | Result)]
     assert len(set(ids)) == 2
     assert ids[:2] == ids[2:]
@@ -240,7 +248,7 @@ def test_a_call_without_an_id_gets_one() -> None:
 
 
 def test_empty_text_of_the_system() -> None:
-    mended, findings = mend(Request(wire="w", model="m", system=[Text(""), MARK, Text("x"), MARK]))
+    mended, findings = repair_history(Request(wire="w", model="m", system=[Text(""), MARK, Text("x"), MARK]))
     assert mended.system == [Text("x"), MARK]
     assert [finding.kind for finding in findings] == ["empty-content"]
 
@@ -248,16 +256,16 @@ def test_empty_text_of_the_system() -> None:
 # ── whatever a client sends ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@given(messages_of_any_kind())
+@given(message_lists())
 def test_mending_twice_is_mending_once(history: list[Message]) -> None:
-    mended, _ = mend(request(history))
-    assert mend(mended) == (mended, [])
-    assert mend(mended, strict=True) == (mended, [])
+    mended, _ = repair_history(request(history))
+    assert repair_history(mended) == (mended, [])
+    assert repair_history(mended, strict=True) == (mended, [])
 
 
-@given(messages_of_any_kind())
+@given(message_lists())
 def test_every_call_has_one_result_right_behind_it(history: list[Message]) -> None:
-    messages = mend(request(history))[0].messages
+    messages = repair_history(request(history))[0].messages
     calls = [piece.id for message in messages for piece in message.pieces if isinstance(piece, Call)]
     assert len(set(calls)) == len(calls)
     for n, message in enumerate(messages):
@@ -268,15 +276,15 @@ def test_every_call_has_one_result_right_behind_it(history: list[Message]) -> No
     assert sum(isinstance(piece, Result) for message in messages for piece in message.pieces) == len(calls)
 
 
-@given(messages_of_any_kind())
+@given(message_lists())
 def test_nothing_is_empty_and_arguments_are_objects(history: list[Message]) -> None:
-    for message in mend(request(history))[0].messages:
+    for message in repair_history(request(history))[0].messages:
         assert message.pieces
         assert all(piece not in (Text(""), Reasoning("")) for piece in message.pieces)
         assert all(isinstance(json.loads(piece.arguments), dict) for piece in message.pieces if isinstance(piece, Call))
 
 
-@given(messages_of_any_kind())
+@given(message_lists())
 def test_no_text_is_lost(history: list[Message]) -> None:
     def texts(pieces: list[Any]) -> list[str]:
         found = [
@@ -284,15 +292,15 @@ def test_no_text_is_lost(history: list[Message]) -> None:
         ]
         return [text for one in found for text in one if text]
 
-    mended = mend(request(history))[0]
+    mended = repair_history(request(history))[0]
     kept = {text for message in mended.messages for text in texts(list(message.pieces))}
     assert {text for message in history for text in texts(list(message.pieces))} <= kept
 
 
-@given(messages_of_any_kind(), st.data())
+@given(message_lists(), st.data())
 def test_what_is_mended_stays_so_in_the_next_turn(history: list[Message], data: st.DataObject) -> None:
     """A request is sent when it is the model's turn; the next one has its reply, and what answers that, behind it."""
     ends = [n for n in range(1, len(history)) if history[n].role == "assistant" != history[n - 1].role]
     end = data.draw(st.sampled_from([*ends, len(history)]))
-    now, then = mend(request(history[:end]))[0].messages, mend(request(history))[0].messages
+    now, then = repair_history(request(history[:end]))[0].messages, repair_history(request(history))[0].messages
     assert then[: len(now)] == now

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 import interlingua as il
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams.profile import ANY, CHAT, MESSAGES, RESPONSES
-from tests.support.chat_scenarios import kimi
+from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, UNKNOWN_PROFILE
+from tests.support.chat_scenarios import kimi_call
 
 Json = dict[str, Any]
 POLICIES = ("any", "functions", "nine")
@@ -45,7 +45,7 @@ def structured(ids: list[str]) -> Json:
 
 def native(count: int) -> Json:
     """As a Kimi model writes it that counts anew in each reply."""
-    text = "".join(kimi(f"functions.ls:{n}", "{}") for n in range(count))
+    text = "".join(kimi_call(f"functions.ls:{n}", "{}") for n in range(count))
     return {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
 
 
@@ -67,7 +67,7 @@ def test_ids_stay_unique(wire: str, ids: Any, reply: str) -> None:
     key = "input" if wire == RESPONSES else "messages"
     body: Json = {"model": "m", key: [{"role": "user", "content": "go"}], "tools": TOOLS[wire]}
     body |= {"max_tokens": 99} if wire == MESSAGES else {}
-    profile = replace(ANY, name="test", ids=ids)
+    profile = replace(UNKNOWN_PROFILE, name="test", ids=ids)
     seen: list[str] = []
     for _ in range(4):
         asked = prepare_request(body, wire, CHAT, upstream=profile)

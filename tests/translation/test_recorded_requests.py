@@ -12,7 +12,7 @@ from interlingua.core.options import Options
 from interlingua.errors import BadRequest
 from interlingua.translation.request_translation import prepare_request
 from tests.support.paths import DATA, SHARED
-from tests.support.request_forms import ABLE, CHAT, MESSAGES, RESPONSES, WIRES, meaning
+from tests.support.request_forms import CHAT, FULL_PROFILE, MESSAGES, RESPONSES, WIRES, normalize_request
 
 RECORDED = SHARED / "requests"
 OWN = DATA / "fixtures" / "requests"
@@ -51,14 +51,15 @@ CROSSING = [
 def test_a_request_keeps_its_meaning_there_and_back(name: str, target: str) -> None:
     source, body = REQUESTS[name]
     first = WIRES[source].read_request(body, OPTIONS)
-    there, _ = WIRES[target].write_request(first, ABLE)
+    there, _ = WIRES[target].write_request(first, FULL_PROFILE)
     json.dumps(there)
     second = WIRES[target].read_request(there, OPTIONS)
-    back, _ = WIRES[source].write_request(second, ABLE)
+    back, _ = WIRES[source].write_request(second, FULL_PROFILE)
     third = WIRES[source].read_request(back, OPTIONS)
     unsaid = {"max_tokens"} if first.max_tokens is None else set()
     told = [
-        {key: value for key, value in meaning(it, target).items() if key not in unsaid} for it in (first, second, third)
+        {key: value for key, value in normalize_request(it, target).items() if key not in unsaid}
+        for it in (first, second, third)
     ]
     assert told[1] == told[0]
     assert told[2] == told[0]
@@ -70,7 +71,7 @@ def test_the_next_turn_begins_like_the_last(name: str, target: str) -> None:
     source, turn = REQUESTS[name]
     _, next_turn = REQUESTS[f"{name[:-2]}.2"]
     one, two, again = (
-        prepare_request(json.loads(json.dumps(body)), source, target, upstream=ABLE).body
+        prepare_request(json.loads(json.dumps(body)), source, target, upstream=FULL_PROFILE).body
         for body in (turn, next_turn, next_turn)
     )
     assert json.dumps(again) == json.dumps(two)

@@ -16,7 +16,7 @@ from interlingua import events as ev
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import pair_clients as clients
-from tests.support.pair_scenes import Call, Scene
+from tests.support.pair_scenes import CallPart, Scene
 from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES
 
 Json = dict[str, Any]
@@ -27,10 +27,10 @@ ANY = Scene("any", [])
 
 def run(
     source: str, target: str, stream: bytes, scene: Scene = ANY, **how: Any
-) -> tuple[clients.Understood, list[ev.Finding]]:
+) -> tuple[clients.ReplyView, list[ev.Finding]]:
     translator = il.Translator(source, target, **how)
     out = translator.feed(stream) + translator.close()
-    return clients.STRICT[target](out, scene), translator.findings
+    return clients.STRICT_READERS[target](out, scene), translator.findings
 
 
 def kinds(findings: list[ev.Finding]) -> list[str]:
@@ -40,36 +40,36 @@ def kinds(findings: list[ev.Finding]) -> list[str]:
 # ── half characters ───────────────────────────────────────────────────────────────────────────────────────────────
 
 INTERLEAVED = messages.sse(
-    messages.begin(),
-    messages.start(0, "tool_use", id="a", name="f", input={}),
-    messages.start(1, "tool_use", id="b", name="g", input={}),
-    *messages.args(0, '{"a": "x' + HIGH),
-    *messages.args(1, '{"b": 1}'),
-    *messages.args(0, '\ude80"}'),
-    messages.stop(0),
-    messages.stop(1),
-    *messages.end("tool_use"),
+    messages.message_start(),
+    messages.block_start(0, "tool_use", id="a", name="f", input={}),
+    messages.block_start(1, "tool_use", id="b", name="g", input={}),
+    *messages.argument_deltas(0, '{"a": "x' + HIGH),
+    *messages.argument_deltas(1, '{"b": 1}'),
+    *messages.argument_deltas(0, '\ude80"}'),
+    messages.block_stop(0),
+    messages.block_stop(1),
+    *messages.message_end("tool_use"),
 )
 
 
 @pytest.mark.parametrize("target", WIRES)
 def test_half_a_character_of_one_call_is_no_part_of_another(target: str) -> None:
     heard, findings = run(MESSAGES, target, INTERLEAVED)
-    assert [json.loads(one[3]) for one in heard.said] == [{"a": "x\U0001f680"}, {"b": 1}]
+    assert [json.loads(one[3]) for one in heard.parts] == [{"a": "x\U0001f680"}, {"b": 1}]
     assert "half-character" not in kinds(findings)
 
 
 @pytest.mark.parametrize("target", WIRES)
 def test_half_a_character_at_the_end_of_a_block(target: str) -> None:
     stream = messages.sse(
-        messages.begin(),
-        *messages.text(0, "a" + HIGH),
-        *messages.call(1, "{}"),
-        *messages.text(2, "b"),
-        *messages.end(),
+        messages.message_start(),
+        *messages.text_block(0, "a" + HIGH),
+        *messages.tool_use_block(1, "{}"),
+        *messages.text_block(2, "b"),
+        *messages.message_end(),
     )
     heard, findings = run(MESSAGES, target, stream)
-    assert "".join(one[1] for one in heard.said if one[0] == "text") == "ab"
+    assert "".join(one[1] for one in heard.parts if one[0] == "text") == "ab"
     assert "half-character" in kinds(findings)
 
 
@@ -78,7 +78,7 @@ def test_half_a_character_in_a_body(target: str) -> None:
     message = {"role": "assistant", "content": "a" + HIGH}
     body = {"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     translator = il.Translator(CHAT, target)
-    assert clients.WHOLE[target](translator.reply(body), ANY).said == [("text", "a")]
+    assert clients.BODY_READERS[target](translator.reply(body), ANY).parts == [("text", "a")]
     assert kinds(translator.findings) == ["half-character"]
 
 
@@ -89,12 +89,12 @@ def test_half_a_character_in_a_body(target: str) -> None:
 def test_a_delta_that_is_none_in_a_block_that_is_not_ours(delta: Json) -> None:
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     stream = messages.sse(
-        messages.begin(),
+        messages.message_start(),
         {"type": "content_block_start", "index": 0, "content_block": search},
         {"type": "content_block_delta", "index": 0, **delta},
-        messages.stop(0),
-        *messages.text(1, "Hi"),
-        *messages.end(),
+        messages.block_stop(0),
+        *messages.text_block(1, "Hi"),
+        *messages.message_end(),
     )
     translator = il.Translator(MESSAGES, MESSAGES)
     out = translator.feed(stream) + translator.close()
@@ -203,7 +203,7 @@ PATCH_TOOL = {"type": "custom", "name": "patch", "description": "d"}
 
 def custom_stream(*pieces: str, finish: str = "tool_calls") -> bytes:
     more = [[{"index": 0, "custom": {"input": piece}}] for piece in pieces]
-    return chat.called([{"index": 0, **CUSTOM}], *more, finish=finish)
+    return chat.call_stream([{"index": 0, **CUSTOM}], *more, finish=finish)
 
 
 def custom_body() -> Json:
@@ -217,11 +217,13 @@ def custom_body() -> Json:
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_a_custom_call_of_chat_is_a_call(target: str, tools: Any, size: int) -> None:
     pieces = [TEXT[n : n + size] for n in range(0, len(TEXT), size)]
-    scene = Scene("custom", [Call("patch", "", text=TEXT if tools else None)], tools=[PATCH_TOOL])
+    scene = Scene("custom", [CallPart("patch", "", text=TEXT if tools else None)], tools=[PATCH_TOOL])
     heard, _ = run(CHAT, target, custom_stream(*pieces), scene, tools=tools)
-    whole = clients.WHOLE[target](il.translate_reply(custom_body(), CHAT, target, tools=tools), scene)
+    whole = clients.BODY_READERS[target](il.translate_reply(custom_body(), CHAT, target, tools=tools), scene)
     for one in (heard, whole):
-        assert [(*call[:3], json.loads(call[3])) for call in one.said] == [("call", "call_1", "patch", {"input": TEXT})]
+        assert [(*call[:3], json.loads(call[3])) for call in one.parts] == [
+            ("call", "call_1", "patch", {"input": TEXT})
+        ]
         assert one.stop == "tool_calls"
 
 
@@ -268,13 +270,15 @@ each_other = pytest.mark.parametrize("target", OTHERS)
 def test_chunks_in_an_envelope(target: str) -> None:
     stream = chat.sse(*({"data": one, "success": True} for one in (chat.HI, chat.BYE)))
     heard, findings = run(CHAT, target, stream)
-    assert heard.said == [("text", "Hi")]
+    assert heard.parts == [("text", "Hi")]
     assert heard.stop == "stop"
     assert "wrapped-chunk" in kinds(findings)
     message = {"role": "assistant", "content": "Hi"}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     if target != CHAT:
-        assert clients.WHOLE[target](il.translate_reply({"data": body}, CHAT, target), ANY).said == [("text", "Hi")]
+        assert clients.BODY_READERS[target](il.translate_reply({"data": body}, CHAT, target), ANY).parts == [
+            ("text", "Hi")
+        ]
 
 
 @each_other
@@ -323,8 +327,8 @@ def test_a_rate_limit_without_a_field_of_its_own() -> None:
 
 @pytest.mark.parametrize("target", WIRES)
 def test_what_cannot_be_read_inside_a_call(target: str) -> None:
-    stream = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.start("f", '{"a": ')]})), "{broken", done=False)
-    rest = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.more("1}")]}, "tool_calls")))
+    stream = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.call_start("f", '{"a": ')]})), "{broken", done=False)
+    rest = chat.sse(chat.chunk(chat.choice({"tool_calls": [chat.call_delta("1}")]}, "tool_calls")))
     heard, findings = run(CHAT, target, stream + rest)
     assert heard.error is not None
     assert "bad-json" in kinds(findings)
@@ -333,7 +337,7 @@ def test_what_cannot_be_read_inside_a_call(target: str) -> None:
 @pytest.mark.parametrize("target", WIRES)
 def test_what_cannot_be_read_outside_a_call(target: str) -> None:
     heard, findings = run(CHAT, target, chat.sse(chat.HI, "{broken", chat.BYE))
-    assert (heard.said, heard.stop) == ([("text", "Hi")], "stop")
+    assert (heard.parts, heard.stop) == ([("text", "Hi")], "stop")
     assert "bad-json" in kinds(findings)
 
 
@@ -342,12 +346,16 @@ def test_what_cannot_be_read_outside_a_call(target: str) -> None:
 
 @pytest.mark.parametrize("target", [CHAT, RESPONSES])
 def test_usage_of_a_message_that_never_says_why_it_stopped(target: str) -> None:
-    heard, _ = run(MESSAGES, target, messages.sse(messages.begin(), *messages.text(0, "Hi"), {"type": "message_stop"}))
+    heard, _ = run(
+        MESSAGES,
+        target,
+        messages.sse(messages.message_start(), *messages.text_block(0, "Hi"), {"type": "message_stop"}),
+    )
     assert heard.tokens is not None
     assert heard.tokens.input > 0
     content = [{"type": "text", "text": "Hi"}]
-    body = {**messages.begin()["message"], "content": content}
-    whole = clients.WHOLE[target](il.translate_reply(body, MESSAGES, target), ANY)
+    body = {**messages.message_start()["message"], "content": content}
+    whole = clients.BODY_READERS[target](il.translate_reply(body, MESSAGES, target), ANY)
     assert whole.tokens == heard.tokens
 
 
@@ -357,7 +365,9 @@ def test_the_first_choice_of_a_body_is_the_one_with_that_index(target: str) -> N
         {"index": n, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         for n, text in ((1, "y"), (0, "x"))
     ]
-    assert clients.WHOLE[target](il.translate_reply({"choices": choices}, CHAT, target), ANY).said == [("text", "x")]
+    assert clients.BODY_READERS[target](il.translate_reply({"choices": choices}, CHAT, target), ANY).parts == [
+        ("text", "x")
+    ]
 
 
 @pytest.mark.parametrize(

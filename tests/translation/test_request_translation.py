@@ -9,23 +9,23 @@ import pytest
 import interlingua as il
 from interlingua.errors import BadRequest, UnknownWire, UsageError
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams import profiles
+from interlingua.upstreams import list_profiles
 from interlingua.upstreams.profile import Profile
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES
 from tests.support.request_tables import (
-    ANSWERED,
-    ASK,
-    CALLED,
     IMAGE,
-    PING,
-    SAID,
+    MINIMAL_REQUESTS,
+    PING_SCHEMA,
     TEXT,
     TOOL,
+    TOOL_RESULT,
+    TOOL_USE,
+    WITH_TOOL,
     Json,
     chat_call,
-    items,
+    input_items,
     translate,
-    users,
+    user,
 )
 
 
@@ -36,10 +36,10 @@ def test_what_a_gateway_needs_of_a_request() -> None:
         "messages": [
             {"role": "user", "content": "hi"},
             {"role": "assistant", "content": [call]},
-            *users(ANSWERED)["messages"],
+            *user(TOOL_RESULT)["messages"],
         ],
     }
-    done = prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
+    done = prepare_request({**MINIMAL_REQUESTS[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
     assert ([tool.name for tool in done.tools], done.taken_ids) == (["ping"], ("t1",))
 
 
@@ -123,14 +123,14 @@ def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -
 
 
 def test_on_one_wire_a_field_goes_that_the_upstream_refuses() -> None:
-    tool = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": False}}
-    body = {"model": "m", **SAID[CHAT], "tools": [tool]}
+    tool = {"type": "function", "function": {"name": "ping", "parameters": PING_SCHEMA, "strict": False}}
+    body = {"model": "m", **MINIMAL_REQUESTS[CHAT], "tools": [tool]}
     assert il.translate_request(body, CHAT, CHAT, upstream="zai")["tools"] == [TOOL[CHAT]]
     assert il.translate_request(body, CHAT, CHAT, upstream="openai")["tools"] == [tool]
 
 
 def test_the_model_is_named_as_the_upstream_knows_it() -> None:
-    body = {"model": "m", **SAID[CHAT], "odd": 1}
+    body = {"model": "m", **MINIMAL_REQUESTS[CHAT], "odd": 1}
     assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
     assert il.translate_request(body, CHAT, MESSAGES, model="n")["model"] == "n"
     assert body["model"] == "m"
@@ -143,8 +143,8 @@ def test_the_model_is_named_as_the_upstream_knows_it() -> None:
 def test_kimi_has_its_own_ids_wherever_it_is_served(upstream: str) -> None:
     messages = [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [CALLED]},
-        *users(ANSWERED)["messages"],
+        {"role": "assistant", "content": [TOOL_USE]},
+        *user(TOOL_RESULT)["messages"],
     ]
     body = {"model": "x", "max_tokens": 9, "messages": messages}
     told = il.translate_request(body, MESSAGES, CHAT, model="moonshotai/Kimi-K2-Instruct", upstream=upstream)
@@ -161,21 +161,21 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
     (
         "moonshot",
         "kimi-k2.6",
-        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "any"}},
         {"tool_choice": "required", "thinking": {"type": "disabled"}},
         "thinking-stopped",
     ),
     (
         "moonshot",
         "kimi-k2.7-code",
-        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "any"}},
         {"tool_choice": "auto", "thinking": None},
         "choice-relaxed",
     ),
     (
         "moonshot",
         "kimi-k3",
-        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
         {"tool_choice": "required", "thinking": None},
         "",
     ),
@@ -192,7 +192,7 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
     (
         "openrouter",
         "deepseek/deepseek-v4-flash",
-        ASK[MESSAGES] | {"tool_choice": {"type": "any"}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "any"}},
         {"tool_choice": "required", "reasoning": {"enabled": False}},
         "thinking-stopped",
     ),
@@ -205,7 +205,7 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
 
 @pytest.mark.parametrize(("upstream", "model", "asked", "expected", "kinds"), MODELS)
 def test_models_differ(upstream: str, model: str, asked: Json, expected: Json, kinds: str) -> None:
-    told = prepare_request({"model": model, **SAID[MESSAGES], **asked}, MESSAGES, CHAT, upstream=upstream)
+    told = prepare_request({"model": model, **MINIMAL_REQUESTS[MESSAGES], **asked}, MESSAGES, CHAT, upstream=upstream)
     assert {key: told.body.get(key) for key in expected} == expected
     assert [finding.kind for finding in told.findings] == kinds.split()
 
@@ -221,8 +221,8 @@ def test_a_long_name_is_told_in_short_and_comes_back(target: str) -> None:
     tool = {**TOOL[MESSAGES], "name": LONG}
     messages = [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [{**CALLED, "name": LONG}]},
-        *users(ANSWERED)["messages"],
+        {"role": "assistant", "content": [{**TOOL_USE, "name": LONG}]},
+        *user(TOOL_RESULT)["messages"],
     ]
     choice = {"type": "tool", "name": LONG}
     body = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [tool], "tool_choice": choice}
@@ -276,9 +276,13 @@ def test_a_tool_of_the_server_among_those_that_are_named() -> None:
 
 
 def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
-    answered = {**ANSWERED, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
-    turn = [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [answered]}]
-    body = {"model": "m", **SAID[MESSAGES], "messages": [*SAID[MESSAGES]["messages"], *turn, *turn]}
+    answered = {**TOOL_RESULT, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
+    turn = [{"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [answered]}]
+    body = {
+        "model": "m",
+        **MINIMAL_REQUESTS[MESSAGES],
+        "messages": [*MINIMAL_REQUESTS[MESSAGES]["messages"], *turn, *turn],
+    }
     told = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
     ids = [call["id"] for message in told for call in message.get("tool_calls", ())]
     assert ids == ["functions.ping:0", "functions.ping:1"]
@@ -286,14 +290,14 @@ def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> No
     assert lines == [f"[image from tool call {id}]" for id in ids]
 
 
-@pytest.mark.parametrize("upstream", [profile.name for profile in profiles()])
+@pytest.mark.parametrize("upstream", [profile.name for profile in list_profiles()])
 def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
     """Only then do prompt caches hold: clients mark what is last, and that is not last in the next turn."""
     mark = {"cache_control": {"type": "ephemeral"}}
     two = [{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]
     turns: list[list[Json]] = [
         [{"role": "user", "content": [TEXT[MESSAGES]]}],
-        [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [{**ANSWERED, "content": two}]}],
+        [{"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [{**TOOL_RESULT, "content": two}]}],
         [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
         [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "system", "content": two}],
         [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
@@ -303,7 +307,7 @@ def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
         said = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
         last = said[-1]["content"][-1]
         (last["content"][-1] if last["type"] == "tool_result" else last).update(mark)
-        body = {"model": "m", **SAID[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
+        body = {"model": "m", **MINIMAL_REQUESTS[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
         written = json.dumps(il.translate_request(body, MESSAGES, CHAT, upstream=upstream)["messages"])
         messages: list[Json] = json.loads(written.replace(f", {json.dumps(mark)[1:-1]}", ""))
         return messages
@@ -356,7 +360,7 @@ BAD: list[tuple[str, Json, str]] = [
     ),
     (
         MESSAGES,
-        users({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": []}]}),
+        user({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": []}]}),
         "messages[0].content[0].content[0].tool_name: should be a string, not a list",
     ),
     (MESSAGES, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'auto', 'any', 'tool' or 'none', not 'x'"),
@@ -389,7 +393,7 @@ BAD: list[tuple[str, Json, str]] = [
 def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> None:
     target = MESSAGES if source == CHAT else CHAT
     with pytest.raises(BadRequest) as refused:
-        prepare_request({"model": "m", **SAID[source], **body}, source, target)
+        prepare_request({"model": "m", **MINIMAL_REQUESTS[source], **body}, source, target)
     assert str(refused.value).startswith(message)
     assert message.startswith(refused.value.path)
 
@@ -423,7 +427,7 @@ GAPS: list[tuple[str, Json, str, str]] = [
         _chat(
             {"role": "assistant", "tool_calls": [chat_call("a")]},
             _answer("a"),
-            *users({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
+            *user({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
             _answer("z"),
         ),
         "messages[4].tool_call_id",
@@ -451,13 +455,23 @@ GAPS: list[tuple[str, Json, str, str]] = [
     (CHAT, {"messages": [{"role": "system", "content": [{"type": "text", "text": ""}]}]}, "messages[0].content[0]", ""),
     (
         MESSAGES,
-        {"messages": [*SAID[MESSAGES]["messages"], {"role": "user", "content": [TEXT[MESSAGES], ANSWERED]}]},
+        {
+            "messages": [
+                *MINIMAL_REQUESTS[MESSAGES]["messages"],
+                {"role": "user", "content": [TEXT[MESSAGES], TOOL_RESULT]},
+            ]
+        },
         "messages[1].content[1].tool_use_id",
         "no call has this id",
     ),
     (
         MESSAGES,
-        {"messages": [*SAID[MESSAGES]["messages"], {"role": "assistant", "content": [TEXT[MESSAGES], CALLED]}]},
+        {
+            "messages": [
+                *MINIMAL_REQUESTS[MESSAGES]["messages"],
+                {"role": "assistant", "content": [TEXT[MESSAGES], TOOL_USE]},
+            ]
+        },
         "messages[1].content[1]",
         "no result follows this call",
     ),
@@ -467,27 +481,27 @@ GAPS: list[tuple[str, Json, str, str]] = [
         "system[1]",
         "nothing is in it",
     ),
-    (RESPONSES, items(_PONG), "input[1].call_id", "no call has this id"),
-    (RESPONSES, items(_PING), "input[1]", "no result follows this call"),
+    (RESPONSES, input_items(_PONG), "input[1].call_id", "no call has this id"),
+    (RESPONSES, input_items(_PING), "input[1]", "no result follows this call"),
     (
         RESPONSES,
-        items({"type": "message", "role": "assistant", "content": "x"}, _PING, _PONG, {**_PONG, "call_id": "z"}),
+        input_items({"type": "message", "role": "assistant", "content": "x"}, _PING, _PONG, {**_PONG, "call_id": "z"}),
         "input[4].call_id",
         "no call has this id",
     ),
     (
         RESPONSES,
-        items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
+        input_items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
         "input[1].name",
         "'a b' is no name of a tool",
     ),
-    (RESPONSES, items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
+    (RESPONSES, input_items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
 ]
 
 
 @pytest.mark.parametrize(("source", "body", "place", "seen"), GAPS)
 def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: Json, place: str, seen: str) -> None:
-    body = {"model": "m", **SAID[source], **body}
+    body = {"model": "m", **MINIMAL_REQUESTS[source], **body}
     with pytest.raises(BadRequest) as refused:
         prepare_request(body, source, CHAT, strict=True)
     assert refused.value.path == place
@@ -496,14 +510,14 @@ def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: J
 
 
 def test_what_is_lost_is_told_where_the_client_has_it() -> None:
-    failed = {"role": "user", "content": [{**ANSWERED, "is_error": True}]}
-    called = {"role": "assistant", "content": [CALLED]}
-    asked = SAID[MESSAGES]["messages"]
+    failed = {"role": "user", "content": [{**TOOL_RESULT, "is_error": True}]}
+    called = {"role": "assistant", "content": [TOOL_USE]}
+    asked = MINIMAL_REQUESTS[MESSAGES]["messages"]
     for body, place in (
         ({"messages": [*asked, called, failed]}, "messages[2]"),
         ({"messages": [*asked, called, called, failed]}, "messages"),
     ):
-        found = prepare_request({"model": "m", **SAID[MESSAGES], **body}, MESSAGES, CHAT).findings
+        found = prepare_request({"model": "m", **MINIMAL_REQUESTS[MESSAGES], **body}, MESSAGES, CHAT).findings
         assert [finding.place for finding in found if finding.kind == "error-as-text"] == [place]
 
 
@@ -535,12 +549,12 @@ def test_what_has_to_be_there(source: str, body: Json, message: str) -> None:
 
 def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
     given = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
-    assert [one["role"] for one in translate(RESPONSES, items(*given), CHAT).body["messages"]] == ["user"]
-    assert len(translate(RESPONSES, items(*given), MESSAGES).body["messages"]) == 1
+    assert [one["role"] for one in translate(RESPONSES, input_items(*given), CHAT).body["messages"]] == ["user"]
+    assert len(translate(RESPONSES, input_items(*given), MESSAGES).body["messages"]) == 1
 
 
 def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
-    body = {"model": "m", **SAID[CHAT], **ASK[CHAT], "tool_choice": "none"}
+    body = {"model": "m", **MINIMAL_REQUESTS[CHAT], **WITH_TOOL[CHAT], "tool_choice": "none"}
     assert prepare_request(body, CHAT, MESSAGES).tools == []
 
 

@@ -9,8 +9,18 @@ import pytest
 
 import interlingua as il
 from interlingua.errors import UnknownWire, UsageError
-from tests.support.chat_scenarios import KIMI, PARIS, SCENARIOS, SECTION_OF_PARIS, USAGE, F, Scenario, start, without
-from tests.support.sdk import Heard, Json, Said, events
+from tests.support.chat_scenarios import (
+    KIMI,
+    PARIS,
+    SCENARIOS,
+    SECTION_OF_PARIS,
+    USAGE,
+    ChatScenario,
+    F,
+    call_start,
+    without_keys,
+)
+from tests.support.sdk import ChoiceView, Json, StreamView, events
 
 
 def body(*messages: Json, finish: Any = "stop", model: str = KIMI, **extra: Any) -> Json:
@@ -54,14 +64,14 @@ def _join(message: Json, delta: Json) -> None:
             message[key] = value if key == "role" else (message.get(key) or "") + value
 
 
-def heard(reply: Json) -> Heard:
-    told = Heard(usage=reply.get("usage"), error=(reply.get("error") or {}).get("message"))
+def heard(reply: Json) -> StreamView:
+    told = StreamView(usage=reply.get("usage"), error=(reply.get("error") or {}).get("message"))
     for choice in reply.get("choices", ()):
         message = choice["message"]
         assert message["role"] == "assistant"
         details = message.get("reasoning_details") or ()
         thought = "".join(detail.get("text") or detail.get("summary") or "" for detail in details)
-        told.choices[choice["index"]] = Said(
+        told.choices[choice["index"]] = ChoiceView(
             text=message["content"] or "",
             reasoning=message.get("reasoning_content") or message.get("reasoning") or thought,
             refusal=message.get("refusal") or "",
@@ -74,12 +84,12 @@ def heard(reply: Json) -> Heard:
     return told
 
 
-@pytest.mark.parametrize("scenario", [scenario for scenario in SCENARIOS if scenario.whole], ids=str)
-def test_stream_is_whole(scenario: Scenario) -> None:
+@pytest.mark.parametrize("scenario", [scenario for scenario in SCENARIOS if scenario.has_body], ids=str)
+def test_stream_is_whole(scenario: ChatScenario) -> None:
     given = whole(scenario.stream)
     copy = json.loads(json.dumps(given))
     reply = il.translate_reply(given, tools=scenario.tools, options=scenario.options)
-    assert heard(reply).choices == scenario.said, reply
+    assert heard(reply).choices == scenario.expected, reply
     assert given == copy, "what was given is not changed"
 
 
@@ -98,7 +108,9 @@ UNTOUCHED = {
         system_fingerprint="fp",
         provider="x",
     ),
-    "calls": body({"content": None, "tool_calls": [without(start("f", '{"a": 1}'), "index")]}, finish="tool_calls"),
+    "calls": body(
+        {"content": None, "tool_calls": [without_keys(call_start("f", '{"a": 1}'), "index")]}, finish="tool_calls"
+    ),
     "two choices": body({"content": "a"}, {"content": "b"}, model="m"),
     "markers of a model that is not known": body({"content": SECTION_OF_PARIS}, model="m"),
     "length": body({"content": "Hi"}, finish="length"),
@@ -124,14 +136,14 @@ def test_what_we_do_not_know_is_kept() -> None:
     given = body({"content": "a" + SECTION_OF_PARIS, "annotations": [1]}, usage=USAGE, provider="x")
     given["choices"][0] |= {"logprobs": None, "native_finish_reason": "stop"}
     reply = il.translate_reply(given)
-    assert without(reply, "choices") == without(given, "choices")
+    assert without_keys(reply, "choices") == without_keys(given, "choices")
     call = {"id": PARIS[0], "type": "function", "function": {"name": PARIS[1], "arguments": PARIS[2]}}
     told = {"role": "assistant", "content": "a", "annotations": [1], "tool_calls": [call]}
     assert reply["choices"] == [{**given["choices"][0], "message": told, "finish_reason": "tool_calls"}]
 
 
 def test_extra_fields_of_a_call_are_kept() -> None:
-    entry = without(start("f", {"a": 1}, extra_content={"x": 1}), "index")
+    entry = without_keys(call_start("f", {"a": 1}, extra_content={"x": 1}), "index")
     (call,) = message(body({"content": None, "tool_calls": [entry]}, finish="tool_calls"))["tool_calls"]
     assert call == {**entry, "function": {"name": "f", "arguments": '{"a":1}'}}
 
@@ -140,7 +152,7 @@ def test_one_choice_is_told_anew_and_the_others_stay() -> None:
     given = body({"content": "a", "odd": None}, {"content": SECTION_OF_PARIS})
     first, second = il.translate_reply(given)["choices"]
     assert first is given["choices"][0]
-    assert heard({"choices": [second]}).choices == {1: Said(calls=[PARIS], finish="tool_calls")}
+    assert heard({"choices": [second]}).choices == {1: ChoiceView(calls=[PARIS], finish="tool_calls")}
 
 
 DETAIL = {"type": "reasoning.text", "text": "Hm." + SECTION_OF_PARIS, "index": 0}
@@ -182,38 +194,38 @@ def test_thinking_stays_in_the_fields_that_it_came_in(given: Json, told: Json) -
     ("given", "said"),
     [
         pytest.param(
-            body({"content": None, "tool_calls": [start("f", '{"a": 1}')]}, finish=None),
-            Said(calls=[F], finish="tool_calls"),
+            body({"content": None, "tool_calls": [call_start("f", '{"a": 1}')]}, finish=None),
+            ChoiceView(calls=[F], finish="tool_calls"),
             id="no finish reason",
         ),
         pytest.param(
-            body({"content": None, "tool_calls": [start("f", "")]}, finish=None),
-            Said(calls=[("call_1", "f", "{}")], finish="tool_calls"),
+            body({"content": None, "tool_calls": [call_start("f", "")]}, finish=None),
+            ChoiceView(calls=[("call_1", "f", "{}")], finish="tool_calls"),
             id="no finish reason and no arguments",
         ),
         pytest.param(
             {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]},
-            Said(text="Hi", finish="stop"),
+            ChoiceView(text="Hi", finish="stop"),
             id="no index and no role",
         ),
         pytest.param(
             {"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]},
-            Said(finish="stop"),
+            ChoiceView(finish="stop"),
             id="no message",
         ),
         pytest.param(
             body({"content": "", "refusal": "No." + "<|im_end|>"}),
-            Said(refusal="No.<|im_end|>", finish="stop"),
+            ChoiceView(refusal="No.<|im_end|>", finish="stop"),
             id="refusal",
         ),
         pytest.param(
             body({"content": "a<|im_end|>", "refusal": "No."}),
-            Said(text="a", refusal="No.", finish="stop"),
+            ChoiceView(text="a", refusal="No.", finish="stop"),
             id="refusal kept",
         ),
     ],
 )
-def test_mended(given: Json, said: Said) -> None:
+def test_mended(given: Json, said: ChoiceView) -> None:
     assert heard(il.translate_reply(given)).choices == {0: said}
 
 
@@ -221,7 +233,7 @@ def test_mended(given: Json, said: Said) -> None:
     "choice",
     [
         {"message": {"content": "Hi"}, "finish_reason": "error", "error": {"message": "boom"}},
-        {"message": {"content": None, "tool_calls": [start("f", '{"a"')]}, "finish_reason": None},
+        {"message": {"content": None, "tool_calls": [call_start("f", '{"a"')]}, "finish_reason": None},
     ],
     ids=["an error for a finish", "no finish inside a call"],
 )
@@ -268,7 +280,7 @@ def test_a_reply_that_passes_as_it_came_is_counted_all_the_same(wire: str) -> No
     told = il.translate_reply(body, target=wire, dialect="standard")
     translator = il.Translator(wire, wire, "standard")
     assert translator.reply(told) == told
-    assert (translator.tally.calls, translator.tally.spoken) == (1, True)
+    assert (translator.tally.calls, translator.tally.has_content) == (1, True)
     assert translator.tally.stop is not None
 
 

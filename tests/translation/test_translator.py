@@ -12,7 +12,7 @@ import pytest
 import interlingua as il
 from interlingua.core.options import ReasoningPolicy
 from interlingua.core.options__limits import Limits
-from interlingua.dialects.registry import dialect_named
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UnknownWire, UsageError
 from tests.support import sdk
 from tests.support.chat_scenarios import (
@@ -27,44 +27,44 @@ from tests.support.chat_scenarios import (
     SECTION,
     SECTION_OF_PARIS,
     USAGE,
-    Scenario,
-    called,
+    ChatScenario,
+    call_delta,
+    call_start,
+    call_stream,
     choice,
     chunk,
-    more,
-    spoken,
     sse,
-    start,
-    without,
+    text_stream,
+    without_keys,
 )
-from tests.support.cuts import one_by_one, pieces, places, two_piece_cuts
-from tests.support.sdk import Heard, Json, Said, listen
+from tests.support.cuts import cut_positions, random_pieces, single_units, two_piece_cuts
+from tests.support.sdk import ChoiceView, Json, StreamView, read_strict
 
-MARKERS = [marker for marker in dialect_named("kimi_k2").markers if "|" in marker]
+MARKERS = [marker for marker in get_dialect("kimi_k2").markers if "|" in marker]
 HI_KIMI = chunk(choice({"role": "assistant", "content": ""}))
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 
 
-def translate(scenario: Scenario, parts: Iterable[bytes]) -> tuple[bytes, list[str]]:
+def translate(scenario: ChatScenario, parts: Iterable[bytes]) -> tuple[bytes, list[str]]:
     translator = il.Translator(tools=scenario.tools, options=scenario.options)
     out = b"".join([*map(translator.feed, parts), translator.close()])
     return out, [finding.kind for finding in translator.findings]
 
 
-def check_end(heard: Heard) -> None:
+def check_end(heard: StreamView) -> None:
     assert heard.done != (heard.error is not None), "a stream ends with [DONE] or with an error"
 
 
-def check_no_leak(heard: Heard) -> None:
+def check_no_leak(heard: StreamView) -> None:
     for said in heard.choices.values():
         assert not [marker for marker in MARKERS if marker in said.text + said.reasoning], said
 
 
 @each_scenario
-def test_scenario(scenario: Scenario) -> None:
+def test_scenario(scenario: ChatScenario) -> None:
     out, findings = translate(scenario, [scenario.stream])
-    heard = listen(out)
-    assert heard.choices == scenario.said, out.decode()
+    heard = read_strict(out)
+    assert heard.choices == scenario.expected, out.decode()
     assert heard.usage == scenario.usage
     assert scenario.error in (heard.error or "") if scenario.error else heard.error is None, heard.error
     assert findings == scenario.findings
@@ -74,29 +74,29 @@ def test_scenario(scenario: Scenario) -> None:
 
 
 @each_scenario
-def test_however_it_is_cut(scenario: Scenario) -> None:
+def test_however_it_is_cut(scenario: ChatScenario) -> None:
     stream = scenario.stream
-    cuts = [one_by_one(stream), *two_piece_cuts(stream, 150), *(pieces(stream, seed) for seed in range(10))]
+    cuts = [single_units(stream), *two_piece_cuts(stream, 150), *(random_pieces(stream, seed) for seed in range(10))]
     expected = translate(scenario, [stream])
     for cut in cuts:
         out, findings = translate(scenario, cut)
         if scenario.untouched:
             assert out == stream
-        assert listen(out) == listen(expected[0]), cut
+        assert read_strict(out) == read_strict(expected[0]), cut
         assert findings == expected[1], cut
 
 
 @each_scenario
-def test_broken_off_anywhere(scenario: Scenario) -> None:
+def test_broken_off_anywhere(scenario: ChatScenario) -> None:
     stream = scenario.stream
     messages = [at + 2 for at in range(len(stream)) if stream.startswith(b"\n\n", at)]
-    for at in {*messages, *places(stream, 50)}:
+    for at in {*messages, *cut_positions(stream, 50)}:
         out, _ = translate(scenario, [stream[:at]])
-        heard = listen(out)
+        heard = read_strict(out)
         check_end(heard)
         check_no_leak(heard)
         for index, said in heard.choices.items():
-            whole = scenario.said[index]
+            whole = scenario.expected[index]
             if not scenario.findings:  # nothing had to be mended with hindsight: what was said stays said
                 assert whole.text.startswith(said.text), at
                 assert [call[:2] for call in said.calls] == [call[:2] for call in whole.calls][: len(said.calls)], at
@@ -106,9 +106,9 @@ def test_broken_off_anywhere(scenario: Scenario) -> None:
 
 
 @each_scenario
-def test_sdk_iterates(scenario: Scenario) -> None:
+def test_sdk_iterates(scenario: ChatScenario) -> None:
     out, _ = translate(scenario, [scenario.stream])
-    heard = listen(out)
+    heard = read_strict(out)
     if heard.unreadable:  # it was not ours to hide
         with pytest.raises(json.JSONDecodeError):
             sdk.iterate(out)
@@ -120,19 +120,19 @@ def test_sdk_iterates(scenario: Scenario) -> None:
 ACCUMULATED = [
     scenario
     for scenario in SCENARIOS
-    if scenario.said
+    if scenario.expected
     and not scenario.error
     and scenario.name not in ("not JSON", "arguments over the limit")
-    and all(said.finish != "length" for said in scenario.said.values())
+    and all(said.finish != "length" for said in scenario.expected.values())
 ]
 
 
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "not strict"])
 @pytest.mark.parametrize("scenario", ACCUMULATED, ids=str)
-def test_sdk_accumulates(scenario: Scenario, strict: bool) -> None:
+def test_sdk_accumulates(scenario: ChatScenario, strict: bool) -> None:
     out, _ = translate(scenario, [scenario.stream])
-    names = {name for said in scenario.said.values() for _, name, _ in said.calls}
-    assert sdk.accumulate(out, sdk.tools(names, strict)) == listen(out)
+    names = {name for said in scenario.expected.values() for _, name, _ in said.calls}
+    assert sdk.accumulate(out, sdk.function_tools(names, strict)) == read_strict(out)
 
 
 # ── what goes out, to the letter ──────────────────────────────────────────────────────────────────────────────────
@@ -207,17 +207,17 @@ def test_a_call_goes_out_piece_by_piece() -> None:
     begin = {"index": 0, "id": "functions.f:0", "type": "function", "function": {"name": "f", "arguments": ""}}
     assert deltas == [
         ({"tool_calls": [begin]}, None),
-        ({"tool_calls": [more('{"a"')]}, None),
-        ({"tool_calls": [more(": 1}")]}, None),
+        ({"tool_calls": [call_delta('{"a"')]}, None),
+        ({"tool_calls": [call_delta(": 1}")]}, None),
         ({}, "tool_calls"),
     ]
 
 
 def test_extra_fields_of_a_call_go_with_its_start() -> None:
-    given = start("f", '{"a": 1}', id=None, extra_content={"google": {"thought_signature": "S"}})
+    given = call_start("f", '{"a": 1}', id=None, extra_content={"google": {"thought_signature": "S"}})
     given["function"]["strict"] = True
     translator = il.Translator()
-    (frame,) = sdk.frames(translator.feed(called([given])))[1:2]
+    (frame,) = sdk.frames(translator.feed(call_stream([given])))[1:2]
     (entry,) = frame["choices"][0]["delta"]["tool_calls"]
     assert entry["extra_content"] == given["extra_content"]
     assert entry["function"] == {"name": "f", "arguments": "", "strict": True}
@@ -253,50 +253,52 @@ def test_the_model_is_taken_from_the_first_chunk_that_names_one() -> None:
     translator = il.Translator()
     assert translator.feed(sse(azure, done=False)) == sse(azure, done=False)
     assert not translator.dialect
-    heard = listen(translator.feed(spoken([SECTION_OF_PARIS])))
-    assert translator.dialect is dialect_named("kimi_k2")
+    heard = read_strict(translator.feed(text_stream([SECTION_OF_PARIS])))
+    assert translator.dialect is get_dialect("kimi_k2")
     assert [name for _, name, _ in heard.choices[0].calls] == ["get_weather"]
 
 
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ("keep", Said(text="b", reasoning="a", finish="stop")),
-        ("as_content", Said(text="a\n\nb", finish="stop")),
-        ("drop", Said(text="b", finish="stop")),
+        ("keep", ChoiceView(text="b", reasoning="a", finish="stop")),
+        ("as_content", ChoiceView(text="a\n\nb", finish="stop")),
+        ("drop", ChoiceView(text="b", finish="stop")),
     ],
 )
-def test_reasoning_policies(policy: ReasoningPolicy, said: Said) -> None:
+def test_reasoning_policies(policy: ReasoningPolicy, said: ChoiceView) -> None:
     translator = il.Translator(options=il.Options(reasoning=policy))
-    stream = called({"reasoning": "a"}, {"content": "b"}, finish="stop")
-    assert listen(translator.feed(stream)).choices == {0: said}
+    stream = call_stream({"reasoning": "a"}, {"content": "b"}, finish="stop")
+    assert read_strict(translator.feed(stream)).choices == {0: said}
 
 
 def test_ids_that_the_conversation_has_are_not_given_again() -> None:
     translator = il.Translator(options=il.Options(taken_ids=("functions.get_weather:0",)))
-    heard = listen(translator.feed(spoken([SECTION_OF_PARIS])))
+    heard = read_strict(translator.feed(text_stream([SECTION_OF_PARIS])))
     assert [id for id, _, _ in heard.choices[0].calls] == ["functions.get_weather:1"]
 
 
 def test_minted_ids_differ_from_choice_to_choice() -> None:
-    begin = {"role": "assistant", "tool_calls": [start("f", "{}", id=None)]}
+    begin = {"role": "assistant", "tool_calls": [call_start("f", "{}", id=None)]}
     translator = il.Translator()
-    heard = listen(translator.feed(sse(chunk(*(choice(begin, "stop", index) for index in (0, 1))))))
+    heard = read_strict(translator.feed(sse(chunk(*(choice(begin, "stop", index) for index in (0, 1))))))
     assert len({id for said in heard.choices.values() for id, _, _ in said.calls}) == 2
 
 
 def test_what_waits_behind_an_open_call_is_bounded() -> None:
     translator = il.Translator(options=il.Options(limits=Limits(held=64)))
-    stream = called([start("f", "{")], [start("g", "{", 1, "call_2")], *([more(" " * 20, 1)] for _ in range(5)))
-    heard = listen(translator.feed(stream))
+    stream = call_stream(
+        [call_start("f", "{")], [call_start("g", "{", 1, "call_2")], *([call_delta(" " * 20, 1)] for _ in range(5))
+    )
+    heard = read_strict(translator.feed(stream))
     assert [(id, name) for id, name, _ in heard.choices[0].calls] == [("call_1", "f"), ("call_2", "g")]
     assert "over-limit" in [finding.kind for finding in translator.findings]
 
 
 def test_a_thousand_interleaved_calls() -> None:
-    begin = [[start("f", "{", n, f"call_{n}")] for n in range(1000)]
+    begin = [[call_start("f", "{", n, f"call_{n}")] for n in range(1000)]
     translator = il.Translator()
-    heard = listen(translator.feed(called(*begin, *([more("}", n)] for n in reversed(range(1000))))))
+    heard = read_strict(translator.feed(call_stream(*begin, *([call_delta("}", n)] for n in reversed(range(1000))))))
     assert heard.choices[0].calls == [(f"call_{n}", "f", "{}") for n in range(1000)]
 
 
@@ -312,13 +314,13 @@ def test_deep_json() -> None:
 
 
 def test_steps_tell_what_feed_and_close_do() -> None:
-    stream = spoken(["a <|tool_", "calls_section_", "x"], finish=None, done=False)
+    stream = text_stream(["a <|tool_", "calls_section_", "x"], finish=None, done=False)
     translator = il.Translator()
-    steps = translator.steps(stream)
-    assert b"".join(step.came for step in steps) == stream
-    assert [step.held for step in steps] == ["", "<|tool_", "<|tool_calls_section_", ""]
-    (last,) = translator.last_steps()
-    assert (last.came, last.held) == (b"", "")
+    steps = translator.trace(stream)
+    assert b"".join(step.received for step in steps) == stream
+    assert [step.buffered for step in steps] == ["", "<|tool_", "<|tool_calls_section_", ""]
+    (last,) = translator.trace_end()
+    assert (last.received, last.buffered) == (b"", "")
     assert b"".join(step.sent for step in [*steps, last]) == translate_all(stream)
 
 
@@ -345,14 +347,14 @@ def test_findings_have_a_place() -> None:
 def test_an_event_that_the_end_has_cut() -> None:
     translator = il.Translator()
     out = translator.feed(sse(HI, BYE, done=False) + b'data: {"id": "gen') + translator.close()
-    assert listen(out).done
+    assert read_strict(out).done
     assert [finding.kind for finding in translator.findings] == ["cut-event"]
 
 
 def test_an_event_without_its_blank_line_at_the_end() -> None:
     translator = il.Translator()
     out = translator.feed(sse(HI, BYE, done=False).rstrip(b"\n")) + translator.close()
-    assert listen(out) == Heard({0: Said(text="Hi", finish="stop")}, done=True)
+    assert read_strict(out) == StreamView({0: ChoiceView(text="Hi", finish="stop")}, done=True)
 
 
 @pytest.mark.parametrize("wires", [("x", "openai-chat"), ("openai-chat", "openai_chat")])
@@ -378,7 +380,7 @@ def test_a_stream_that_breaks_off_in_the_header_of_a_later_call_has_failed() -> 
 
 
 def test_the_model_may_be_named_late() -> None:
-    first = without(chunk(choice({"role": "assistant"})), "model")
+    first = without_keys(chunk(choice({"role": "assistant"})), "model")
     second = chunk(choice({"content": SECTION_OF_PARIS}), model=KIMI)
     out = il.Translator().feed(sse(first, second))
     assert b"<|tool" not in out
@@ -416,34 +418,34 @@ NATIVE_NAMES = {
 
 @pytest.mark.parametrize(("sent", "name"), NATIVE_NAMES.items(), ids=NATIVE_NAMES)
 def test_native_text_in_a_structured_name(sent: str, name: str) -> None:
-    heard = listen(il.Translator().feed(called([start(sent, "{}")], model=KIMI)))
+    heard = read_strict(il.Translator().feed(call_stream([call_start(sent, "{}")], model=KIMI)))
     assert heard.choices[0].calls == [("call_1", name, "{}")]
 
 
 def test_a_structured_name_that_was_offered_stays_whole() -> None:
     translator = il.Translator(tools=[{"name": "f:0"}, {"name": "f"}])
-    heard = listen(translator.feed(called([start("f:0", "{}")], model=KIMI)))
+    heard = read_strict(translator.feed(call_stream([call_start("f:0", "{}")], model=KIMI)))
     assert heard.choices[0].calls == [("call_1", "f:0", "{}")]
     assert translator.findings == []
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["text first", "structured first"])
 def test_a_call_that_comes_as_text_and_structured_is_taken_once(order: int) -> None:
-    structured = {"tool_calls": [start("get_weather", '{"city": "Paris"}', id="functions.get_weather:0")]}
+    structured = {"tool_calls": [call_start("get_weather", '{"city": "Paris"}', id="functions.get_weather:0")]}
     deltas = [{"content": SECTION_OF_PARIS}, structured][::order]
     stream = sse(*[chunk(choice({"role": "assistant"})), *map(chunk, map(choice, deltas)), chunk(choice({}, "stop"))])
     translator = il.Translator()
-    heard = listen(translator.feed(stream))
+    heard = read_strict(translator.feed(stream))
     assert heard.choices[0].calls == [("functions.get_weather:0", "get_weather", '{"city": "Paris"}')]
     assert heard.choices[0].finish == "tool_calls"
     assert "duplicate-call" in [finding.kind for finding in translator.findings]
 
 
 def test_a_call_that_began_before_the_model_was_named_goes_on() -> None:
-    first = without(chunk(choice({"role": "assistant", "tool_calls": [start("f", '{"a":')]})), "model")
-    rest = [chunk(choice({"tool_calls": [more("1}")]}), model=KIMI), chunk(choice({}, "tool_calls"), model=KIMI)]
-    heard = listen(il.Translator().feed(sse(first, *rest)))
-    assert heard.choices[0] == Said(calls=[("call_1", "f", '{"a":1}')], finish="tool_calls")
+    first = without_keys(chunk(choice({"role": "assistant", "tool_calls": [call_start("f", '{"a":')]})), "model")
+    rest = [chunk(choice({"tool_calls": [call_delta("1}")]}), model=KIMI), chunk(choice({}, "tool_calls"), model=KIMI)]
+    heard = read_strict(il.Translator().feed(sse(first, *rest)))
+    assert heard.choices[0] == ChoiceView(calls=[("call_1", "f", '{"a":1}')], finish="tool_calls")
 
 
 def test_what_comes_after_the_end_is_dropped_however_it_is_cut() -> None:

@@ -10,9 +10,9 @@ import pytest
 import interlingua as il
 from interlingua.core.options__limits import Limits
 from tests.support.chat_scenarios import ARGS, CALL, CLOSE, END, KIMI, SECTION, USAGE, chunk, sse
-from tests.support.cuts import pieces
+from tests.support.cuts import random_pieces
 from tests.support.harness import tool
-from tests.support.sdk import Json, listen
+from tests.support.sdk import Json, read_strict
 
 MARKERS = [SECTION, CALL, ARGS, END, CLOSE]
 WORDS = [
@@ -152,10 +152,10 @@ def test_whatever_comes(start: int) -> None:
         stream, options = upstream.stream(), upstream.options()
         offered = upstream.one_of([None, None, [], [tool("f", ["a"])]])
         told = []
-        for cut in ([stream], pieces(stream, seed)):
+        for cut in ([stream], random_pieces(stream, seed)):
             translator = il.Translator(model=KIMI, tools=offered, options=options)
             out = b"".join([*map(translator.feed, cut), translator.close()])
-            heard = listen(out)
+            heard = read_strict(out)
             assert heard.done != (heard.error is not None), f"{seed}: ends with [DONE] or with an error"
             for said in heard.choices.values():
                 assert not any(marker in said.text + said.reasoning for marker in MARKERS), f"{seed}: {said}"

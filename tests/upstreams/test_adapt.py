@@ -24,11 +24,19 @@ from interlingua.core.request import (
 )
 from interlingua.core.tools import Tool
 from interlingua.events import Seal
-from interlingua.translation.history_repair import mend
-from interlingua.upstreams import for_model, owned_by, profile_named, profiles
+from interlingua.translation.history_repair import repair_history
+from interlingua.upstreams import get_profile, list_profiles, ownership_check, profile_for_model
 from interlingua.upstreams.adapt import adapt
-from interlingua.upstreams.profile import ANY, Profile
-from tests.support.histories import call, messages_of_any_kind, model, request, result, system, user
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
+from tests.support.histories import (
+    call,
+    message_lists,
+    model,
+    request,
+    result,
+    system,
+    user,
+)
 
 MARK = CacheMark({"type": "ephemeral"})
 SIGNED = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}))
@@ -154,36 +162,42 @@ MESSAGES: dict[str, Row] = {
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages(name: str) -> None:
     upstream, history, expected, kinds = MESSAGES[name]
-    adapted, findings = adapt(request(history), profile_named(upstream))
+    adapted, findings = adapt(request(history), get_profile(upstream))
     assert adapted.messages == expected
     assert [finding.kind for finding in findings] == kinds
 
 
 def test_a_turn_that_the_server_has_paused_goes_on() -> None:
     """Claude refuses that its turn is begun by the client, and yet it goes on behind what its server has run."""
-    claude = for_model(profile_named("anthropic"), "claude-opus-4-6")
-    paused, begun = request([ASK, model("so", SEARCH, MARK)]), request([ASK, model(SEARCH, "so")])
+    claude = profile_for_model(get_profile("anthropic"), "claude-opus-4-6")
+    paused, begun = (
+        request([ASK, model("so", SEARCH, MARK)]),
+        request([ASK, model(SEARCH, "so")]),
+    )
     assert adapt(paused, claude)[0].messages == paused.messages
     assert adapt(begun, claude)[0].messages == [*begun.messages, user("Go on.")]
 
 
 def test_a_system_prompt_alone() -> None:
-    adapted, findings = adapt(request([], system=[Text("a")]), profile_named("anthropic"))
+    adapted, findings = adapt(request([], system=[Text("a")]), get_profile("anthropic"))
     assert adapted.messages == [user("(no content)")]
     assert [finding.kind for finding in findings] == ["empty-content"]
-    assert adapt(request([], system=[Text("a")]), profile_named("openai"), "openai-chat")[1] == []
+    assert adapt(request([], system=[Text("a")]), get_profile("openai"), "openai-chat")[1] == []
 
 
 def test_first_system_messages_join_the_system_prompt() -> None:
     asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
-    adapted, findings = adapt(asked, profile_named("qwen"))
+    adapted, findings = adapt(asked, get_profile("qwen"))
     assert adapted.system == [Text("a"), Text("b"), MARK, Text("c")]
     assert (adapted.messages, findings) == ([ASK], [])
 
 
 def test_nine_letters_and_digits() -> None:
-    history = [model(call("functions.ls:0"), call("VvvODy9mT")), user(result("functions.ls:0"), result("VvvODy9mT"))]
-    adapted, findings = adapt(request(history), profile_named("mistral"))
+    history = [
+        model(call("functions.ls:0"), call("VvvODy9mT")),
+        user(result("functions.ls:0"), result("VvvODy9mT")),
+    ]
+    adapted, findings = adapt(request(history), get_profile("mistral"))
     ids = [piece.id for message in adapted.messages for piece in message.pieces if isinstance(piece, Call | Result)]
     assert ids[:2] == ids[2:]
     assert ids[1] == "VvvODy9mT"
@@ -206,8 +220,8 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=abc;"
 )
 def test_the_billing_line(told: list[Any], kept: list[Any]) -> None:
     asked = request([ASK], system=told)
-    assert adapt(asked, profile_named("anthropic")) == (asked, [])
-    adapted, findings = adapt(asked, profile_named("openrouter"))
+    assert adapt(asked, get_profile("anthropic")) == (asked, [])
+    adapted, findings = adapt(asked, get_profile("openrouter"))
     assert adapted.system == kept
     assert [finding.kind for finding in findings] == (["billing-line"] if kept != told else [])
 
@@ -215,25 +229,25 @@ def test_the_billing_line(told: list[Any], kept: list[Any]) -> None:
 def test_marks_of_caches_go_from_everywhere() -> None:
     answered = Result("a", [Text("x"), MARK])
     asked = request([model(call("a"), MARK), user(answered, MARK, "so", MARK)], system=[Text("a"), MARK])
-    adapted, findings = adapt(asked, profile_named("vllm"))
+    adapted, findings = adapt(asked, get_profile("vllm"))
     assert adapted == request([model(call("a")), user(Result("a", [Text("x")]), "so")], system=[Text("a")])
     assert [finding.kind for finding in findings] == ["cache-mark-dropped"]
-    assert adapt(asked, profile_named("openrouter")) == (asked, [])
+    assert adapt(asked, get_profile("openrouter")) == (asked, [])
 
 
 def test_blank_text_is_nowhere() -> None:
     asked = request([user(Result("a", [Text(" "), MARK, Text("x")]), " ")], system=[Text("\n"), MARK, Text("a")])
-    adapted, findings = adapt(asked, ANY, "anthropic-messages")
+    adapted, findings = adapt(asked, UNKNOWN_PROFILE, "anthropic-messages")
     assert adapted == request([user(Result("a", [Text("x")]))], system=[Text("a")])
     assert [finding.kind for finding in findings] == ["empty-content"]
-    assert adapt(asked, profile_named("openrouter")) == (asked, [])
+    assert adapt(asked, get_profile("openrouter")) == (asked, [])
 
 
 def test_the_wire_says_whose_seal_it_is() -> None:
     """Claude Code's thinking may come without its text; a stranger that speaks the same wire gets it as it is."""
     asked = request([ASK, model(SIGNED, REDACTED, "so")])
-    assert adapt(asked, ANY, "anthropic-messages") == (asked, [])
-    adapted, findings = adapt(asked, ANY)
+    assert adapt(asked, UNKNOWN_PROFILE, "anthropic-messages") == (asked, [])
+    adapted, findings = adapt(asked, UNKNOWN_PROFILE)
     assert adapted.messages[1] == model(SIGNED, "so")  # of which the other wire can write the text
     assert [finding.kind for finding in findings] == ["thinking-dropped"]
 
@@ -257,7 +271,7 @@ DISOWNED: list[tuple[str, Reasoning, Reasoning]] = [
 @pytest.mark.parametrize(("upstream", "came", "left"), DISOWNED)
 def test_what_another_upstream_has_signed(upstream: str, came: Reasoning, left: Reasoning) -> None:
     asked = request([ASK, model(came, "so", call("a")), user(result("a"))])
-    told, _ = adapt(asked, ANY, "anthropic-messages", owned_by(upstream, "anthropic-messages"))
+    told, _ = adapt(asked, UNKNOWN_PROFILE, "anthropic-messages", ownership_check(upstream, "anthropic-messages"))
     assert told == request([ASK, model(left, "so", call("a")), user(result("a"))])
 
 
@@ -386,7 +400,7 @@ MADE = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings(name: str) -> None:
     upstream, asked, changed, kinds = SETTINGS[name]
-    profile = MADE.get(upstream) or profile_named(upstream)
+    profile = MADE.get(upstream) or get_profile(upstream)
     adapted, findings = adapt(request([ASK], **{"tools": TOOLS, **asked}), profile)
     assert adapted == request([ASK], **{"tools": TOOLS, **asked, **changed})
     assert [finding.kind for finding in findings] == kinds
@@ -400,21 +414,43 @@ BUDGET = Thinking(on=True, budget=2000)
     [
         ([ASK], BUDGET, False),
         ([ASK, model(SIGNED, call("a")), user(result("a"))], BUDGET, False),
-        ([ASK, model(SIGNED, call("a")), user(result("a")), model(call("b")), user(result("b"))], BUDGET, False),
+        (
+            [
+                ASK,
+                model(SIGNED, call("a")),
+                user(result("a")),
+                model(call("b")),
+                user(result("b")),
+            ],
+            BUDGET,
+            False,
+        ),
         ([ASK, model(SAID, call("a")), user(result("a"))], BUDGET, True),
         ([ASK, model(call("a")), user(result("a"))], BUDGET, True),
-        ([ASK, model(call("a")), user(result("a"))], Thinking(on=True), False),  # adaptive thinking begins anywhere
+        (
+            [ASK, model(call("a")), user(result("a"))],
+            Thinking(on=True),
+            False,
+        ),  # adaptive thinking begins anywhere
         ([ASK, model(call("a")), user(result("a")), model("so"), ASK], BUDGET, False),
-        ([ASK, model(call("a")), user(result("a"))], Thinking(effort="high"), True),  # which is told in tokens
+        (
+            [ASK, model(call("a")), user(result("a"))],
+            Thinking(effort="high"),
+            True,
+        ),  # which is told in tokens
         ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
-        ([ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK], BUDGET, False),
+        (
+            [ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK],
+            BUDGET,
+            False,
+        ),
         ([ASK, model("so")], BUDGET, True),
         ([ASK, model("so")], Thinking(on=True), True),
         ([ASK, model(SIGNED, "so")], BUDGET, False),  # a turn that the server has paused
     ],
 )
 def test_thinking_does_not_begin_amid_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
-    adapted, findings = adapt(request(history, thinking=thinking), profile_named("anthropic"))
+    adapted, findings = adapt(request(history, thinking=thinking), get_profile("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
 
@@ -439,7 +475,7 @@ are, and yet many refuse them."""
 
 @pytest.mark.parametrize("wire", LOST_TO)
 def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
-    adapted, _ = adapt(EVERYTHING, ANY, wire)
+    adapted, _ = adapt(EVERYTHING, UNKNOWN_PROFILE, wire)
     names = EVERYTHING.__struct_fields__
     assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == LOST_TO[wire]
     assert adapted.sampling.items() >= {"temperature": 0.5, "seed": 1}.items()
@@ -448,8 +484,8 @@ def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
 
 # ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
 
-CLAUDE_5 = for_model(profile_named("anthropic"), "claude-fable-5")
-PROFILES = st.sampled_from([*profiles(), ANY, K3, CLAUDE_5])
+CLAUDE_5 = profile_for_model(get_profile("anthropic"), "claude-fable-5")
+PROFILES = st.sampled_from([*list_profiles(), UNKNOWN_PROFILE, K3, CLAUDE_5])
 WIRES = st.sampled_from(["", "openai-chat", "anthropic-messages", "openai-responses"])
 NAMES = st.lists(st.sampled_from(["ls", "rm", "mv"]), max_size=2, unique=True).map(tuple)
 REQUESTS = st.builds(
@@ -457,7 +493,7 @@ REQUESTS = st.builds(
     wire=st.just("openai-chat"),
     model=st.just("m"),
     system=st.lists(st.sampled_from([Text("x"), Text(BILLING), Text(f"{BILLING}\n{BILLING}\nx"), MARK]), max_size=3),
-    messages=messages_of_any_kind(),
+    messages=message_lists(),
     tools=st.lists(st.builds(Tool, st.sampled_from(["ls", "rm"]), strict=st.sampled_from([None, True])), max_size=2),
     tool_choice=st.none() | st.builds(ToolChoice, st.sampled_from(["auto", "required", "none"]), NAMES),
     parallel=st.sampled_from([None, True, False]),
@@ -477,19 +513,19 @@ REQUESTS = st.builds(
 
 @given(REQUESTS, PROFILES, WIRES)
 def test_adapting_twice_is_adapting_once(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(mend(asked)[0], profile, wire)
+    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
     assert adapt(adapted, profile, wire) == (adapted, [])
 
 
 @given(REQUESTS, PROFILES, WIRES)
 def test_what_is_adapted_stays_mended(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(mend(asked)[0], profile, wire)
-    assert mend(adapted) == (adapted, [])
+    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
+    assert repair_history(adapted) == (adapted, [])
 
 
 @given(REQUESTS, PROFILES, WIRES)
 def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(mend(asked)[0], profile, wire)
+    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
     roles = [message.role for message in adapted.messages]
     if profile.alternating:
         assert all(one != other for one, other in pairwise(roles))
@@ -501,7 +537,7 @@ def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) ->
         assert not any(message.name for message in adapted.messages)
     if profile.stop and (wire or profile.seal_wire) != "openai-responses":
         assert len(adapted.stop) <= profile.stop
-    if adapted.thinking.wanted and adapted.thinking.budget and adapted.max_tokens is not None:
+    if adapted.thinking.requested and adapted.thinking.budget and adapted.max_tokens is not None:
         assert adapted.thinking.budget < adapted.max_tokens
     assert profile.required or not adapted.tool_choice or adapted.tool_choice.mode != "required"
 
@@ -510,15 +546,15 @@ def said(messages: list[Message]) -> list[tuple[str, Piece]]:
     return [(message.role, piece) for message in messages for piece in message.pieces]
 
 
-@given(messages_of_any_kind(), PROFILES, WIRES, st.data())
+@given(message_lists(), PROFILES, WIRES, st.data())
 def test_what_is_told_stays_so_in_the_next_turn(
     history: list[Message], profile: Profile, wire: str, data: st.DataObject
 ) -> None:
     """Where both sides have to take turns, messages that follow are joined: so what is said is compared."""
     ends = [n for n in range(1, len(history)) if history[n].role == "assistant" != history[n - 1].role]
     end = data.draw(st.sampled_from([*ends, len(history)]))
-    sent = mend(request(history[:end]))[0]
+    sent = repair_history(request(history[:end]))[0]
     assume(not sent.messages or sent.messages[-1].role != "assistant")  # it would be asked to go on
     now = said(adapt(sent, profile, wire)[0].messages)
-    then = said(adapt(mend(request(history))[0], profile, wire)[0].messages)
+    then = said(adapt(repair_history(request(history))[0], profile, wire)[0].messages)
     assert then[: len(now)] == now

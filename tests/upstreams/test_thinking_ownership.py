@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.core.reasoning_signatures import PREFIX, open_seal, open_value
-from interlingua.translation.request_translation import Translation, prepare_request
+from interlingua.core.reasoning_signatures import ENVELOPE_PREFIX, read_envelope, read_value_envelope
+from interlingua.translation.request_translation import PreparedRequest, prepare_request
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
-from interlingua.wires.reasoning_fields import sealed
-from tests.support.pair_clients import NEXT, OFFICIAL
-from tests.support.pair_scenes import SCENES, Scene, Thought
+from interlingua.wires.reasoning_fields import sign_reasoning
+from tests.support.pair_clients import FOLLOW_UPS, SDK_READERS
+from tests.support.pair_scenes import SCENES, Scene, ThinkingPart
 from tests.support.pair_sources import BODIES, STREAMS
 from tests.support.sdk import Json
 
 KEY = b"a key"
 WIRES = [CHAT, MESSAGES, RESPONSES]
-SIGNED = [scene for scene in SCENES if any(isinstance(part, Thought) and part.seal for part in scene.parts)]
+SIGNED = [scene for scene in SCENES if any(isinstance(part, ThinkingPart) and part.signature for part in scene.parts)]
 WITH_CALLS = [scene for scene in SIGNED if scene.calls]
 NAMED = {CHAT: "openrouter", MESSAGES: "moonshot", RESPONSES: "my own"}
 OWNERS = {MESSAGES: "anthropic", RESPONSES: "openai"}
@@ -45,20 +45,20 @@ def whole(scene: Scene, wire: str, upstream: str) -> Json:
     return il.translate_reply(BODIES[wire](scene), wire, wire, scene.dialect, options=options(upstream))
 
 
-def asked(body: Json, source: str, target: str, upstream: str) -> Translation:
+def asked(body: Json, source: str, target: str, upstream: str) -> PreparedRequest:
     profile = None if upstream in STRANGERS else upstream
     return prepare_request(body, source, target, upstream=profile, options=options(upstream))
 
 
 def natives(scene: Scene) -> list[str]:
-    return [part.seal for part in scene.parts if isinstance(part, Thought) and part.seal]
+    return [part.signature for part in scene.parts if isinstance(part, ThinkingPart) and part.signature]
 
 
 def opened(told: str, wire: str, upstream: str) -> str:
     """With what the upstream had sent, where it is sealed with its name."""
 
     def value(found: re.Match[str]) -> str:
-        sent = open_value(found[0], wire, KEY)
+        sent = read_value_envelope(found[0], wire, KEY)
         assert sent is not None
         assert sent.upstream == upstream
         return sent.value
@@ -101,10 +101,10 @@ def test_what_the_owner_of_a_wire_signs_passes(scene: Scene, wire: str) -> None:
 @each_wire
 def test_official_clients_take_it(scene: Scene, wire: str) -> None:
     told = streamed(scene, wire, wire, NAMED[wire])
-    for listener in OFFICIAL[wire]:
+    for listener in SDK_READERS[wire]:
         heard = listener(told, scene)
         assert heard.error is None
-        assert [opened(one, wire, NAMED[wire]) for one in heard.seals] == natives(scene)
+        assert [opened(one, wire, NAMED[wire]) for one in heard.signatures] == natives(scene)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_official_clients_take_it(scene: Scene, wire: str) -> None:
     ],
 )
 def test_where_nothing_is_signed_all_stays(wire: str, odd: Json) -> None:
-    assert sealed(odd, wire, options("x")) is odd
+    assert sign_reasoning(odd, wire, options("x")) is odd
 
 
 @each_wire
@@ -130,7 +130,7 @@ def test_what_travels_on_another_wire_has_the_name_of_its_upstream(wire: str, ta
         seals = SEAL.findall(streamed(scene, wire, target, NAMED[wire]).decode())
         assert seals
         for one in seals:
-            thinking = open_seal(one, KEY)
+            thinking = read_envelope(one, KEY)
             assert thinking is not None
             assert thinking.seal is not None
             assert thinking.seal.upstream == NAMED[wire]
@@ -144,8 +144,8 @@ def test_what_travels_on_another_wire_has_the_name_of_its_upstream(wire: str, ta
 def test_the_upstream_gets_back_what_it_had_sent(scene: Scene, wire: str) -> None:
     """Just as if nothing had been sealed, and so with all that nobody here knows."""
     upstream = NAMED[wire]
-    body = NEXT[wire](streamed(scene, wire, wire, upstream), scene)
-    plain = NEXT[wire](streamed(scene, wire, wire, ""), scene)
+    body = FOLLOW_UPS[wire](streamed(scene, wire, wire, upstream), scene)
+    plain = FOLLOW_UPS[wire](streamed(scene, wire, wire, ""), scene)
     if wire == MESSAGES:
         body["messages"][0]["nobody knows"] = plain["messages"][0]["nobody knows"] = 1
     told = prepare_request(body, wire, wire, options=options(upstream))
@@ -159,10 +159,10 @@ def test_the_upstream_gets_back_what_it_had_sent(scene: Scene, wire: str) -> Non
 @each_wire
 @pytest.mark.parametrize("client", WIRES)
 def test_another_upstream_does_not(scene: Scene, wire: str, client: str) -> None:
-    body = NEXT[client](streamed(scene, wire, client, NAMED[wire]), scene)
+    body = FOLLOW_UPS[client](streamed(scene, wire, client, NAMED[wire]), scene)
     told = asked(body, client, wire, ANOTHER[wire])
     sent = json.dumps(told.body)
-    assert PREFIX not in sent
+    assert ENVELOPE_PREFIX not in sent
     assert [native for native in natives(scene) if native in sent] == []
     assert {"seal-dropped", "thinking-dropped"} & {finding.kind for finding in told.findings}
 
@@ -170,7 +170,7 @@ def test_another_upstream_does_not(scene: Scene, wire: str, client: str) -> None
 @each_wire
 def test_without_a_name_all_goes_back(wire: str) -> None:
     for scene in WITH_CALLS:
-        body = NEXT[wire](streamed(scene, wire, wire, NAMED[wire]), scene)
+        body = FOLLOW_UPS[wire](streamed(scene, wire, wire, NAMED[wire]), scene)
         plain = json.loads(opened(json.dumps(body), wire, NAMED[wire]))
         assert prepare_request(body, wire, wire, options=options("")) == prepare_request(plain, wire, wire)
 
@@ -245,7 +245,7 @@ def said(wire: str, body: Json) -> list[Json]:
     return list(body["output"]) if wire == RESPONSES else [body["choices"][0]["message"]]
 
 
-def session(wire: str, *upstreams: str) -> list[Translation]:
+def session(wire: str, *upstreams: str) -> list[PreparedRequest]:
     """What each upstream is sent, if each answers once and signs with its name."""
     history, sent = [ASK[wire]], []
     for upstream in upstreams:
@@ -255,7 +255,7 @@ def session(wire: str, *upstreams: str) -> list[Translation]:
     return sent
 
 
-def past(wire: str, told: Translation) -> list[Json]:
+def past(wire: str, told: PreparedRequest) -> list[Json]:
     """The thinking in a request."""
     if wire == MESSAGES:
         blocks = [
@@ -289,7 +289,7 @@ def test_the_model_is_switched_and_switched_back(wire: str) -> None:
         assert begins_like(wire, after, before)
 
 
-def begins_like(wire: str, after: Translation, before: Translation) -> bool:
+def begins_like(wire: str, after: PreparedRequest, before: PreparedRequest) -> bool:
     told = before.body[LISTS[wire]]
     return json.dumps(after.body[LISTS[wire]][: len(told)]) == json.dumps(told)
 
@@ -316,7 +316,7 @@ def test_prompt_caches_hold_when_the_model_is_switched_back(wire: str, one: str,
         own = [told for told, asked in zip(turns, names, strict=True) if asked == name]
         assert [n for n in range(1, len(own)) if not begins_like(wire, own[n], own[n - 1])] == []
     last = json.dumps(turns[-1].body)
-    assert PREFIX not in last
+    assert ENVELOPE_PREFIX not in last
     assert last.count(f'"{one}"') == 4
     assert f'"{other}"' not in last
     if one in STRANGERS:  # which are told all else as the client says it
@@ -352,7 +352,7 @@ def test_a_seal_that_cannot_be_opened_is_told_with_its_place(wire: str, place: s
     asked = {"model": "m", "max_tokens": 9, LISTS[wire]: [ASK[wire], *said(wire, body), ASK[wire]]}
     other_key = il.Options(upstream=named, seal_key=b"another key")
     told = prepare_request(asked, wire, target, upstream=ANOTHER[target] if known else None, options=other_key)
-    assert PREFIX not in json.dumps(told.body)
+    assert ENVELOPE_PREFIX not in json.dumps(told.body)
     assert [finding.place for finding in told.findings if finding.kind == "seal-unreadable"] == [place]
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from interlingua.cli.dialects.show import field_docs
 from interlingua.errors import UnknownUpstream, UsageError
-from interlingua.upstreams import for_model, profile_for, profile_named, profiles
-from interlingua.upstreams.model_overrides import MODELS, Model
-from interlingua.upstreams.profile import ANY, CHAT, MESSAGES, RESPONSES, Profile
+from interlingua.upstreams import get_profile, list_profiles, profile_for_model, profile_for_url
+from interlingua.upstreams.model_overrides import MODEL_OVERRIDES, ModelOverride
+from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, UNKNOWN_PROFILE, Profile
 from interlingua.wires import anthropic_messages, openai_chat, openai_responses
 
 ADDRESSES = {
@@ -46,45 +46,45 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_an_address_tells_its_upstream(address: str) -> None:
-    assert profile_for(address).name == ADDRESSES[address]
+    assert profile_for_url(address).name == ADDRESSES[address]
 
 
 def test_an_address_is_text() -> None:
     with pytest.raises(UsageError):
-        profile_for(None)  # type: ignore[arg-type]
+        profile_for_url(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("profile", [*profiles(), ANY], ids=lambda profile: str(profile.name))
+@pytest.mark.parametrize("profile", [*list_profiles(), UNKNOWN_PROFILE], ids=lambda profile: str(profile.name))
 def test_a_name_tells_its_upstream(profile: Profile) -> None:
-    assert profile_named(profile.name) is profile
-    assert profile_named(profile) is profile
+    assert get_profile(profile.name) is profile
+    assert get_profile(profile) is profile
 
 
 def test_an_unknown_name() -> None:
     with pytest.raises(UnknownUpstream, match="no upstream is called 'moonshoot'") as caught:
-        profile_named("moonshoot")
+        get_profile("moonshoot")
     assert caught.value.hint == "did you mean 'moonshot'?"
 
 
-@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: str(profile.name))
+@pytest.mark.parametrize("profile", list_profiles(), ids=lambda profile: str(profile.name))
 def test_a_row_fits_its_types_and_itself(profile: Profile) -> None:
     assert msgspec.convert(msgspec.to_builtins(profile), Profile) == profile
     assert bool(profile.seal_wire) == profile.own_seals
-    assert profile.summary != ANY.summary
+    assert profile.summary != UNKNOWN_PROFILE.summary
     assert not (profile.thinking_with_calls and profile.replay == "none")
 
 
 def test_names_and_hosts_are_unique() -> None:
-    assert len({profile.name for profile in profiles()}) == len(profiles()) == 13
-    hosts = [host for profile in profiles() for host in profile.hosts]
+    assert len({profile.name for profile in list_profiles()}) == len(list_profiles()) == 13
+    hosts = [host for profile in list_profiles() for host in profile.hosts]
     assert len(set(hosts)) == len(hosts)
 
 
-@pytest.mark.parametrize("row", MODELS, ids=lambda row: str(row.ids[0]))
-def test_a_row_of_models_fits_a_profile(row: Model) -> None:
-    changed = msgspec.convert(msgspec.to_builtins(ANY) | row.changes, Profile)
-    assert changed != ANY or row.upstreams
-    assert set(row.upstreams) <= {profile.name for profile in profiles()}
+@pytest.mark.parametrize("row", MODEL_OVERRIDES, ids=lambda row: str(row.ids[0]))
+def test_a_row_of_models_fits_a_profile(row: ModelOverride) -> None:
+    changed = msgspec.convert(msgspec.to_builtins(UNKNOWN_PROFILE) | row.changes, Profile)
+    assert changed != UNKNOWN_PROFILE or row.upstreams
+    assert set(row.upstreams) <= {profile.name for profile in list_profiles()}
     assert all(pattern == pattern.lower() for pattern in row.ids)
 
 
@@ -112,7 +112,7 @@ def test_a_row_of_models_fits_a_profile(row: Model) -> None:
     ],
 )
 def test_a_model_tells_its_ways(model: str, field: str, value: object) -> None:
-    assert getattr(for_model(ANY, model), field) == value
+    assert getattr(profile_for_model(UNKNOWN_PROFILE, model), field) == value
 
 
 def test_wires_are_named_as_they_name_themselves() -> None:

@@ -10,9 +10,9 @@ import pytest
 import interlingua as il
 from interlingua.core.options__limits import Limits
 from tests.support import anthropic_client, sdk
-from tests.support.anthropic_scenarios import BOOM, END_USAGE, PING, begin, sse
+from tests.support.anthropic_scenarios import END_USAGE, ERROR_EVENT, PING, message_start, sse
 from tests.support.chat_scenarios import ARGS, CALL, CLOSE, END, KIMI, SECTION
-from tests.support.cuts import pieces
+from tests.support.cuts import random_pieces
 from tests.support.harness import tool
 from tests.support.sdk import Json
 from tests.translation.test_translator_fuzz import Upstream as ChatUpstream
@@ -32,11 +32,11 @@ class Upstream:
 
     def stream(self) -> bytes:
         events = [self._event() for _ in range(self._random.randint(0, 12))]
-        first = [begin(KIMI)] if self._often(0.8) else []
+        first = [message_start(KIMI)] if self._often(0.8) else []
         last = [self._end()] if self._often(0.8) else []
         stop = [{"type": "message_stop"}] if self._often(0.7) else []
         done = b"data: [DONE]\n\n" if self._often(0.2) else b""
-        return sse(*first, *events, *last, *stop, names=self._often(0.8)) + done
+        return sse(*first, *events, *last, *stop, named=self._often(0.8)) + done
 
     def options(self) -> il.Options:
         return il.Options(
@@ -56,7 +56,7 @@ class Upstream:
 
     def _event(self) -> Json:
         index = self.one_of([0, 0, 1, 1, 2, 3, None, "0", [0]])
-        odd: list[Json] = [PING, BOOM, begin(), self._end(), {"type": "news"}, {"type": "message_stop"}]
+        odd: list[Json] = [PING, ERROR_EVENT, message_start(), self._end(), {"type": "news"}, {"type": "message_stop"}]
         start: Json = {"type": "content_block_start", "index": index, "content_block": self._block()}
         delta: Json = {"type": "content_block_delta", "index": index, "delta": self._delta()}
         stop: Json = {"type": "content_block_stop", "index": index}
@@ -97,10 +97,10 @@ def test_whatever_comes(start: int, source: str, target: str) -> None:
         stream, options = upstream.stream(), upstream.options()
         offered = upstream.one_of([None, None, [], [tool("f", ["a"])]])
         told = []
-        for cut in ([stream], pieces(stream, seed)):
+        for cut in ([stream], random_pieces(stream, seed)):
             translator = il.Translator(source, target, model=KIMI, tools=offered, options=options)
             out = b"".join([*map(translator.feed, cut), translator.close()])
-            heard = (anthropic_client if target == NAME else sdk).listen(out)
+            heard = (anthropic_client if target == NAME else sdk).read_strict(out)
             assert heard.done != (heard.error is not None), f"{seed}: ends well or with an error"
             told.append((heard, [finding.kind for finding in translator.findings]))
         assert told[0] == told[1], f"{seed}: depends on the cuts"

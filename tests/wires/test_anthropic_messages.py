@@ -12,35 +12,35 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core import reasoning_signatures as seals
 from interlingua.core.reply import Reasoning
-from interlingua.wires.anthropic_messages.emitter import Emitter
-from interlingua.wires.anthropic_messages.event_reader import Reader
-from interlingua.wires.safe_ids import decode
+from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
+from interlingua.wires.anthropic_messages.event_reader import MessagesReader
+from interlingua.wires.safe_ids import decode_id
 from tests.support import anthropic_client, sdk
-from tests.support.anthropic_client import Heard, check_args, listen, parsed
+from tests.support.anthropic_client import MessageView, check_args, comparable, read_strict
 from tests.support.anthropic_scenarios import (
-    BOOM,
     CALL_F,
     END_USAGE,
+    ERROR_EVENT,
     MODEL,
-    RIGHT,
     SCENARIOS,
     USAGE,
-    Scenario,
-    args,
-    begin,
-    call,
-    delta,
-    end,
+    WELL_FORMED,
+    MessagesScenario,
+    argument_deltas,
+    block_delta,
+    block_start,
+    block_stop,
+    message_end,
+    message_start,
     sse,
-    start,
-    stop,
-    text,
-    thinking,
+    text_block,
+    thinking_block,
+    tool_use_block,
 )
 from tests.support.chat_scenarios import KIMI, SECTION_OF_PARIS
 from tests.support.chat_scenarios import SCENARIOS as CHAT_SCENARIOS
-from tests.support.chat_scenarios import Scenario as ChatScenario
-from tests.support.cuts import one_by_one, pieces, two_piece_cuts
+from tests.support.chat_scenarios import ChatScenario as ChatScenario
+from tests.support.cuts import random_pieces, single_units, two_piece_cuts
 from tests.support.sdk import Json
 from tests.translation.test_translate_reply import heard as heard_of_chat
 from tests.translation.test_translate_reply import whole as whole_of_chat
@@ -59,7 +59,7 @@ def translate(parts: Iterable[bytes], source: str = NAME, target: str = NAME, **
     return out, [finding.kind for finding in translator.findings]
 
 
-def shown(heard: Heard) -> list[Any]:
+def shown(heard: MessageView) -> list[Any]:
     """The blocks in the words of the scenarios."""
     told: list[Any] = []
     for block in heard.blocks:
@@ -81,9 +81,9 @@ def shown(heard: Heard) -> list[Any]:
 
 
 @each_scenario
-def test_scenario(scenario: Scenario) -> None:
+def test_scenario(scenario: MessagesScenario) -> None:
     out, findings = translate([scenario.stream])
-    heard = listen(out)
+    heard = read_strict(out)
     assert shown(heard) == scenario.blocks, out.decode()
     assert (heard.stop or "") == scenario.stop
     check_args(heard)
@@ -94,22 +94,22 @@ def test_scenario(scenario: Scenario) -> None:
 
 
 @each_scenario
-def test_however_it_is_cut(scenario: Scenario) -> None:
+def test_however_it_is_cut(scenario: MessagesScenario) -> None:
     stream = scenario.stream
     expected = translate([stream])
-    for cut in [one_by_one(stream), *two_piece_cuts(stream, 60), *(pieces(stream, seed) for seed in range(5))]:
+    for cut in [single_units(stream), *two_piece_cuts(stream, 60), *(random_pieces(stream, seed) for seed in range(5))]:
         assert translate(cut) == expected, cut
 
 
 @each_scenario
-def test_sdk(scenario: Scenario) -> None:
+def test_sdk(scenario: MessagesScenario) -> None:
     out, _ = translate([scenario.stream])
-    heard = listen(out)
+    heard = read_strict(out)
     told = anthropic_client.accumulate(out)
     if heard.error:
         assert told.error == heard.error
     elif scenario.stop != "max_tokens":  # a call that was cut is read in another way by each client
-        assert parsed(told) == parsed(heard)
+        assert comparable(told) == comparable(heard)
 
 
 # ── reader ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,103 +130,123 @@ ALL_USAGE = {**USAGE, **END_USAGE}
 THOUGHT = {**ALL_USAGE, "output_tokens_details": {"thinking_tokens": 9}}
 
 STARTS: dict[str, tuple[Json, list[Any], bool]] = {
-    "as it should be": (begin(), [BEGUN], True),
-    "no id": (begin(id=None), [ev.Begin(None, MODEL)], False),
-    "no usage": (begin(usage=None), [BEGUN], False),
-    "usage without counts": (begin(usage={"input_tokens": None, "output_tokens": 1}), [BEGUN], False),
-    "no content": (begin(content=None), [BEGUN], False),
-    "content": (begin(content=[{"type": "text", "text": "a"}, 3]), [BEGUN, ev.TextDelta("a"), "bad-chunk"], False),
+    "as it should be": (message_start(), [BEGUN], True),
+    "no id": (message_start(id=None), [ev.Begin(None, MODEL)], False),
+    "no usage": (message_start(usage=None), [BEGUN], False),
+    "usage without counts": (message_start(usage={"input_tokens": None, "output_tokens": 1}), [BEGUN], False),
+    "no content": (message_start(content=None), [BEGUN], False),
+    "content": (
+        message_start(content=[{"type": "text", "text": "a"}, 3]),
+        [BEGUN, ev.TextDelta("a"), "bad-chunk"],
+        False,
+    ),
     "no message": ({"type": "message_start"}, [ev.Begin()], False),
 }
 
 
 @pytest.mark.parametrize(("given", "events", "exact"), rows(STARTS))
 def test_message_start(given: Json, events: list[Any], exact: bool) -> None:
-    read = Reader().read(given)
+    read = MessagesReader().read(given)
     assert [plain(one.events) for one in read.choices] == [events]
     assert read.exact == exact
 
 
 BLOCKS: dict[str, tuple[list[Json], list[Any], bool]] = {
-    "text": (text(0, "a", ""), [ev.TextDelta("a")], True),
-    "text in the start": ([start(0, "text", text="a")], [ev.TextDelta("a")], False),
-    "text that is none": ([start(0, "text", text=5)], ["bad-chunk"], False),
-    "no text": ([start(0, "text")], [], False),
-    "thinking": (thinking(0, "a", signature="S"), [ev.ReasoningDelta("a"), SEAL], True),
-    "signature in the start": ([start(0, "thinking", thinking="", signature="S"), stop(0)], [SEAL], False),
+    "text": (text_block(0, "a", ""), [ev.TextDelta("a")], True),
+    "text in the start": ([block_start(0, "text", text="a")], [ev.TextDelta("a")], False),
+    "text that is none": ([block_start(0, "text", text=5)], ["bad-chunk"], False),
+    "no text": ([block_start(0, "text")], [], False),
+    "thinking": (thinking_block(0, "a", signature="S"), [ev.ReasoningDelta("a"), SEAL], True),
+    "signature in the start": ([block_start(0, "thinking", thinking="", signature="S"), block_stop(0)], [SEAL], False),
     "signature twice": (
-        [start(0, "thinking", thinking="", signature="R"), delta(0, "signature_delta", signature="S"), stop(0)],
+        [
+            block_start(0, "thinking", thinking="", signature="R"),
+            block_delta(0, "signature_delta", signature="S"),
+            block_stop(0),
+        ],
         [SEAL],
         False,
     ),
     "signature twice, in deltas": (
-        [*thinking(0, "a", signature="S")[:3], delta(0, "signature_delta", signature="T"), stop(0)],
+        [*thinking_block(0, "a", signature="S")[:3], block_delta(0, "signature_delta", signature="T"), block_stop(0)],
         [ev.ReasoningDelta("a"), SEAL, "repeated-signature"],
         False,
     ),
     "no index": (
-        [start(None, "text", text=""), delta(None, "text_delta", text="a"), stop(None)],
+        [block_start(None, "text", text=""), block_delta(None, "text_delta", text="a"), block_stop(None)],
         ["no-index", "stray-delta", ev.TextDelta("a")],
         False,
     ),
     "signature that is empty": (
-        [*thinking(0, "a")[:2], delta(0, "signature_delta", signature="")],
+        [*thinking_block(0, "a")[:2], block_delta(0, "signature_delta", signature="")],
         [ev.ReasoningDelta("a")],
         True,
     ),
-    "redacted": ([start(0, "redacted_thinking", data="D"), stop(0)], [ev.Seal(NAME, {"redacted": "D"})], True),
-    "redacted, and nothing": ([start(0, "redacted_thinking"), stop(0)], [], False),
+    "redacted": (
+        [block_start(0, "redacted_thinking", data="D"), block_stop(0)],
+        [ev.Seal(NAME, {"redacted": "D"})],
+        True,
+    ),
+    "redacted, and nothing": ([block_start(0, "redacted_thinking"), block_stop(0)], [], False),
     "call": (
-        call(0, "", '{"a"', ": 1}", " "),
+        tool_use_block(0, "", '{"a"', ": 1}", " "),
         [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, '{"a"'), ev.ArgsDelta(0, ": 1}"), ev.CallEnd(0)],
         True,
     ),
     "call without arguments": (
-        [*call(0), start(1, "text", text="")],
+        [*tool_use_block(0), block_start(1, "text", text="")],
         [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
         True,
     ),
-    "call without arguments, which may have been cut": (call(0), [ev.CallStart(0, "toolu_1", "f")], True),
-    "call without an id": ([start(0, "tool_use", name="f", input={})], ["no-id", ev.CallStart(0, None, "f")], False),
+    "call without arguments, which may have been cut": (tool_use_block(0), [ev.CallStart(0, "toolu_1", "f")], True),
+    "call without an id": (
+        [block_start(0, "tool_use", name="f", input={})],
+        ["no-id", ev.CallStart(0, None, "f")],
+        False,
+    ),
     "call that says more": (
-        [start(0, "tool_use", id="a", name="f", input={}, caller={"type": "direct"})],
+        [block_start(0, "tool_use", id="a", name="f", input={}, caller={"type": "direct"})],
         [ev.CallStart(0, "a", "f")],
         True,
     ),
     "arguments that are no text": (
-        [CALL_F[0], *args(0, {"a": 1})],
+        [CALL_F[0], *argument_deltas(0, {"a": 1})],
         [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, '{"a":1}'), ev.CallEnd(0)],
         False,
     ),
     "arguments that are no JSON": (
-        call(0, "Paris"),
+        tool_use_block(0, "Paris"),
         [ev.CallStart(0, "toolu_1", "f"), ev.ArgsDelta(0, "Paris"), "bad-arguments", ev.CallEnd(0)],
         False,
     ),
     "arguments without a call": (
-        [*text(0, "a")[:2], *args(0, "{}")],
+        [*text_block(0, "a")[:2], *argument_deltas(0, "{}")],
         [ev.TextDelta("a"), "stray-delta", "no-such-call"],
         False,
     ),
     "arguments of the wrong block": (
-        [CALL_F[0], *args(5, "{}")],
+        [CALL_F[0], *argument_deltas(5, "{}")],
         [ev.CallStart(0, "toolu_1", "f"), "stray-delta", ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
         False,
     ),
     "a block that is none": ([{"type": "content_block_start", "index": 0}], ["bad-chunk"], False),
-    "a block nobody knows": ([start(0, "poem"), delta(0, "text_delta", text="a"), stop(0)], ["not-translated"], True),
+    "a block nobody knows": (
+        [block_start(0, "poem"), block_delta(0, "text_delta", text="a"), block_stop(0)],
+        ["not-translated"],
+        True,
+    ),
     "a delta nobody knows, twice": (
-        [start(0, "text", text=""), delta(0, "line", x=1), delta(0, "line", x=2)],
+        [block_start(0, "text", text=""), block_delta(0, "line", x=1), block_delta(0, "line", x=2)],
         ["not-translated"],
         True,
     ),
     "a delta that is none": (
-        [start(0, "text", text=""), {"type": "content_block_delta", "index": 0}],
+        [block_start(0, "text", text=""), {"type": "content_block_delta", "index": 0}],
         ["bad-chunk"],
         False,
     ),
-    "a stop of nothing": ([stop(0)], [], False),
-    "a stop with the wrong index": ([*text(0, "a")[:2], stop(3)], [ev.TextDelta("a")], False),
+    "a stop of nothing": ([block_stop(0)], [], False),
+    "a stop with the wrong index": ([*text_block(0, "a")[:2], block_stop(3)], [ev.TextDelta("a")], False),
     "the same index again": (
         [CALL_F[0], CALL_F[0]],
         [
@@ -239,42 +259,47 @@ BLOCKS: dict[str, tuple[list[Json], list[Any], bool]] = {
         ],
         False,
     ),
-    "message_start again": ([begin()], ["bad-chunk"], False),
+    "message_start again": ([message_start()], ["bad-chunk"], False),
 }
 
 
 @pytest.mark.parametrize(("given", "events", "exact"), rows(BLOCKS))
 def test_blocks(given: list[Json], events: list[Any], exact: bool) -> None:
-    reader = Reader()
-    reader.read(begin())
+    reader = MessagesReader()
+    reader.read(message_start())
     read = [reader.read(chunk) for chunk in given]
     assert [event for chunk in read for one in chunk.choices for event in plain(one.events)] == events
     assert all(chunk.exact for chunk in read) == exact
 
 
 ENDS: dict[str, tuple[Json, list[Any], list[Any], bool]] = {
-    "end_turn": (end()[0], [ev.Stop("stop")], [told(ALL_USAGE)], True),
-    "max_tokens": (end("max_tokens")[0], [ev.Stop("length")], [told(ALL_USAGE)], True),
-    "stop_sequence": (end("stop_sequence", "x")[0], [ev.Stop("stop", "x")], [told(ALL_USAGE)], True),
-    "pause_turn": (end("pause_turn")[0], [ev.Stop("stop", None, "pause_turn")], [told(ALL_USAGE)], True),
+    "end_turn": (message_end()[0], [ev.Stop("stop")], [told(ALL_USAGE)], True),
+    "max_tokens": (message_end("max_tokens")[0], [ev.Stop("length")], [told(ALL_USAGE)], True),
+    "stop_sequence": (message_end("stop_sequence", "x")[0], [ev.Stop("stop", "x")], [told(ALL_USAGE)], True),
+    "pause_turn": (message_end("pause_turn")[0], [ev.Stop("stop", None, "pause_turn")], [told(ALL_USAGE)], True),
     "context": (
-        end("model_context_window_exceeded")[0],
+        message_end("model_context_window_exceeded")[0],
         [ev.Stop("length", None, "model_context_window_exceeded")],
         [told(ALL_USAGE)],
         True,
     ),
     "refusal": (
-        end("refusal", stop_details={"explanation": "No."})[0],
+        message_end("refusal", stop_details={"explanation": "No."})[0],
         [ev.RefusalDelta("No."), ev.Stop("content_filter")],
         [told(ALL_USAGE)],
         True,
     ),
-    "null": (end(None)[0], [], [], False),
-    "of another wire": (end("length")[0], ["unknown-finish-reason", ev.Stop("length")], [told(ALL_USAGE)], False),
-    "odd": (end(["x"])[0], ["unknown-finish-reason", ev.Stop("stop")], [told(ALL_USAGE)], False),
-    "no usage": (end(usage=None)[0], [ev.Stop("stop")], [ev.Usage(35, 1, 7, 0, USAGE, 3)], False),
+    "null": (message_end(None)[0], [], [], False),
+    "of another wire": (
+        message_end("length")[0],
+        ["unknown-finish-reason", ev.Stop("length")],
+        [told(ALL_USAGE)],
+        False,
+    ),
+    "odd": (message_end(["x"])[0], ["unknown-finish-reason", ev.Stop("stop")], [told(ALL_USAGE)], False),
+    "no usage": (message_end(usage=None)[0], [ev.Stop("stop")], [ev.Usage(35, 1, 7, 0, USAGE, 3)], False),
     "usage in detail": (
-        end(usage=THOUGHT)[0],
+        message_end(usage=THOUGHT)[0],
         [ev.Stop("stop")],
         [ev.Usage(35, 15, 7, 9, THOUGHT, 3)],
         True,
@@ -284,8 +309,8 @@ ENDS: dict[str, tuple[Json, list[Any], list[Any], bool]] = {
 
 @pytest.mark.parametrize(("given", "events", "common", "exact"), rows(ENDS))
 def test_message_delta(given: Json, events: list[Any], common: list[Any], exact: bool) -> None:
-    reader = Reader()
-    reader.read(begin())
+    reader = MessagesReader()
+    reader.read(message_start())
     read = reader.read(given)
     assert [plain(one.events) for one in read.choices] == [events]
     assert (read.common, read.exact) == (common, exact)
@@ -293,10 +318,10 @@ def test_message_delta(given: Json, events: list[Any], common: list[Any], exact:
 
 
 def test_usage_again_is_told_again() -> None:
-    reader = Reader()
-    for chunk in (begin(), *end()):
+    reader = MessagesReader()
+    for chunk in (message_start(), *message_end()):
         reader.read(chunk)
-    read = reader.read(end(usage={"output_tokens": 99})[0])
+    read = reader.read(message_end(usage={"output_tokens": 99})[0])
     assert ([one.events for one in read.choices], read.exact) == ([[]], True)
     assert [event.output for event in read.common if isinstance(event, ev.Usage)] == [99]
 
@@ -305,7 +330,7 @@ OTHERS: dict[str, tuple[Json, list[Any], bool]] = {
     "ping": ({"type": "ping"}, [], True),
     "unknown": ({"type": "news"}, ["not-translated"], True),
     "no type": ({"x": 1}, ["bad-chunk"], False),
-    "error": (BOOM, [ev.Failure("boom", "overloaded_error", None, BOOM)], False),
+    "error": (ERROR_EVENT, [ev.Failure("boom", "overloaded_error", None, ERROR_EVENT)], False),
     "error with a code": (
         {"error": {"message": "boom", "code": 529}},
         [
@@ -333,7 +358,7 @@ OTHERS: dict[str, tuple[Json, list[Any], bool]] = {
 
 @pytest.mark.parametrize(("given", "common", "exact"), rows(OTHERS))
 def test_other_chunks(given: Json, common: list[Any], exact: bool) -> None:
-    read = Reader().read(given)
+    read = MessagesReader().read(given)
     assert (read.choices, plain(read.common), read.exact) == ([], common, exact)
 
 
@@ -364,17 +389,17 @@ BOTH: dict[str, tuple[Any, str, str, list[str]]] = {
 
 def two_sources(input: Any, deltas: Iterable[str]) -> bytes:
     given = {"input": None if input == "null" else input} if input is not None else {}
-    block = [start(0, "tool_use", id="toolu_1", name="f", **given), *args(0, *deltas), stop(0)]
-    return sse(begin(), *block, *end("tool_use"))
+    block = [block_start(0, "tool_use", id="toolu_1", name="f", **given), *argument_deltas(0, *deltas), block_stop(0)]
+    return sse(message_start(), *block, *message_end("tool_use"))
 
 
 @pytest.mark.parametrize(("input", "deltas", "arguments", "findings"), rows(BOTH))
 def test_arguments_sent_twice(input: Any, deltas: str, arguments: str, findings: list[str]) -> None:
-    cuts = [[deltas] if deltas else [], list(deltas), ["", *one_by_one(deltas), ""]]
+    cuts = [[deltas] if deltas else [], list(deltas), ["", *single_units(deltas), ""]]
     for cut in [*cuts, *([deltas[:at], deltas[at:]] for at in range(1, len(deltas)))]:
         for target in (NAME, "openai-chat"):
             out, found = translate([two_sources(input, cut)], target=target)
-            calls = listen(out).calls if target == NAME else sdk.listen(out).choices[0].calls
+            calls = read_strict(out).calls if target == NAME else sdk.read_strict(out).choices[0].calls
             assert [(id, name, args or "{}") for id, name, args in calls] == [("toolu_1", "f", arguments)], cut
             assert found == findings, cut
 
@@ -388,9 +413,13 @@ def test_deltas_are_not_delayed(input: Any) -> None:
 
 
 def test_a_continuation_that_breaks_off_is_a_call_that_was_cut() -> None:
-    block = [start(0, "tool_use", id="toolu_1", name="f", input={"a": 1}), *args(0, ',"b": "x'), stop(0)]
-    out, found = translate([sse(begin(), *block, *end("max_tokens"))])
-    assert listen(out).calls == [("toolu_1", "f", '{"a":1,"b": "x')]
+    block = [
+        block_start(0, "tool_use", id="toolu_1", name="f", input={"a": 1}),
+        *argument_deltas(0, ',"b": "x'),
+        block_stop(0),
+    ]
+    out, found = translate([sse(message_start(), *block, *message_end("max_tokens"))])
+    assert read_strict(out).calls == [("toolu_1", "f", '{"a":1,"b": "x')]
     assert found == ["cut-short"]
 
 
@@ -398,13 +427,13 @@ def test_what_waits_is_limited() -> None:
     options = il.Options(limits=il.Limits(held=30))
     long = '{"a": "' + "x" * 50 + '"}'
     out, _ = translate([two_sources({"a": 1}, [long[:20], long[20:40], long[40:]])], options=options)
-    assert listen(out).calls == [("toolu_1", "f", long)]
+    assert read_strict(out).calls == [("toolu_1", "f", long)]
 
 
 # ── from chat completions ─────────────────────────────────────────────────────────────────────────────────────────
 
 CHAT = "openai-chat"
-CHAT_REPLIES = [one for one in CHAT_SCENARIOS if 0 in one.said and not (one.error and len(one.said) > 1)]
+CHAT_REPLIES = [one for one in CHAT_SCENARIOS if 0 in one.expected and not (one.error and len(one.expected) > 1)]
 each_chat_scenario = pytest.mark.parametrize("scenario", CHAT_REPLIES, ids=str)
 STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
@@ -416,10 +445,10 @@ def from_chat(scenario: ChatScenario, parts: Iterable[bytes]) -> tuple[bytes, li
 @each_chat_scenario
 def test_from_chat(scenario: ChatScenario) -> None:
     out, findings = from_chat(scenario, [scenario.stream])
-    heard, said = listen(out), scenario.said[0]
+    heard, said = read_strict(out), scenario.expected[0]
     assert heard.text == said.text + said.refusal
     assert heard.thinking == said.reasoning
-    assert [(decode(id), name, args) for id, name, args in heard.calls] == [as_input(*one) for one in said.calls]
+    assert [(decode_id(id), name, args) for id, name, args in heard.calls] == [as_input(*one) for one in said.calls]
     assert set(scenario.findings) - {"bad-json"} <= {*findings, "choice-dropped"}
     if scenario.error:
         assert scenario.error in (heard.error or ("", ""))[1]
@@ -428,7 +457,7 @@ def test_from_chat(scenario: ChatScenario) -> None:
     assert heard.done != bool(heard.error)
     for block in heard.blocks:
         if block["type"] == "thinking" and not heard.error:
-            opened = seals.open_seal(block["signature"], b"")
+            opened = seals.read_envelope(block["signature"], b"")
             assert opened is not None
             assert (opened.text, opened.seal and opened.seal.wire) == (block["thinking"], CHAT)
 
@@ -442,38 +471,38 @@ def as_input(id: str, name: str, args: str) -> tuple[str, str, str]:
 @each_chat_scenario
 def test_from_chat_however_it_is_cut(scenario: ChatScenario) -> None:
     stream = scenario.stream
-    expected = listen(from_chat(scenario, [stream])[0])
-    for cut in [one_by_one(stream), *two_piece_cuts(stream, 40)]:
-        assert listen(from_chat(scenario, cut)[0]) == expected, cut
+    expected = read_strict(from_chat(scenario, [stream])[0])
+    for cut in [single_units(stream), *two_piece_cuts(stream, 40)]:
+        assert read_strict(from_chat(scenario, cut)[0]) == expected, cut
 
 
 @each_chat_scenario
 def test_sdk_hears_chat(scenario: ChatScenario) -> None:
     out, _ = from_chat(scenario, [scenario.stream])
-    heard = listen(out)
+    heard = read_strict(out)
     told = anthropic_client.accumulate(out)
     if heard.error:
         assert told.error == heard.error
     elif heard.stop != "max_tokens":
-        assert parsed(told) == parsed(heard)
+        assert comparable(told) == comparable(heard)
 
 
 # ── to chat completions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @each_scenario
-def test_to_chat(scenario: Scenario) -> None:
+def test_to_chat(scenario: MessagesScenario) -> None:
     out, _ = translate([scenario.stream], target=CHAT)
-    heard = sdk.listen(out)
+    heard = sdk.read_strict(out)
     assert sdk.iterate(out) == heard
-    same = listen(translate([scenario.stream])[0])
+    same = read_strict(translate([scenario.stream])[0])
     if scenario.error:
         assert scenario.error in (heard.error or "")
         return
     said = heard.choices[0]
     assert said.text == same.text
     assert said.reasoning == same.thinking
-    assert [(id, name) for id, name, _ in said.calls] == [(decode(id), name) for id, name, _ in same.calls]
+    assert [(id, name) for id, name, _ in said.calls] == [(decode_id(id), name) for id, name, _ in same.calls]
     expected = [args or "{}" for _, _, args in same.calls]
     if "cut-short" in scenario.findings:
         expected[-1] = same.calls[-1][2]
@@ -492,7 +521,7 @@ def message(*content: Json, reason: Any = "end_turn", model: str = MODEL, **extr
 
 def whole(stream: bytes) -> Json:
     """The message that the upstream would have sent instead of this stream."""
-    heard = listen(stream)
+    heard = read_strict(stream)
     content = [{key: value for key, value in block.items() if key != "deltas"} for block in heard.blocks]
     for block in content:
         if block["type"] == "tool_use":
@@ -501,19 +530,19 @@ def whole(stream: bytes) -> Json:
     return message(*content, **ends[-1], usage=heard.usage)
 
 
-WHOLE = [one for one in RIGHT if "cut-short" not in one.findings]
+WHOLE = [one for one in WELL_FORMED if "cut-short" not in one.findings]
 each_whole = pytest.mark.parametrize("scenario", WHOLE, ids=str)
 
 
 @each_whole
-def test_whole_message_passes_untouched(scenario: Scenario) -> None:
+def test_whole_message_passes_untouched(scenario: MessagesScenario) -> None:
     given = whole(scenario.stream)
     assert il.translate_reply(given, NAME, NAME) == given
 
 
 @each_whole
-def test_stream_is_whole_to_chat(scenario: Scenario) -> None:
-    streamed = sdk.listen(translate([scenario.stream], target=CHAT)[0])
+def test_stream_is_whole_to_chat(scenario: MessagesScenario) -> None:
+    streamed = sdk.read_strict(translate([scenario.stream], target=CHAT)[0])
     told = heard_of_chat(il.translate_reply(whole(scenario.stream), NAME, CHAT))
     for said in (*streamed.choices.values(), *told.choices.values()):
         said.calls = [(id, name, json.loads(args)) for id, name, args in said.calls]
@@ -521,12 +550,12 @@ def test_stream_is_whole_to_chat(scenario: Scenario) -> None:
     assert told.usage == streamed.usage
 
 
-@pytest.mark.parametrize("scenario", [one for one in CHAT_REPLIES if one.whole and not one.error], ids=str)
+@pytest.mark.parametrize("scenario", [one for one in CHAT_REPLIES if one.has_body and not one.error], ids=str)
 def test_stream_is_whole_from_chat(scenario: ChatScenario) -> None:
-    streamed = listen(from_chat(scenario, [scenario.stream])[0])
+    streamed = read_strict(from_chat(scenario, [scenario.stream])[0])
     given = whole_of_chat(scenario.stream)
     told = il.translate_reply(given, CHAT, NAME, tools=scenario.tools, options=scenario.options)
-    heard = anthropic_client.of_message(told, done=True)
+    heard = anthropic_client.view_of_message(told, done=True)
     if any("INVALID_JSON" in str(block.get("input")) for block in heard.blocks):
         return  # of a stream, each client makes something else
     for one in (streamed, heard):  # a body has its thinking in one field and its text in another
@@ -593,7 +622,11 @@ def test_mended_message(given: Json, expected: Json) -> None:
     assert il.translate_reply(given, NAME, NAME) == expected
 
 
-UNTOUCHED: dict[str, tuple[Json]] = {"an error": (BOOM,), "something else": ({"id": "x"},), "empty": (message(),)}
+UNTOUCHED: dict[str, tuple[Json]] = {
+    "an error": (ERROR_EVENT,),
+    "something else": ({"id": "x"},),
+    "empty": (message(),),
+}
 
 
 @pytest.mark.parametrize("given", rows(UNTOUCHED))
@@ -611,7 +644,7 @@ def test_half_characters_and_blocks_that_are_none() -> None:
 
 
 def test_errors_of_whole_replies() -> None:
-    assert il.translate_reply(BOOM, NAME, CHAT)["error"]["message"] == "boom"
+    assert il.translate_reply(ERROR_EVENT, NAME, CHAT)["error"]["message"] == "boom"
     told = il.translate_reply({"error": {"message": "slow", "code": 429}}, CHAT, NAME)
     assert told == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
     assert il.translate_reply({"id": "x"}, NAME, CHAT)["error"]["message"] == "no reply in this body"
@@ -621,9 +654,9 @@ def test_errors_of_whole_replies() -> None:
 
 
 def emitted(*events: ev.Event, common: list[ev.Event] | None = None, **options: Any) -> list[Json]:
-    emitter = Emitter(il.Options(**options))
-    out = emitter.emit([(0, list(events))], common or []) + emitter.done()
-    listen(out)
+    emitter = MessagesEmitter(il.Options(**options))
+    out = emitter.emit([(0, list(events))], common or []) + emitter.finish()
+    read_strict(out)
     return [data for _, data in anthropic_client.events(out)]
 
 
@@ -639,7 +672,7 @@ def test_a_message_to_the_letter() -> None:
     ]
     usage: list[ev.Event] = [ev.Usage(30, 9, 10, 4, {"prompt_tokens": 30}, 5)]
     frames = emitted(*said, served_as="claude", input_tokens=7, seal_key=b"k")
-    sealed = seals.seal(Reasoning("Hm."), CHAT, b"k")
+    sealed = seals.write_envelope(Reasoning("Hm."), CHAT, b"k")
     counts = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     head = {"id": "msg_chatcmpl-1", "role": "assistant", "type": "message", "model": "claude"}
     rest: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
@@ -648,10 +681,10 @@ def test_a_message_to_the_letter() -> None:
             "type": "message_start",
             "message": {**head, **rest, "usage": {"input_tokens": 7, "output_tokens": 0, **counts}},
         },
-        *thinking(0, "Hm.", signature=sealed),
-        *text(1, "a"),
-        *call(2, "{}", id="il-functions_2ef_3a0"),
-        *end("tool_use", usage={"input_tokens": 7, "output_tokens": 0, **counts}),
+        *thinking_block(0, "Hm.", signature=sealed),
+        *text_block(1, "a"),
+        *tool_use_block(2, "{}", id="il-functions_2ef_3a0"),
+        *message_end("tool_use", usage={"input_tokens": 7, "output_tokens": 0, **counts}),
     ]
     counts = {"cache_creation_input_tokens": 5, "cache_read_input_tokens": 10}
     told = {"input_tokens": 15, "output_tokens": 9, **counts, "output_tokens_details": {"thinking_tokens": 4}}
@@ -660,20 +693,28 @@ def test_a_message_to_the_letter() -> None:
 
 
 WRITTEN: dict[str, tuple[list[ev.Event], list[Json], list[Any]]] = {
-    "nothing": ([], text(0), ["end_turn", None]),
+    "nothing": ([], text_block(0), ["end_turn", None]),
     "empty text behind a call": (
         [ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta(""), ev.Stop("tool_calls")],
-        call(0, id="a"),
+        tool_use_block(0, id="a"),
         ["tool_use", None],
     ),
-    "refusal": ([ev.RefusalDelta("No."), ev.Stop("stop")], text(0, "No."), ["refusal", None]),
-    "filtered": ([ev.TextDelta("a"), ev.Stop("content_filter")], text(0, "a"), ["refusal", None]),
-    "sequence": ([ev.TextDelta("a"), ev.Stop("stop", "x")], text(0, "a"), ["stop_sequence", "x"]),
-    "a word of our own": ([ev.TextDelta("a"), ev.Stop("stop", None, "pause_turn")], text(0, "a"), ["pause_turn", None]),
-    "a word of another wire": ([ev.TextDelta("a"), ev.Stop("stop", None, "eos")], text(0, "a"), ["end_turn", None]),
+    "refusal": ([ev.RefusalDelta("No."), ev.Stop("stop")], text_block(0, "No."), ["refusal", None]),
+    "filtered": ([ev.TextDelta("a"), ev.Stop("content_filter")], text_block(0, "a"), ["refusal", None]),
+    "sequence": ([ev.TextDelta("a"), ev.Stop("stop", "x")], text_block(0, "a"), ["stop_sequence", "x"]),
+    "a word of our own": (
+        [ev.TextDelta("a"), ev.Stop("stop", None, "pause_turn")],
+        text_block(0, "a"),
+        ["pause_turn", None],
+    ),
+    "a word of another wire": (
+        [ev.TextDelta("a"), ev.Stop("stop", None, "eos")],
+        text_block(0, "a"),
+        ["end_turn", None],
+    ),
     "cut": (
         [ev.CallStart(0, "a", "f"), ev.ArgsDelta(0, '{"a'), ev.CallEnd(0, complete=False), ev.Stop("length")],
-        call(0, '{"a', id="a"),
+        tool_use_block(0, '{"a', id="a"),
         ["max_tokens", None],
     ),
     "not JSON": (
@@ -684,21 +725,21 @@ WRITTEN: dict[str, tuple[list[ev.Event], list[Json], list[Any]]] = {
             ev.CallEnd(0),
             ev.Stop("tool_calls"),
         ],
-        call(0, '{"INVALID_JSON":"Paris"}', id="a"),
+        tool_use_block(0, '{"INVALID_JSON":"Paris"}', id="a"),
         ["tool_use", None],
     ),
     "text again": (
         [ev.TextDelta("a"), ev.CallStart(0, "a", "f"), ev.CallEnd(0), ev.TextDelta("b"), ev.TextDelta("c")],
-        [*text(0, "a"), *call(1, id="a"), *text(2, "b", "c")],
+        [*text_block(0, "a"), *tool_use_block(1, id="a"), *text_block(2, "b", "c")],
         ["end_turn", None],
     ),
     "native seals": (
         [ev.ReasoningDelta("a"), SEAL, ev.Seal(NAME, {"redacted": "D"}), ev.ReasoningDelta("b"), SEAL],
         [
-            *thinking(0, "a", signature="S"),
-            start(1, "redacted_thinking", data="D"),
-            stop(1),
-            *thinking(2, "b", signature="S"),
+            *thinking_block(0, "a", signature="S"),
+            block_start(1, "redacted_thinking", data="D"),
+            block_stop(1),
+            *thinking_block(2, "b", signature="S"),
         ],
         ["end_turn", None],
     ),
@@ -717,9 +758,9 @@ def test_seals_of_another_wire() -> None:
     first, second = (ev.Seal(CHAT, {"reasoning_details": [{"data": data}]}) for data in "AB")
     frames = emitted(ev.ReasoningDelta("a"), first, second, ev.TextDelta("b"), seal_key=b"k")
     signature, data = frames[3]["delta"]["signature"], frames[5]["content_block"]["data"]
-    assert seals.open_seal(signature, b"k") == Reasoning("a", first)
+    assert seals.read_envelope(signature, b"k") == Reasoning("a", first)
     assert frames[5]["content_block"]["type"] == "redacted_thinking"
-    assert seals.open_seal(data, b"k") == Reasoning("", second)
+    assert seals.read_envelope(data, b"k") == Reasoning("", second)
 
 
 FAILURES: dict[str, tuple[ev.Failure, str]] = {
@@ -737,8 +778,8 @@ FAILURES: dict[str, tuple[ev.Failure, str]] = {
 
 @pytest.mark.parametrize(("failure", "kind"), rows(FAILURES))
 def test_failure(failure: ev.Failure, kind: str) -> None:
-    frame = Emitter().fail(failure)
-    assert listen(frame).error == (kind, "x")
+    frame = MessagesEmitter().fail(failure)
+    assert read_strict(frame).error == (kind, "x")
     assert anthropic_client.accumulate(frame).error == (kind, "x")
 
 
@@ -746,48 +787,55 @@ def test_failure(failure: ev.Failure, kind: str) -> None:
 
 
 def test_the_client_is_told_the_name_that_it_asked_for() -> None:
-    stream = sse(begin(), *text(0, "Hi"), *end())
+    stream = sse(message_start(), *text_block(0, "Hi"), *message_end())
     out, _ = translate([stream], options=il.Options(served_as="mine"))
-    assert listen(out).model == "mine"
+    assert read_strict(out).model == "mine"
     assert out.split(b"\n\n")[1:] == stream.split(b"\n\n")[1:]
     assert il.translate_reply(whole(stream), NAME, NAME, options=il.Options(served_as="mine"))["model"] == "mine"
 
 
 def test_frames_that_say_the_wrong_name_are_written_anew() -> None:
-    stream = sse(begin(), *text(0, "Hi"), *end())
-    assert listen(translate([stream.replace(b"event: content_block_delta", b"event: delta")])[0]).text == "Hi"
+    stream = sse(message_start(), *text_block(0, "Hi"), *message_end())
+    assert read_strict(translate([stream.replace(b"event: content_block_delta", b"event: delta")])[0]).text == "Hi"
     for odd in (stream.replace(b"\n", b"\r\n"), stream.replace(b"event: ", b"event:"), stream.replace(b"\n", b"\r")):
         assert translate([odd])[0] == odd
 
 
 def test_what_follows_is_renumbered() -> None:
     """A native call makes three blocks of one; those behind it move up, whatever they are."""
-    poem = [start(1, "poem", lines=[]), delta(1, "line", line="x"), stop(1)]
-    native = text(0, f"a{SECTION_OF_PARIS}b")
-    stream = sse(begin(KIMI), *native, *poem, *call(2, '{"a": 1}'), *thinking(3, "c", signature="S"), *end("tool_use"))
-    heard = listen(translate([stream])[0])
-    assert heard.kinds == ["text", "tool_use", "text", "poem", "tool_use", "thinking"]
+    poem = [block_start(1, "poem", lines=[]), block_delta(1, "line", line="x"), block_stop(1)]
+    native = text_block(0, f"a{SECTION_OF_PARIS}b")
+    stream = sse(
+        message_start(KIMI),
+        *native,
+        *poem,
+        *tool_use_block(2, '{"a": 1}'),
+        *thinking_block(3, "c", signature="S"),
+        *message_end("tool_use"),
+    )
+    heard = read_strict(translate([stream])[0])
+    assert heard.block_types == ["text", "tool_use", "text", "poem", "tool_use", "thinking"]
     assert heard.blocks[3]["deltas"] == [{"type": "line", "line": "x"}]
 
 
 def test_a_delta_of_a_call_does_not_go_into_the_text_that_the_call_became() -> None:
     """Nothing was offered, so that a call is text; an empty delta of it changes nothing, but passes no more."""
-    stream = sse(begin(), *call(0, ""), *end("tool_use"))
+    stream = sse(message_start(), *tool_use_block(0, ""), *message_end("tool_use"))
     out, _ = translate([stream], tools=[])
     assert b"input_json_delta" not in out
-    assert (listen(out).done, listen(out).calls) == (True, [])
+    assert (read_strict(out).done, read_strict(out).calls) == (True, [])
 
 
 def test_a_stop_reason_that_was_wrong_is_not_told_again() -> None:
-    last = end(usage={"output_tokens": 99})
-    heard = listen(translate([sse(begin(), *CALL_F, end()[0], *last)])[0])
+    last = message_end(usage={"output_tokens": 99})
+    heard = read_strict(translate([sse(message_start(), *CALL_F, message_end()[0], *last)])[0])
     assert (heard.stop, heard.usage["output_tokens"]) == ("tool_use", 99)
-    heard = listen(translate([sse(begin(), *text(0, "Hi"), end()[0], *last)])[0])
+    heard = read_strict(translate([sse(message_start(), *text_block(0, "Hi"), message_end()[0], *last)])[0])
     assert (heard.stop, heard.usage["output_tokens"]) == ("end_turn", 99)
 
 
 def test_what_is_said_beside_the_stop_reason_is_kept() -> None:
-    stream = sse(begin(), *CALL_F, *end("end_turn", container={"id": "c"}))
+    stream = sse(message_start(), *CALL_F, *message_end("end_turn", container={"id": "c"}))
     out, _ = translate([stream])
     frame = [data for _, data in anthropic_client.events(out)][-2]
     assert frame["delta"] == {"stop_reason": "tool_use", "stop_sequence": None, "container": {"id": "c"}}

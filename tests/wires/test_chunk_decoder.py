@@ -63,7 +63,7 @@ def test_not_an_object(data: str) -> None:
 def joined(*data: str) -> list[Any]:
     decoder = ChunkDecoder()
     decoded = [decoder.decode(one) for one in data]
-    return [one and one.chunk for one in decoded] + [len(decoder.halves)]
+    return [one and one.chunk for one in decoded] + [len(decoder.pending_surrogates)]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from interlingua import events as ev
 from interlingua.core.options__limits import Limits
-from interlingua.wires.openai_chat.chunk_reader import Reader
-from interlingua.wires.openai_chat.emitter import Emitter
-from tests.support.chat_scenarios import USAGE, choice, chunk, more, start, without
+from interlingua.wires.openai_chat.chunk_reader import ChatReader
+from interlingua.wires.openai_chat.emitter import ChatEmitter
+from tests.support.chat_scenarios import USAGE, call_delta, call_start, choice, chunk, without_keys
 from tests.support.sdk import Json, frames
 
 BEGIN = ev.Begin("gen-1", "m", 1763198400)
@@ -42,7 +42,7 @@ FIRST: dict[str, tuple[Json, list[Any], bool]] = {
 
 @pytest.mark.parametrize(("given", "events", "exact"), rows(FIRST))
 def test_first_chunk(given: Json, events: list[Any], exact: bool) -> None:
-    read = Reader().read(chunk(given, model="m"))
+    read = ChatReader().read(chunk(given, model="m"))
     assert [(one.index, plain(one.events)) for one in read.choices] == [(0, events)]
     assert read.exact == exact
 
@@ -87,7 +87,7 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
     "empty calls": ({"tool_calls": []}, [], True),
     "calls that are none": ({"tool_calls": "x"}, ["bad-chunk"], False),
     "both kinds of calls": (
-        {"tool_calls": [start("f", "{}")], "function_call": {"name": "f", "arguments": "{}"}},
+        {"tool_calls": [call_start("f", "{}")], "function_call": {"name": "f", "arguments": "{}"}},
         ["function-call", ev.CallStart(0, "call_1", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
         False,
     ),
@@ -96,7 +96,7 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
 
 @pytest.mark.parametrize(("delta", "events", "exact"), rows(DELTAS))
 def test_delta(delta: Any, events: list[Any], exact: bool) -> None:
-    reader = Reader()
+    reader = ChatReader()
     reader.read(BEGUN)
     read = reader.read(chunk(choice(delta), model="m"))
     assert [plain(one.events) for one in read.choices] == [events]
@@ -119,7 +119,7 @@ FINISHES: dict[str, tuple[Any, list[Any], bool]] = {
 
 @pytest.mark.parametrize(("finish", "events", "exact"), rows(FINISHES))
 def test_finish(finish: Any, events: list[Any], exact: bool) -> None:
-    reader = Reader()
+    reader = ChatReader()
     reader.read(BEGUN)
     read = reader.read(chunk(choice({}, finish), model="m"))
     assert [plain(one.events) for one in read.choices] == [events]
@@ -147,11 +147,11 @@ CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
     "usage null": (chunk(choice({}), usage=None), [], True),
     "usage that is none": (chunk(choice({}), usage=5), [], True),
     "usage in the choice": (chunk(choice({}, usage=USAGE)), [TOLD], False),
-    "usage without choices": (without(chunk(usage=USAGE), "choices"), [TOLD], False),
-    "no object": (without(chunk(choice({})), "object"), [], False),
+    "usage without choices": (without_keys(chunk(usage=USAGE), "choices"), [TOLD], False),
+    "no object": (without_keys(chunk(choice({})), "object"), [], False),
     "another object, which says nothing": (chunk(object="", prompt_filter_results=[]), [], True),
     "choices null": ({**chunk(), "choices": None}, [], False),
-    "a choice without an index": (chunk(without(choice({}), "index")), [], False),
+    "a choice without an index": (chunk(without_keys(choice({}), "index")), [], False),
     "a choice that is none": (chunk(7, choice({})), ["bad-chunk"], False),
     "choices that are none": ({**chunk(), "choices": "x"}, ["bad-chunk"], False),
     "error": ({"error": BOOM}, [ev.Failure("boom", "server_error", 500, BOOM)], True),
@@ -168,7 +168,7 @@ CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
 
 @pytest.mark.parametrize(("given", "common", "exact"), rows(CHUNKS))
 def test_chunk(given: Json, common: list[Any], exact: bool) -> None:
-    reader = Reader()
+    reader = ChatReader()
     reader.read(BEGUN)
     read = reader.read(given)
     assert plain(read.common) == common
@@ -176,7 +176,7 @@ def test_chunk(given: Json, common: list[Any], exact: bool) -> None:
 
 
 def test_an_error_in_a_choice_is_that_choices() -> None:
-    read = Reader().read(chunk(choice({}, error={"message": "boom"}), choice({}, "error", index=1), model="m"))
+    read = ChatReader().read(chunk(choice({}, error={"message": "boom"}), choice({}, "error", index=1), model="m"))
     assert [one.events[-1] for one in read.choices] == [
         ev.Failure("boom", native={"message": "boom"}),
         ev.Failure("the upstream stopped with an error", native={"message": "the upstream stopped with an error"}),
@@ -199,59 +199,68 @@ END, END_1 = ev.CallEnd(0), ev.CallEnd(1)
 CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     "as it should be": (
         [
-            ([start("f")], [F], True),
-            ([more("{")], [args("{")], True),
-            ([more("}")], [args("}"), END], True),
-            ([start("g", "{}", 1, "call_2")], [G, args("{}", 1), END_1], True),
+            ([call_start("f")], [F], True),
+            ([call_delta("{")], [args("{")], True),
+            ([call_delta("}")], [args("}"), END], True),
+            ([call_start("g", "{}", 1, "call_2")], [G, args("{}", 1), END_1], True),
         ],
         [],
     ),
-    "no arguments": ([([start("f")], [F], True)], [args("{}"), END]),
-    "null": ([([start("f", None)], [F], False)], [args("{}"), END]),
-    "the word null": ([([start("f", "nu")], [F], False), ([more("ll")], [], False)], [args("{}"), END]),
-    "not JSON": ([([start("f", "Par")], [F], False), ([more("is")], [], False)], [args("Paris"), "bad-arguments", END]),
-    "an array": ([([start("f", "[1]")], [F, args("[1]"), "bad-arguments", END], True)], []),
-    "an object": ([([start("f", {"a": 1})], [F, "arguments-as-value", args('{"a":1}'), END], False)], []),
-    "cut": ([([start("f", '{"a')], [F, args('{"a')], True)], []),
+    "no arguments": ([([call_start("f")], [F], True)], [args("{}"), END]),
+    "null": ([([call_start("f", None)], [F], False)], [args("{}"), END]),
+    "the word null": ([([call_start("f", "nu")], [F], False), ([call_delta("ll")], [], False)], [args("{}"), END]),
+    "not JSON": (
+        [([call_start("f", "Par")], [F], False), ([call_delta("is")], [], False)],
+        [args("Paris"), "bad-arguments", END],
+    ),
+    "an array": ([([call_start("f", "[1]")], [F, args("[1]"), "bad-arguments", END], True)], []),
+    "an object": ([([call_start("f", {"a": 1})], [F, "arguments-as-value", args('{"a":1}'), END], False)], []),
+    "cut": ([([call_start("f", '{"a')], [F, args('{"a')], True)], []),
     "white space around": (
         [
-            ([start("f", " \n")], [F], False),
-            ([more(' {"a":')], [args('{"a":')], False),
-            ([more("1} ")], [args("1}"), END], False),
+            ([call_start("f", " \n")], [F], False),
+            ([call_delta(' {"a":')], [args('{"a":')], False),
+            ([call_delta("1} ")], [args("1}"), END], False),
         ],
         [],
     ),
-    "white space after": ([([start("f", "{}")], [F, args("{}"), END], True), ([more(" ")], [], False)], []),
-    "more after": ([([start("f", "{}")], [F, args("{}"), END], True), ([more("}")], ["after-arguments"], False)], []),
-    "more after, in one": ([([start("f", '{}{"a":1}')], [F, args("{}"), "after-arguments", END], False)], []),
-    "no type": ([([without(start("f"), "type")], ["no-type", F], False)], [args("{}"), END]),
-    "no id": ([([without(start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False)], [args("{}"), END]),
+    "white space after": ([([call_start("f", "{}")], [F, args("{}"), END], True), ([call_delta(" ")], [], False)], []),
+    "more after": (
+        [([call_start("f", "{}")], [F, args("{}"), END], True), ([call_delta("}")], ["after-arguments"], False)],
+        [],
+    ),
+    "more after, in one": ([([call_start("f", '{}{"a":1}')], [F, args("{}"), "after-arguments", END], False)], []),
+    "no type": ([([without_keys(call_start("f"), "type")], ["no-type", F], False)], [args("{}"), END]),
+    "no id": (
+        [([without_keys(call_start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False)],
+        [args("{}"), END],
+    ),
     "id late": (
         [
-            ([without(start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False),
-            ([more("{", id="call_1")], ["changed-id", args("{")], False),
+            ([without_keys(call_start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False),
+            ([call_delta("{", id="call_1")], ["changed-id", args("{")], False),
         ],
         [],
     ),
     "id again": (
         [
-            ([start("f")], [F], True),
-            ([more("{", id="call_1")], ["repeated-id", args("{")], False),
-            ([more("}", id="call_1")], [args("}"), END], False),
+            ([call_start("f")], [F], True),
+            ([call_delta("{", id="call_1")], ["repeated-id", args("{")], False),
+            ([call_delta("}", id="call_1")], [args("}"), END], False),
         ],
         [],
     ),
     "another id with every entry": (
         [
-            ([start("f")], [F], True),
-            ([more("{", id="x")], ["changed-id", args("{")], False),
-            ([more('"a": ', id="y")], [args('"a": ')], False),
+            ([call_start("f")], [F], True),
+            ([call_delta("{", id="x")], ["changed-id", args("{")], False),
+            ([call_delta('"a": ', id="y")], [args('"a": ')], False),
         ],
         [],
     ),
     "null and empty fields": (
         [
-            ([start("f")], [F], True),
+            ([call_start("f")], [F], True),
             (
                 [{"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": "{"}}],
                 [args("{")],
@@ -263,7 +272,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "name late": (
         [
-            ([start(None, "{")], [], False),
+            ([call_start(None, "{")], [], False),
             (
                 [{"index": 0, "type": "function", "function": {"name": "f", "arguments": "}"}}],
                 [F, args("{"), args("}"), END],
@@ -273,20 +282,20 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         [],
     ),
     "id first, then the name": (
-        [([{"index": 0, "id": "call_1"}], [], False), ([without(start("f"), "id")], [F], False)],
+        [([{"index": 0, "id": "call_1"}], [], False), ([without_keys(call_start("f"), "id")], [F], False)],
         [args("{}"), END],
     ),
-    "no name": ([([start(None, "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
-    "a blank name": ([([start(" ", "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "no name": ([([call_start(None, "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
+    "a blank name": ([([call_start(" ", "{}")], [], False)], ["call-without-name", ev.TextDelta("{}")]),
     "another call of the same length on one index, without ids": (
         [
             (
-                [start("f", '{"a": "one"}', id=None)],
+                [call_start("f", '{"a": "one"}', id=None)],
                 ["no-id", ev.CallStart(0, None, "f"), args('{"a": "one"}'), END],
                 False,
             ),
             (
-                [start("f", '{"a": "two"}', id=None)],
+                [call_start("f", '{"a": "two"}', id=None)],
                 ["shared-index", "no-id", ev.CallStart(1, None, "f"), args('{"a": "two"}', 1), ev.CallEnd(1)],
                 False,
             ),
@@ -295,32 +304,35 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "no function": ([([{"index": 0, "id": "x", "type": "custom"}], [], False)], ["call-without-name"]),
     "no entry": ([([None], ["bad-chunk"], False)], []),
-    "index from 1": ([([start("f", index=1)], ["renumbered", F], False), ([more("{", 1)], [args("{")], False)], []),
+    "index from 1": (
+        [([call_start("f", index=1)], ["renumbered", F], False), ([call_delta("{", 1)], [args("{")], False)],
+        [],
+    ),
     "no index, by order": (
         [
-            ([start("f", "{", None)], ["no-index", F, args("{")], False),
-            ([more("}", None)], [args("}"), END], False),
-            ([start("g", "{}", None, "call_2")], ["no-index", G, args("{}", 1), END_1], False),
+            ([call_start("f", "{", None)], ["no-index", F, args("{")], False),
+            ([call_delta("}", None)], [args("}"), END], False),
+            ([call_start("g", "{}", None, "call_2")], ["no-index", G, args("{}", 1), END_1], False),
         ],
         [],
     ),
     "no index, by id": (
         [
             (
-                [start("f", "{", None), start("g", "{", None, "call_2")],
+                [call_start("f", "{", None), call_start("g", "{", None, "call_2")],
                 ["no-index", F, args("{"), "no-index", G, args("{", 1)],
                 False,
             ),
-            ([more("}", None, id="call_1")], ["repeated-id", args("}"), END], False),
+            ([call_delta("}", None, id="call_1")], ["repeated-id", args("}"), END], False),
         ],
         [],
     ),
     "no index and no id, the name again": (
         [
-            ([start("f", "{", None, None)], ["no-index", "no-id", ev.CallStart(0, None, "f"), args("{")], False),
-            ([start("f", "}", None, None)], ["repeated-name", args("}"), END], False),
+            ([call_start("f", "{", None, None)], ["no-index", "no-id", ev.CallStart(0, None, "f"), args("{")], False),
+            ([call_start("f", "}", None, None)], ["repeated-name", args("}"), END], False),
             (
-                [start("f", "{}", None, None)],
+                [call_start("f", "{}", None, None)],
                 ["no-index", "no-id", ev.CallStart(1, None, "f"), args("{}", 1), END_1],
                 False,
             ),
@@ -330,7 +342,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     "no index and no id, two in one chunk": (
         [
             (
-                [start("f", "", None, None), start("f", "", None, None)],
+                [call_start("f", "", None, None), call_start("f", "", None, None)],
                 ["no-index", "no-id", ev.CallStart(0, None, "f"), "no-index", "no-id", ev.CallStart(1, None, "f")],
                 False,
             )
@@ -339,14 +351,14 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "one index, another id": (
         [
-            ([start("f", "{}")], [F, args("{}"), END], True),
-            ([start("g", "{}", id="call_2")], ["shared-index", G, args("{}", 1), END_1], False),
+            ([call_start("f", "{}")], [F, args("{}"), END], True),
+            ([call_start("g", "{}", id="call_2")], ["shared-index", G, args("{}", 1), END_1], False),
         ],
         [],
     ),
     "one index, another id, the name later": (
         [
-            ([start("f", "{}")], [F, args("{}"), END], True),
+            ([call_start("f", "{}")], [F, args("{}"), END], True),
             ([{"index": 0, "id": "call_2", "type": "function"}], ["shared-index"], False),
             ([{"index": 0, "function": {"name": "g", "arguments": "{}"}}], ["no-type", G, args("{}", 1), END_1], False),
         ],
@@ -354,9 +366,9 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "one index, no ids": (
         [
-            ([start("f", "{}", id=None)], ["no-id", ev.CallStart(0, None, "f"), args("{}"), END], False),
+            ([call_start("f", "{}", id=None)], ["no-id", ev.CallStart(0, None, "f"), args("{}"), END], False),
             (
-                [start("f", "{}", id=None)],
+                [call_start("f", "{}", id=None)],
                 ["shared-index", "no-id", ev.CallStart(1, None, "f"), args("{}", 1), END_1],
                 False,
             ),
@@ -365,18 +377,18 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "all again at the end": (
         [
-            ([start("f", '{"a":')], [F, args('{"a":')], True),
-            ([more("1}")], [args("1}"), END], True),
-            ([start("f", '{"a":1}')], ["repeated-id", "repeated-name", "after-arguments"], False),
+            ([call_start("f", '{"a":')], [F, args('{"a":')], True),
+            ([call_delta("1}")], [args("1}"), END], True),
+            ([call_start("f", '{"a":1}')], ["repeated-id", "repeated-name", "after-arguments"], False),
         ],
         [],
     ),
     "all again at the end, without an id": (
         [
-            ([start("f", '{"a":1}')], [F, args('{"a":1}'), END], True),
-            ([start("f", '{"a":1}', id=None)], ["repeated-name", "after-arguments"], False),
+            ([call_start("f", '{"a":1}')], [F, args('{"a":1}'), END], True),
+            ([call_start("f", '{"a":1}', id=None)], ["repeated-name", "after-arguments"], False),
             (
-                [start("f", '{"a":2}', id="")],
+                [call_start("f", '{"a":2}', id="")],
                 ["shared-index", "no-id", ev.CallStart(1, None, "f"), args('{"a":2}', 1), END_1],
                 False,
             ),
@@ -385,19 +397,22 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "all again each time": (
         [
-            ([start("f", '{"a')], [F, args('{"a')], True),
-            ([more('{"a": {')], ["resent-arguments", args('": {')], False),
-            ([more('{"a": {"a": {')], [args('"a": {')], False),
-            ([more('{"a": {"a": {}}}')], [args("}}}"), END], False),
+            ([call_start("f", '{"a')], [F, args('{"a')], True),
+            ([call_delta('{"a": {')], ["resent-arguments", args('": {')], False),
+            ([call_delta('{"a": {"a": {')], [args('"a": {')], False),
+            ([call_delta('{"a": {"a": {}}}')], [args("}}}"), END], False),
         ],
         [],
     ),
     "again inside itself": (
-        [([start("f", '{"a":')], [F, args('{"a":')], True), ([more('{"a":1}}')], [args('{"a":1}}'), END], True)],
+        [
+            ([call_start("f", '{"a":')], [F, args('{"a":')], True),
+            ([call_delta('{"a":1}}')], [args('{"a":1}}'), END], True),
+        ],
         [],
     ),
     "extra fields": (
-        [([start("f", "{", x=1)], [ev.CallStart(0, "call_1", "f", {"x": 1}), args("{")], True)],
+        [([call_start("f", "{", x=1)], [ev.CallStart(0, "call_1", "f", {"x": 1}), args("{")], True)],
         [],
     ),
 }
@@ -405,7 +420,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
 
 @pytest.mark.parametrize(("chunks", "at_finish"), rows(CALLS))
 def test_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[Any]) -> None:
-    reader = Reader()
+    reader = ChatReader()
     reader.read(BEGUN)
     for entries, events, exact in chunks:
         read = reader.read(chunk(choice({"tool_calls": entries}), model="m"))
@@ -416,8 +431,10 @@ def test_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[An
 
 
 def test_calls_that_the_end_has_cut() -> None:
-    reader = Reader()
-    reader.read(chunk(choice({"role": "assistant", "tool_calls": [start("f", '"a')]}), choice({}, index=1), model="m"))
+    reader = ChatReader()
+    reader.read(
+        chunk(choice({"role": "assistant", "tool_calls": [call_start("f", '"a')]}), choice({}, index=1), model="m")
+    )
     assert reader.close(finished=False) == [(0, [args('"a')]), (1, [])]
     assert reader.close(finished=True) == [(0, []), (1, [])], "nothing is held after that"
 
@@ -430,9 +447,9 @@ def test_calls_that_the_end_has_cut() -> None:
     ],
 )
 def test_a_call_without_a_name_is_held_up_to_a_limit(over: Any, events: list[Any]) -> None:
-    reader = Reader(Limits(held=7, over=over))
-    reader.read(chunk(choice({"role": "assistant", "tool_calls": [start(None, "1234")]}), model="m"))
-    read = reader.read(chunk(choice({"tool_calls": [more("5678")]}), model="m"))
+    reader = ChatReader(Limits(held=7, over=over))
+    reader.read(chunk(choice({"role": "assistant", "tool_calls": [call_start(None, "1234")]}), model="m"))
+    read = reader.read(chunk(choice({"tool_calls": [call_delta("5678")]}), model="m"))
     assert plain(read.choices[0].events) == events
 
 
@@ -451,11 +468,22 @@ EMITTED: dict[str, tuple[list[ev.Event], list[Json]]] = {
     "refusal": ([ev.RefusalDelta("a")], [choice({**ROLE, "refusal": "a"})]),
     "a call": (
         [F, args("{}"), END, ev.Stop("tool_calls")],
-        [choice({**ROLE, "tool_calls": [start("f")]}), choice({"tool_calls": [more("{}")]}), choice({}, "tool_calls")],
+        [
+            choice({**ROLE, "tool_calls": [call_start("f")]}),
+            choice({"tool_calls": [call_delta("{}")]}),
+            choice({}, "tool_calls"),
+        ],
     ),
     "extra fields": (
         [ev.CallStart(0, "call_1", "f", {"x": 1, "function": {"y": 2}})],
-        [choice({**ROLE, "tool_calls": [{**start("f"), "x": 1, "function": {"name": "f", "arguments": "", "y": 2}}]})],
+        [
+            choice(
+                {
+                    **ROLE,
+                    "tool_calls": [{**call_start("f"), "x": 1, "function": {"name": "f", "arguments": "", "y": 2}}],
+                }
+            )
+        ],
     ),
     "a finish that nobody named": ([ev.Stop(None)], [choice(ROLE, "stop")]),
 }
@@ -463,11 +491,11 @@ EMITTED: dict[str, tuple[list[ev.Event], list[Json]]] = {
 
 @pytest.mark.parametrize(("events", "choices"), rows(EMITTED))
 def test_emit(events: list[ev.Event], choices: list[Json]) -> None:
-    assert frames(Emitter().emit([(0, events)])) == [{**HEAD, "choices": [one]} for one in choices]
+    assert frames(ChatEmitter().emit([(0, events)])) == [{**HEAD, "choices": [one]} for one in choices]
 
 
 def test_envelope() -> None:
-    emitter = Emitter()
+    emitter = ChatEmitter()
     (first,) = frames(emitter.emit([(0, [ev.Begin("x", "m", 5), ev.TextDelta("a")])]))
     assert first == {
         "id": "x",
@@ -481,18 +509,18 @@ def test_envelope() -> None:
 
 
 def test_a_chunk_that_begins_without_a_role_is_passed_on_behind_one() -> None:
-    emitter = Emitter()
+    emitter = ChatEmitter()
     given = {**BEGUN, "choices": [choice({"content": "a"}), choice({"role": "assistant"}, index=1)]}
-    passed = emitter.pass_on(given, b"raw")
+    passed = emitter.forward(given, b"raw")
     assert passed is not None
     assert passed.endswith(b"raw")
     assert frames(passed.removesuffix(b"raw")) == [{**BEGUN, "choices": [choice({"role": "assistant", "content": ""})]}]
-    assert emitter.pass_on(given, b"raw") == b"raw"
+    assert emitter.forward(given, b"raw") == b"raw"
 
 
 def test_what_was_passed_has_begun() -> None:
-    emitter = Emitter()
-    assert emitter.pass_on(BEGUN, b"raw") == b"raw"
+    emitter = ChatEmitter()
+    assert emitter.forward(BEGUN, b"raw") == b"raw"
     assert frames(emitter.emit([(0, [ev.Stop("stop")])])) == [{**BEGUN, "choices": [choice({}, "stop")]}]
 
 
@@ -515,14 +543,14 @@ def test_what_was_passed_has_begun() -> None:
 )
 def test_usage_rides_on_the_last_frame(usage: ev.Usage, written: Json) -> None:
     said: list[ev.Event] = [ev.TextDelta("a"), ev.Stop("stop")]
-    told = frames(Emitter().emit([(0, said)], [usage]))
+    told = frames(ChatEmitter().emit([(0, said)], [usage]))
     assert [frame.get("usage") for frame in told] == [None, written]
-    assert frames(Emitter().emit([], [usage])) == [{**HEAD, "choices": [], "usage": written}]
+    assert frames(ChatEmitter().emit([], [usage])) == [{**HEAD, "choices": [], "usage": written}]
 
 
 def test_ends() -> None:
-    assert Emitter().done() == b"data: [DONE]\n\n"
-    assert frames(Emitter().fail(ev.Failure("boom"))) == [
+    assert ChatEmitter().finish() == b"data: [DONE]\n\n"
+    assert frames(ChatEmitter().fail(ev.Failure("boom"))) == [
         {"error": {"message": "boom", "type": "api_error", "code": None}}
     ]
-    assert frames(Emitter().fail(ev.Failure("boom", native=BOOM))) == [{"error": BOOM}]
+    assert frames(ChatEmitter().fail(ev.Failure("boom", native=BOOM))) == [{"error": BOOM}]

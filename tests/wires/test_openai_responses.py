@@ -12,40 +12,40 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.options__limits import Limits
-from interlingua.core.reasoning_signatures import open_seal
+from interlingua.core.reasoning_signatures import read_envelope
 from interlingua.core.reply import Reasoning
-from interlingua.core.tools import Offer
-from interlingua.wires.openai_responses.custom_tool_text import Freeform
-from interlingua.wires.openai_responses.emitter import Emitter
-from interlingua.wires.openai_responses.event_reader import Reader
+from interlingua.core.tools import ToolSet
+from interlingua.wires.openai_responses.custom_tool_text import CustomToolText
+from interlingua.wires.openai_responses.emitter import ResponsesEmitter
+from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from tests.support import chat_scenarios as chat
 from tests.support import responses_clients as clients
 from tests.support import sdk
-from tests.support.cuts import one_by_one, two_piece_cuts
+from tests.support.cuts import single_units, two_piece_cuts
 from tests.support.responses_scenarios import (
-    CUSTOM,
+    CUSTOM_TOOLS,
     HELLO,
+    NAMESPACE,
     PATCH,
     SCENARIOS,
     SEARCH,
-    SPACE,
     USAGE,
-    Scenario,
-    call,
+    ResponsesScenario,
+    call_events,
+    call_item,
     completed,
-    custom,
-    event,
-    item,
-    message,
-    response,
-    thought,
-    told,
-    told_call,
-    told_custom,
-    told_message,
-    told_thought,
+    custom_call_events,
+    custom_call_item,
+    item_event,
+    message_events,
+    message_item,
+    output_item_event,
+    reasoning_events,
+    reasoning_item,
+    response_event,
+    response_stream,
 )
-from tests.support.sdk import Json, Said
+from tests.support.sdk import ChoiceView, Json
 from tests.translation.test_translate_reply import whole
 
 CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
@@ -66,22 +66,22 @@ def run(
     return out, [finding.kind for finding in translator.findings]
 
 
-def of(scenario: Scenario, target: str, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
+def of(scenario: ResponsesScenario, target: str, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
     return run(scenario.stream, RESPONSES, target, pieces, model=scenario.model, tools=scenario.tools)
 
 
 # ── responses → chat ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def as_chat(scenario: Scenario) -> dict[int, Said]:
+def as_chat(scenario: ResponsesScenario) -> dict[int, ChoiceView]:
     """A chat client hears the text of a custom tool as the arguments of a function, and flat names."""
     told = {}
-    for index, one in scenario.said.items():
+    for index, one in scenario.expected.items():
         calls = [
-            (id, "mcp__docs__list" if scenario.tools == [SPACE] else name, args if args != PATCH else wrapped(args))
+            (id, "mcp__docs__list" if scenario.tools == [NAMESPACE] else name, args if args != PATCH else wrapped(args))
             for id, name, args in one.calls
         ]
-        told[index] = Said(one.text, one.reasoning, one.refusal, calls, one.finish)
+        told[index] = ChoiceView(one.text, one.reasoning, one.refusal, calls, one.finish)
     return told
 
 
@@ -90,9 +90,9 @@ def wrapped(text: str) -> str:
 
 
 @each_scenario
-def test_for_a_chat_client(scenario: Scenario) -> None:
+def test_for_a_chat_client(scenario: ResponsesScenario) -> None:
     out, findings = of(scenario, CHAT)
-    heard = sdk.listen(out)
+    heard = sdk.read_strict(out)
     assert findings == scenario.findings
     assert (heard.error or "") == scenario.error
     if not scenario.error:
@@ -102,10 +102,10 @@ def test_for_a_chat_client(scenario: Scenario) -> None:
 
 
 @each_scenario
-def test_however_it_is_cut(scenario: Scenario) -> None:
+def test_however_it_is_cut(scenario: ResponsesScenario) -> None:
     for target in (CHAT, RESPONSES):
         expected = of(scenario, target)
-        for pieces in (one_by_one(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
+        for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
             assert of(scenario, target, pieces) == expected, pieces
 
 
@@ -113,7 +113,7 @@ def test_however_it_is_cut(scenario: Scenario) -> None:
 
 
 @each_scenario
-def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
+def test_for_a_client_of_the_same_wire(scenario: ResponsesScenario) -> None:
     out, findings = of(scenario, RESPONSES)
     assert findings == scenario.findings
     if scenario.untouched:
@@ -125,43 +125,43 @@ def test_for_a_client_of_the_same_wire(scenario: Scenario) -> None:
     assert numbers == list(range(len(numbers)))
     assert len({frame["response"]["id"] for frame in clients.frames(out) if "response" in frame}) == 1
     if "not-translated" not in findings:
-        heard = clients.listen(out)
-        assert heard.choices == ({} if scenario.error else scenario.said)
+        heard = clients.read_strict(out)
+        assert heard.choices == ({} if scenario.error else scenario.expected)
     if not scenario.error:
         assert end["response"]["tools"] == [{"x": 1}], "what we do not know stays"
 
 
 @each_scenario
-def test_what_we_send_is_not_told_anew(scenario: Scenario) -> None:
+def test_what_we_send_is_not_told_anew(scenario: ResponsesScenario) -> None:
     out, _ = of(scenario, RESPONSES)
     if not scenario.error:
         assert translate(out, RESPONSES, RESPONSES, model="gpt-9", tools=scenario.tools) == out
 
 
 @pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.untouched], ids=str)
-def test_told_anew_from_any_event_on(scenario: Scenario) -> None:
+def test_told_anew_from_any_event_on(scenario: ResponsesScenario) -> None:
     """Whatever has passed, the rest is told as if we had told it all."""
     chunks = [json.loads(data) for data in sdk.events(scenario.stream)]
     for passed in range(len(chunks)):
-        reader, emitter = Reader(), Emitter(offer=Offer(scenario.tools))
+        reader, emitter = ResponsesReader(), ResponsesEmitter(tool_set=ToolSet(scenario.tools))
         out = b""
         for n, chunk in enumerate(chunks):
             read = reader.read(chunk)
             if n < passed:
-                out += emitter.pass_on(chunk, sse_frame(chunk)) or b""
+                out += emitter.forward(chunk, sse_frame(chunk)) or b""
             else:
                 out += emitter.emit([(one.index, one.events) for one in read.choices], read.common, chunk)
-        out += emitter.done()
+        out += emitter.finish()
         if scenario.findings:  # of an item that only this wire has
             numbers = [frame["sequence_number"] for frame in clients.frames(out)]
             assert numbers == list(range(len(numbers)))
             assert clients.frames(out)[-1]["response"]["output"] == chunks[-1]["response"]["output"]
         else:
-            assert joined(clients.listen(out).choices) == joined(scenario.said), passed
-            assert joined(clients.iterate(out).choices) == joined(scenario.said), passed
+            assert joined(clients.read_strict(out).choices) == joined(scenario.expected), passed
+            assert joined(clients.iterate(out).choices) == joined(scenario.expected), passed
 
 
-def joined(choices: dict[int, Said]) -> list[Said]:
+def joined(choices: dict[int, ChoiceView]) -> list[ChoiceView]:
     """Without what stands between parts of thinking, where they are parts no more."""
     return [replace(one, reasoning=one.reasoning.replace("\n\n", "")) for one in choices.values()]
 
@@ -185,7 +185,7 @@ def test_other_items_keep_their_place_when_a_message_is_told_anew() -> None:
 
 def test_an_item_of_another_kind_behind_text_told_anew() -> None:
     later = [{**one, "output_index": 1} for one in SEARCH]
-    stream = told(told_message(["a<"]), later, told_message(["b"], 2, "msg_2"))
+    stream = response_stream(message_events(["a<"]), later, message_events(["b"], 2, "msg_2"))
     told_anew = clients.frames(translate(stream, RESPONSES, RESPONSES, model=chat.KIMI))
     places = [(frame["type"].split(".", 1)[1], frame["output_index"]) for frame in told_anew if "output_index" in frame]
     assert ("web_search_call.searching", 1) in places
@@ -193,14 +193,16 @@ def test_an_item_of_another_kind_behind_text_told_anew() -> None:
 
 
 def test_a_call_whose_id_is_taken_is_told_anew_and_the_rest_goes_on() -> None:
-    stream = told(told_message(["x"]), told_call(['{"a": 1}'], 1))
+    stream = response_stream(message_events(["x"]), call_events(['{"a": 1}'], 1))
     out = translate(stream, RESPONSES, RESPONSES, model="gpt-9", options=Options(taken_ids=("call_1",)))
-    assert clients.listen(out).choices[0].calls == [("call_1_2", "f", '{"a": 1}')]
+    assert clients.read_strict(out).choices[0].calls == [("call_1_2", "f", '{"a": 1}')]
     assert out[: out.index(b"function_call")].startswith(stream[: stream.index(b"response.output_item.done")])
 
 
 def test_native_thinking_keeps_its_encryption() -> None:
-    stream = told(told_message(["<"]), [item("done", 1, thought("a", sealed="ENC"))])
+    stream = response_stream(
+        message_events(["<"]), [output_item_event("done", 1, reasoning_item("a", encrypted_content="ENC"))]
+    )
     out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI)
     (one,) = [one for one in clients.frames(out)[-1]["response"]["output"] if one["type"] == "reasoning"]
     assert one["encrypted_content"] == "ENC"
@@ -208,42 +210,44 @@ def test_native_thinking_keeps_its_encryption() -> None:
 
 def test_the_client_knows_the_model_by_another_name() -> None:
     options = Options(served_as="mine")
-    for stream in (told(HELLO), told(told_message(["a<"]))):
+    for stream in (response_stream(HELLO), response_stream(message_events(["a<"]))):
         out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI, options=options)
         assert {frame["response"]["model"] for frame in clients.frames(out) if "response" in frame} == {"mine"}
-        clients.listen(out)
+        clients.read_strict(out)
 
 
 # ── chat → responses ──────────────────────────────────────────────────────────────────────────────────────────────
 
-SINGLE = [one for one in chat.SCENARIOS if set(one.said) <= {0}]
+SINGLE = [one for one in chat.SCENARIOS if set(one.expected) <= {0}]
 each_chat = pytest.mark.parametrize("scenario", SINGLE, ids=str)
 
 
-def from_chat(scenario: chat.Scenario, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
+def from_chat(scenario: chat.ChatScenario, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
     options = scenario.options or Options()
     return run(scenario.stream, CHAT, RESPONSES, pieces, tools=scenario.tools, options=options)
 
 
 @each_chat
-def test_from_chat(scenario: chat.Scenario) -> None:
+def test_from_chat(scenario: chat.ChatScenario) -> None:
     out, findings = from_chat(scenario)
-    heard = clients.listen(out)
-    assert bool(heard.error) == bool(scenario.error or not scenario.said)  # only clients of chat are told of nothing
+    heard = clients.read_strict(out)
+    assert bool(heard.error) == bool(
+        scenario.error or not scenario.expected
+    )  # only clients of chat are told of nothing
     assert scenario.error in (heard.error or "")
     assert findings == scenario.findings
     if not scenario.error:
-        assert heard.choices == scenario.said
+        assert heard.choices == scenario.expected
 
 
 @each_chat
-def test_the_sdk_reads_what_came_from_chat(scenario: chat.Scenario) -> None:
+def test_the_sdk_reads_what_came_from_chat(scenario: chat.ChatScenario) -> None:
     out, _ = from_chat(scenario)
     heard = clients.iterate(out)
     assert scenario.error in (heard.error or "")
-    if scenario.error or not scenario.said:
+    if scenario.error or not scenario.expected:
         return
-    expected, got = scenario.said[0], heard.choices[0]
+    expected, got = scenario.expected[0], heard.choices[0]
     assert (got.text, got.reasoning, got.refusal) == (expected.text, expected.reasoning, expected.refusal)
     assert got.calls == [call for call in expected.calls if call in got.calls]
     assert got.finish == expected.finish or expected.finish == "length", "a call that was cut is not done"
@@ -255,19 +259,19 @@ def test_the_sdk_reads_what_came_from_chat(scenario: chat.Scenario) -> None:
 
 
 @each_chat
-def test_from_chat_stream_is_whole(scenario: chat.Scenario) -> None:
-    if not scenario.whole or scenario.error:
+def test_from_chat_stream_is_whole(scenario: chat.ChatScenario) -> None:
+    if not scenario.has_body or scenario.error:
         return
     body = il.translate_reply(
         whole(scenario.stream), CHAT, RESPONSES, tools=scenario.tools, options=scenario.options or Options()
     )
-    assert clients.hear_response(body).choices == scenario.said
+    assert clients.view_of_response(body).choices == scenario.expected
 
 
 @pytest.mark.parametrize("scenario", SINGLE[::7], ids=str)
-def test_from_chat_however_it_is_cut(scenario: chat.Scenario) -> None:
+def test_from_chat_however_it_is_cut(scenario: chat.ChatScenario) -> None:
     expected = from_chat(scenario)
-    for pieces in (one_by_one(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
+    for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
         assert from_chat(scenario, pieces) == expected, pieces
 
 
@@ -276,16 +280,16 @@ def test_from_chat_however_it_is_cut(scenario: chat.Scenario) -> None:
 
 def called(name: str, *pieces: str) -> bytes:
     """A chat upstream calls a function."""
-    return chat.called([chat.start(name)], *([chat.more(piece)] for piece in pieces))
+    return chat.call_stream([chat.call_start(name)], *([chat.call_delta(piece)] for piece in pieces))
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_function_goes_out_as_the_custom_tool_that_was_offered(size: int) -> None:
     args = wrapped(PATCH)
     stream = called("apply_patch", *(args[n : n + size] for n in range(0, len(args), size)))
-    out = translate(stream, CHAT, RESPONSES, tools=CUSTOM)
-    assert clients.listen(out).choices == chat.calls(("call_1", "apply_patch", PATCH))
-    assert clients.accumulate(out, CUSTOM).choices == chat.calls(("call_1", "apply_patch", PATCH))
+    out = translate(stream, CHAT, RESPONSES, tools=CUSTOM_TOOLS)
+    assert clients.read_strict(out).choices == chat.expected_choice(("call_1", "apply_patch", PATCH))
+    assert clients.accumulate(out, CUSTOM_TOOLS).choices == chat.expected_choice(("call_1", "apply_patch", PATCH))
     (done,) = [frame["item"] for frame in clients.frames(out) if frame["type"] == "response.output_item.done"]
     assert done["type"] == "custom_tool_call"
     deltas = [frame["delta"] for frame in clients.frames(out) if frame["type"].endswith("input.delta")]
@@ -294,16 +298,21 @@ def test_a_function_goes_out_as_the_custom_tool_that_was_offered(size: int) -> N
 
 
 def test_a_flat_name_goes_out_in_its_namespace() -> None:
-    out = translate(called("mcp__docs__list", "{}"), CHAT, RESPONSES, tools=[SPACE])
+    out = translate(called("mcp__docs__list", "{}"), CHAT, RESPONSES, tools=[NAMESPACE])
     (done,) = [frame["item"] for frame in clients.frames(out) if frame["type"] == "response.output_item.done"]
     assert (done["name"], done["namespace"], done["type"]) == ("list", "mcp__docs", "function_call")
 
 
 def test_a_custom_tool_that_is_cut_is_not_done() -> None:
     out = translate(
-        chat.called([chat.start("apply_patch", '{"input": "*** Be')], finish="length"), CHAT, RESPONSES, tools=CUSTOM
+        chat.call_stream([chat.call_start("apply_patch", '{"input": "*** Be')], finish="length"),
+        CHAT,
+        RESPONSES,
+        tools=CUSTOM_TOOLS,
     )
-    assert clients.listen(out).choices == chat.calls(("call_1", "apply_patch", "*** Be"), finish="length")
+    assert clients.read_strict(out).choices == chat.expected_choice(
+        ("call_1", "apply_patch", "*** Be"), finish="length"
+    )
     assert b"response.output_item.done" not in out
     assert b"response.custom_tool_call_input.done" not in out
 
@@ -339,13 +348,13 @@ FREEFORM: dict[str, tuple[str, str, bool]] = {
 @pytest.mark.parametrize(("args", "text", "guessed"), FREEFORM.values(), ids=FREEFORM)
 def test_freeform(args: str, text: str, guessed: bool) -> None:
     for pieces in ([args], list(args), *two_piece_cuts(args, 200)):
-        freeform = Freeform()
+        freeform = CustomToolText()
         said = "".join(map(freeform.feed, pieces)) + freeform.end()
         assert (said, bool(freeform.note)) == (text, guessed), pieces
 
 
 def test_what_was_guessed_is_a_finding() -> None:
-    emitter = Emitter(offer=Offer(CUSTOM))
+    emitter = ResponsesEmitter(tool_set=ToolSet(CUSTOM_TOOLS))
     start = ev.CallStart(0, "call_1", "apply_patch")
     emitter.emit([(0, [start, ev.ArgsDelta(0, '{"patch": "a"}'), ev.CallEnd(0)])])
     assert [finding.kind for finding in emitter.findings] == ["guessed-input"]
@@ -356,7 +365,7 @@ def test_what_was_guessed_is_a_finding() -> None:
 
 def sealed(out: bytes) -> list[Reasoning | None]:
     items = clients.frames(out)[-1]["response"]["output"]
-    return [open_seal(one["encrypted_content"], KEY) for one in items if one["type"] == "reasoning"]
+    return [read_envelope(one["encrypted_content"], KEY) for one in items if one["type"] == "reasoning"]
 
 
 def test_thinking_is_sealed_so_that_it_can_come_back() -> None:
@@ -377,16 +386,20 @@ def test_what_vouches_for_thinking_is_sealed_with_it() -> None:
         chat.chunk(chat.choice({}, "stop")),
     )
     out = translate(stream, CHAT, RESPONSES, options=Options(seal_key=KEY))
-    assert clients.listen(out).choices == chat.calls(reasoning="a", finish="stop")
+    assert clients.read_strict(out).choices == chat.expected_choice(reasoning="a", finish="stop")
     first, second = sealed(out)
-    assert first == Reasoning("a", ev.Seal(CHAT, {"reasoning_details": [chat.without(detail, "text")]}))
+    assert first == Reasoning("a", ev.Seal(CHAT, {"reasoning_details": [chat.without_keys(detail, "text")]}))
     assert second is not None
     assert second.text == ""
 
 
 def test_encrypted_thinking_is_read_with_its_id() -> None:
-    reader = Reader()
-    events = [one for chunk in told_events(told_thought([["a"]], sealed="ENC")) for one in chunk_events(reader, chunk)]
+    reader = ResponsesReader()
+    events = [
+        one
+        for chunk in told_events(reasoning_events([["a"]], encrypted_content="ENC"))
+        for one in chunk_events(reader, chunk)
+    ]
     assert events[1:] == [ev.ReasoningDelta("a"), ev.Seal(RESPONSES, {"encrypted_content": "ENC", "id": "rs_1"})]
 
 
@@ -394,66 +407,77 @@ def test_encrypted_thinking_is_read_with_its_id() -> None:
 
 
 def told_events(events: list[Json]) -> list[Json]:
-    return [{**one, "sequence_number": n} for n, one in enumerate([response("created"), *events])]
+    return [{**one, "sequence_number": n} for n, one in enumerate([response_event("created"), *events])]
 
 
-def chunk_events(reader: Reader, chunk: Json) -> list[ev.Event]:
+def chunk_events(reader: ResponsesReader, chunk: Json) -> list[ev.Event]:
     read = reader.read(chunk)
     return [one for choice in read.choices for one in choice.events] + read.common
 
 
 START = ev.CallStart(0, "call_1", "f")
 TOLD = ev.Usage(11, 5, 3, 2, USAGE)
-CITED = {**message("Hello"), "content": [{**message("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}]}
-ANNOTATED = event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation={"type": "url_citation"})
+CITED = {
+    **message_item("Hello"),
+    "content": [{**message_item("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}],
+}
+ANNOTATED = item_event("output_text.annotation.added", 0, "msg_1", content_index=0, annotation={"type": "url_citation"})
 EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
-    "in progress": ([response("in_progress")], [], True),
-    "created again": ([response("created")], [], False),
+    "in progress": ([response_event("in_progress")], [], True),
+    "created again": ([response_event("created")], [], False),
     "no item": ([{"type": "response.output_item.added"}], ["bad-chunk"], False),
-    "no text": ([event("output_text.delta", 0, "x", content_index=0, delta=None)], ["bad-chunk"], False),
-    "a call": ([item("added", 0, call(""))], [START], True),
+    "no text": ([item_event("output_text.delta", 0, "x", content_index=0, delta=None)], ["bad-chunk"], False),
+    "a call": ([output_item_event("added", 0, call_item(""))], [START], True),
     "a call in a namespace": (
-        [item("added", 0, call("", namespace="mcp__docs"))],
+        [output_item_event("added", 0, call_item("", namespace="mcp__docs"))],
         [ev.CallStart(0, "call_1", "mcp__docs__f")],
         True,
     ),
     "a custom call": (
-        told_custom(['a"', "b"], name="f"),
+        custom_call_events(['a"', "b"], name="f"),
         [START, *(ev.ArgsDelta(0, text) for text in ('{"input":"', 'a\\"', "b", '"}')), ev.CallEnd(0)],
         True,
     ),
     "a call without a name": (
-        [item("done", 0, {**call("{}"), "name": None})],
+        [output_item_event("done", 0, {**call_item("{}"), "name": None})],
         ["call-without-name", ev.TextDelta("{}")],
         False,
     ),
     "arguments before the name": (
         [
-            event("function_call_arguments.delta", 0, "fc_1", delta="{"),
-            event("function_call_arguments.delta", 0, "fc_1", delta="}"),
-            item("done", 0, call("{}")),
+            item_event("function_call_arguments.delta", 0, "fc_1", delta="{"),
+            item_event("function_call_arguments.delta", 0, "fc_1", delta="}"),
+            output_item_event("done", 0, call_item("{}")),
         ],
         [START, ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
         False,
     ),
     "an incomplete call": (
-        told_call(['{"a'], status="incomplete"),
+        call_events(['{"a'], status="incomplete"),
         [START, ev.ArgsDelta(0, '{"a'), "cut-short", ev.CallEnd(0, complete=False)],
         True,
     ),
-    "content as text": ([item("done", 0, {**message(""), "content": "a"})], [ev.TextDelta("a")], False),
+    "content as text": (
+        [output_item_event("done", 0, {**message_item(""), "content": "a"})],
+        [ev.TextDelta("a")],
+        False,
+    ),
     "an unknown item": (SEARCH, ["not-translated"], True),
-    "an item whose type is no word": ([item("added", 0, {"type": ["x"], "id": "x_1"})], ["not-translated"], True),
+    "an item whose type is no word": (
+        [output_item_event("added", 0, {"type": ["x"], "id": "x_1"})],
+        ["not-translated"],
+        True,
+    ),
     "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
     "an event without a type": ([{"x": 1}], ["not-translated"], True),
     "a sign of life": ([{"type": "keepalive"}], [], True),
     "annotations": (
-        [*HELLO[:-1], ANNOTATED, item("done", 0, CITED)],
+        [*HELLO[:-1], ANNOTATED, output_item_event("done", 0, CITED)],
         [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
         True,
     ),
     "annotations, in the item": (
-        [*HELLO[:-1], item("done", 0, CITED)],
+        [*HELLO[:-1], output_item_event("done", 0, CITED)],
         [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
         True,
     ),
@@ -465,7 +489,7 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
 
 @pytest.mark.parametrize(("given", "events", "exact"), EVENTS.values(), ids=EVENTS)
 def test_reader(given: list[Json], events: list[Any], exact: bool) -> None:
-    reader = Reader(Limits())
+    reader = ResponsesReader(Limits())
     first, *rest = told_events(given)
     assert chunk_events(reader, first) == [ev.Begin("resp_1", "gpt-9", 1763198400)]
     heard: list[Any] = []
@@ -482,7 +506,7 @@ def test_reader(given: list[Json], events: list[Any], exact: bool) -> None:
 
 
 def test_the_full_order() -> None:
-    out = translate(chat.spoken(["a"]), CHAT, RESPONSES)
+    out = translate(chat.text_stream(["a"]), CHAT, RESPONSES)
     assert [frame["type"].removeprefix("response.") for frame in clients.frames(out)] == [
         "created",
         "in_progress",
@@ -497,9 +521,9 @@ def test_the_full_order() -> None:
 
 
 def test_envelope_and_usage() -> None:
-    emitter = Emitter(Options(served_as="mine", created=7))
+    emitter = ResponsesEmitter(Options(served_as="mine", created=7))
     emitter.emit([(0, [ev.Begin("gen-1", "theirs"), ev.Stop("stop")])], [ev.Usage(9, 8, 7, 6, {}, 5)])
-    (end,) = clients.frames(emitter.done())
+    (end,) = clients.frames(emitter.finish())
     body = end["response"]
     assert (body["model"], body["created_at"], body["status"], body["output"]) == ("mine", 7, "completed", [])
     assert body["usage"] == {
@@ -517,9 +541,9 @@ def test_ids_are_the_same_every_time_and_differ_from_reply_to_reply() -> None:
         response = clients.frames(translate(stream, CHAT, RESPONSES))[-1]["response"]
         return [response["id"], *(one["id"] for one in response["output"])]
 
-    one = ids(chat.spoken(["a"]))
-    assert one == ids(chat.spoken(["a"]))
-    assert not set(one) & set(ids(chat.spoken(["a"]).replace(b"gen-1", b"gen-2")))
+    one = ids(chat.text_stream(["a"]))
+    assert one == ids(chat.text_stream(["a"]))
+    assert not set(one) & set(ids(chat.text_stream(["a"]).replace(b"gen-1", b"gen-2")))
 
 
 CODES: dict[str, tuple[ev.Failure, str]] = {
@@ -539,8 +563,8 @@ CODES: dict[str, tuple[ev.Failure, str]] = {
 
 @pytest.mark.parametrize(("failure", "code"), CODES.values(), ids=CODES)
 def test_codes(failure: ev.Failure, code: str) -> None:
-    out = Emitter().fail(failure)
-    assert clients.listen(out).error == failure.message
+    out = ResponsesEmitter().fail(failure)
+    assert clients.read_strict(out).error == failure.message
     assert clients.frames(out)[-1]["response"]["error"]["code"] == code
 
 
@@ -553,15 +577,15 @@ def body(*output: Json, **fields: Any) -> Json:
 
 
 OUTPUT = (
-    thought("a", "b", sealed="ENC"),
-    message("x", phase="final_answer"),
+    reasoning_item("a", "b", encrypted_content="ENC"),
+    message_item("x", phase="final_answer"),
     SEARCH[-1]["item"],
-    call('{"a": 1}'),
+    call_item('{"a": 1}'),
 )
 
 
 def test_a_body_that_needs_no_change_comes_back_as_it_was() -> None:
-    for given in (body(*OUTPUT), body(custom("x")), {"error": {"message": "boom"}}, {"object": "list"}):
+    for given in (body(*OUTPUT), body(custom_call_item("x")), {"error": {"message": "boom"}}, {"object": "list"}):
         assert il.translate_reply(given, RESPONSES, RESPONSES) is given
     renamed = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=Options(served_as="mine"))
     assert renamed == {**body(*OUTPUT), "model": "mine"}
@@ -577,7 +601,7 @@ def test_a_body_that_is_told_anew_keeps_what_we_do_not_know() -> None:
 
 
 @each_scenario
-def test_stream_is_whole(scenario: Scenario) -> None:
+def test_stream_is_whole(scenario: ResponsesScenario) -> None:
     """What the stream ends with is a body, and says the same to a client of another wire."""
     if scenario.error:
         return
@@ -600,7 +624,7 @@ def test_stream_is_whole(scenario: Scenario) -> None:
         (body(status="failed", error={"message": "boom"}), "boom"),
         ({"object": "list"}, "no reply in this body"),
         *(
-            (body(message("Hel"), status=status), f"the response has no reply: its status is {status}")
+            (body(message_item("Hel"), status=status), f"the response has no reply: its status is {status}")
             for status in ("failed", "cancelled", "queued", "in_progress")
         ),
     ],

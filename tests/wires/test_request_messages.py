@@ -7,40 +7,40 @@ import json
 import pytest
 
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import seal
+from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Call, Reasoning
 from interlingua.core.request import Message, Request, Result
 from interlingua.events import Seal
-from interlingua.translation.history_repair import mend
+from interlingua.translation.history_repair import repair_history
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams.profile import ANY, Profile
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 from tests.support.request_tables import (
-    ANSWERED,
-    CALLED,
-    FAILED,
+    FAILED_RESULT,
     FILE,
     IMAGE,
+    IMAGE_LINK,
     KEY,
-    LINK,
+    MINIMAL_REQUESTS,
     PNG,
-    SAID,
     TEXT,
+    TOOL_RESULT,
+    TOOL_USE,
     Json,
-    assistant,
+    assistant_history,
     chat_call,
-    check,
-    items,
-    said,
+    check_translation,
+    input_items,
+    responses_message,
     translate,
-    users,
+    user,
 )
 
 LATER = {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}
 PARTS: list[tuple[str, Json, str, Json, str]] = [
     *[
         (source, kind[source], target, kind[target], "")
-        for kind in (IMAGE, FILE, LINK, TEXT)
+        for kind in (IMAGE, FILE, IMAGE_LINK, TEXT)
         for source in WIRES
         for target in WIRES
         if source != target
@@ -113,7 +113,7 @@ PARTS: list[tuple[str, Json, str, Json, str]] = [
 
 @pytest.mark.parametrize(("source", "part", "target", "expected", "kinds"), PARTS)
 def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str) -> None:
-    body = (said if source == RESPONSES else users)(TEXT[source], part)
+    body = (responses_message if source == RESPONSES else user)(TEXT[source], part)
     done = translate(source, body, target)
     messages = done.body["input" if target == RESPONSES else "messages"]
     assert messages[0]["content"][1:] == [expected]
@@ -122,13 +122,13 @@ def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str)
 
 def test_how_closely_to_look_cannot_be_said_everywhere() -> None:
     image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
-    check(CHAT, users(image), MESSAGES, users(IMAGE[MESSAGES]), "field-dropped")
+    check_translation(CHAT, user(image), MESSAGES, user(IMAGE[MESSAGES]), "field-dropped")
 
 
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
 def test_what_a_wire_cannot_carry_is_told(target: str) -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
-    done = translate(CHAT, users(TEXT[CHAT], audio), target)
+    done = translate(CHAT, user(TEXT[CHAT], audio), target)
     assert "content-dropped" in {finding.kind for finding in done.findings}
     assert len(done.body["input" if target == RESPONSES else "messages"][0]["content"]) == 1
 
@@ -136,37 +136,37 @@ def test_what_a_wire_cannot_carry_is_told(target: str) -> None:
 MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
     (
         "results first, then the user's text",
-        [{"role": "user", "content": [{"type": "text", "text": "go"}, ANSWERED]}],
+        [{"role": "user", "content": [{"type": "text", "text": "go"}, TOOL_RESULT]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "ok"}, {"role": "user", "content": "go"}],
         "",
     ),
     (
         "a call and its arguments",
-        assistant({"type": "text", "text": "a"}, CALLED),
+        assistant_history({"type": "text", "text": "a"}, TOOL_USE),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}],
         "",
     ),
     (
         "text behind a call stands before it",
-        assistant(CALLED, {"type": "text", "text": "a"}),
+        assistant_history(TOOL_USE, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}],
         "reordered",
     ),
     (
         "a failure is told in words",
-        [{"role": "user", "content": [FAILED]}],
+        [{"role": "user", "content": [FAILED_RESULT]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "[tool error] ok"}],
         "error-as-text",
     ),
     (
         "a failure without words",
-        [{"role": "user", "content": [{**FAILED, "content": []}]}],
+        [{"role": "user", "content": [{**FAILED_RESULT, "content": []}]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "[tool error]"}],
         "error-as-text",
     ),
     (
         "a failure with a picture before its words",
-        [{"role": "user", "content": [{**FAILED, "content": [IMAGE[MESSAGES], TEXT[MESSAGES]]}]}],
+        [{"role": "user", "content": [{**FAILED_RESULT, "content": [IMAGE[MESSAGES], TEXT[MESSAGES]]}]}],
         [
             {"role": "tool", "tool_call_id": "t1", "content": "[tool error] see"},
             {"role": "user", "content": [{"type": "text", "text": "[image from tool call t1]"}, IMAGE[CHAT]]},
@@ -175,7 +175,7 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
     ),
     (
         "an image moves out of its result",
-        [{"role": "user", "content": [{**ANSWERED, "content": [IMAGE[MESSAGES]]}, {"type": "text", "text": "go"}]}],
+        [{"role": "user", "content": [{**TOOL_RESULT, "content": [IMAGE[MESSAGES]]}, {"type": "text", "text": "go"}]}],
         [
             {"role": "tool", "tool_call_id": "t1", "content": "[see the next message]"},
             {
@@ -191,37 +191,37 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
     ),
     (
         "several texts of a result",
-        [{"role": "user", "content": [{**ANSWERED, "content": [TEXT[MESSAGES], TEXT[MESSAGES]]}]}],
+        [{"role": "user", "content": [{**TOOL_RESULT, "content": [TEXT[MESSAGES], TEXT[MESSAGES]]}]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "see\nsee"}],
         "",
     ),
     (
         "an encoded id is the upstream's own again",
-        [{"role": "user", "content": [{**ANSWERED, "tool_use_id": "il-functions_2ebash_3a0"}]}],
+        [{"role": "user", "content": [{**TOOL_RESULT, "tool_use_id": "il-functions_2ebash_3a0"}]}],
         [{"role": "tool", "tool_call_id": "functions.bash:0", "content": "ok"}],
         "",
     ),
     (
         "thinking that another upstream has signed",
-        assistant({"type": "thinking", "thinking": "hm", "signature": "Eq"}, {"type": "text", "text": "a"}),
+        assistant_history({"type": "thinking", "thinking": "hm", "signature": "Eq"}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
         "seal-dropped",
     ),
     (
         "thinking without a signature",
-        assistant({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
+        assistant_history({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
         "",
     ),
     (
         "thinking that nobody can read",
-        assistant({"type": "redacted_thinking", "data": "xx"}, {"type": "text", "text": "a"}),
+        assistant_history({"type": "redacted_thinking", "data": "xx"}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
         "thinking-dropped",
     ),
     (
         "a search that a server has made",
-        assistant(
+        assistant_history(
             {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "a"}
         ),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
@@ -238,7 +238,7 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
 
 @pytest.mark.parametrize(("name", "messages", "expected", "kinds"), MESSAGE_ROWS)
 def test_messages_of_anthropic_for_chat(name: str, messages: list[Json], expected: list[Json], kinds: str) -> None:
-    check(MESSAGES, {"messages": messages}, CHAT, {"messages": expected}, kinds)
+    check_translation(MESSAGES, {"messages": messages}, CHAT, {"messages": expected}, kinds)
     again = translate(MESSAGES, {"messages": messages}, CHAT)
     back = translate(CHAT, {"messages": again.body["messages"]}, MESSAGES)
     twice = translate(MESSAGES, {"messages": back.body["messages"]}, CHAT)
@@ -253,7 +253,7 @@ SHOT = {
 ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
     (
         "what the model said is one message",
-        items(
+        input_items(
             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
             {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
             {"type": "function_call", "call_id": "t1", "name": "ping", "arguments": '{"a":1}'},
@@ -272,15 +272,15 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
                 "content": [
                     {"type": "thinking", "thinking": "hm", "signature": ""},
                     {"type": "text", "text": "a"},
-                    CALLED,
-                    {**CALLED, "id": "t2", "input": {}},
+                    TOOL_USE,
+                    {**TOOL_USE, "id": "t2", "input": {}},
                 ],
             },
             {
                 "role": "user",
                 "content": [
-                    {**ANSWERED, "content": [{"type": "text", "text": "ok"}]},
-                    {**FAILED, "tool_use_id": "t2", "content": [{"type": "text", "text": "no"}]},
+                    {**TOOL_RESULT, "content": [{"type": "text", "text": "ok"}]},
+                    {**FAILED_RESULT, "tool_use_id": "t2", "content": [{"type": "text", "text": "no"}]},
                 ],
             },
         ],
@@ -288,7 +288,9 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
     ),
     (
         "calls of a namespace",
-        items({"type": "function_call", "call_id": "t1", "name": "look", "namespace": "mcp__a", "arguments": "{}"}),
+        input_items(
+            {"type": "function_call", "call_id": "t1", "name": "look", "namespace": "mcp__a", "arguments": "{}"}
+        ),
         CHAT,
         [
             {
@@ -303,7 +305,7 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
     ),
     (
         "calls that are text",
-        items(
+        input_items(
             {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "a\n"},
             {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
         ),
@@ -322,21 +324,21 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
     ),
     (
         "images in results",
-        items(SHOT),
+        input_items(SHOT),
         MESSAGES,
         [{"type": "tool_result", "tool_use_id": "c1", "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}],
         "",
     ),
     (
         "what only this wire has",
-        items({"type": "web_search_call", "id": "w"}, {"role": "assistant", "content": "a"}),
+        input_items({"type": "web_search_call", "id": "w"}, {"role": "assistant", "content": "a"}),
         CHAT,
         [{"role": "assistant", "content": "a"}],
         "content-dropped",
     ),
     (
         "developers among the others",
-        items({"role": "developer", "content": "d"}),
+        input_items({"role": "developer", "content": "d"}),
         CHAT,
         [{"role": "system", "content": "d"}],
         "",
@@ -353,8 +355,8 @@ ITEMS_TOLD: list[Json] = [
 
 @pytest.mark.parametrize("item", ITEMS_TOLD)
 def test_items_that_have_text_are_told_as_text(item: Json) -> None:
-    expected = [*SAID[CHAT]["messages"], {"role": "user", "content": "see"}]
-    check(RESPONSES, items(item), CHAT, {"messages": expected}, "content-as-text")
+    expected = [*MINIMAL_REQUESTS[CHAT]["messages"], {"role": "user", "content": "see"}]
+    check_translation(RESPONSES, input_items(item), CHAT, {"messages": expected}, "content-as-text")
 
 
 @pytest.mark.parametrize(("name", "body", "target", "expected", "kinds"), ITEM_ROWS)
@@ -378,15 +380,17 @@ SYSTEMS: dict[str, list[Json]] = {
 def test_the_system_prompt() -> None:
     hi = {"role": "user", "content": "hi"}
     chat = {"messages": [*SYSTEMS[CHAT], hi]}
-    check(CHAT, chat, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
-    check(CHAT, chat, RESPONSES, {"instructions": "A\n\nB"})
+    check_translation(CHAT, chat, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
+    check_translation(CHAT, chat, RESPONSES, {"instructions": "A\n\nB"})
     system = {"system": SYSTEMS[MESSAGES]}
-    check(MESSAGES, system, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]}, "billing-line")
-    check(MESSAGES, system, RESPONSES, {"instructions": "A\n\nB"}, "billing-line")
-    check(MESSAGES, {"system": "A"}, CHAT, {"messages": [{"role": "system", "content": "A"}, hi]})
+    check_translation(
+        MESSAGES, system, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]}, "billing-line"
+    )
+    check_translation(MESSAGES, system, RESPONSES, {"instructions": "A\n\nB"}, "billing-line")
+    check_translation(MESSAGES, {"system": "A"}, CHAT, {"messages": [{"role": "system", "content": "A"}, hi]})
     developer = {"input": [{"role": "developer", "content": "B"}, hi], "instructions": "A"}
-    check(RESPONSES, developer, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]})
-    check(RESPONSES, developer, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
+    check_translation(RESPONSES, developer, CHAT, {"messages": [{"role": "system", "content": "A\n\nB"}, hi]})
+    check_translation(RESPONSES, developer, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
 
 
 def test_legacy_functions_are_calls() -> None:
@@ -402,7 +406,9 @@ def test_legacy_functions_are_calls() -> None:
 @pytest.mark.parametrize(("arguments", "input"), [("", {}), (" ", {}), ('{"a": 1}', {"a": 1})])
 def test_arguments_become_an_object(arguments: str, input: Json) -> None:
     body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [chat_call(arguments=arguments)]}]}
-    check(CHAT, body, MESSAGES, {"messages": [{"role": "assistant", "content": [{**CALLED, "input": input}]}]})
+    check_translation(
+        CHAT, body, MESSAGES, {"messages": [{"role": "assistant", "content": [{**TOOL_USE, "input": input}]}]}
+    )
 
 
 @pytest.mark.parametrize("arguments", ['{"a": ', '"text"', "[1]", "null"])
@@ -416,7 +422,7 @@ def test_arguments_that_are_no_object_are_wrapped_and_come_back(arguments: str) 
 
 def test_arguments_of_a_client_that_are_no_object() -> None:
     """What a model has written wrong comes back from clients of every kind."""
-    done = translate(MESSAGES, {"messages": assistant({**CALLED, "input": [1]})}, CHAT)
+    done = translate(MESSAGES, {"messages": assistant_history({**TOOL_USE, "input": [1]})}, CHAT)
     assert done.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "[1]"
 
 
@@ -424,7 +430,7 @@ def test_arguments_of_a_client_that_are_no_object() -> None:
 def test_wrapped_arguments_are_read_as_they_were(wire: str) -> None:
     broken = Call("c", "ping", '{"a": \ud83d')
     request = Request(wire=wire, model="m", messages=[Message("assistant", [broken]), Message("user", [Result("c")])])
-    written, _ = WIRES[wire].write_request(mend(request)[0], ANY)
+    written, _ = WIRES[wire].write_request(repair_history(request)[0], UNKNOWN_PROFILE)
     assert WIRES[wire].read_request(json.loads(json.dumps(written)), Options()).messages[0].pieces == [broken]
 
 
@@ -432,8 +438,8 @@ def test_wrapped_arguments_are_read_as_they_were(wire: str) -> None:
 
 UNREAD: list[tuple[str, Json, list[str]]] = [
     (CHAT, {"messages": [{"role": "user", "content": "hi", "odd": 1}]}, ["messages[0].odd"]),
-    (CHAT, users({**TEXT[CHAT], "odd": 1}), ["messages[0].content[0].odd"]),
-    (CHAT, users({**TEXT[CHAT], "odd": None, "none": [], "nothing": {}}), []),
+    (CHAT, user({**TEXT[CHAT], "odd": 1}), ["messages[0].content[0].odd"]),
+    (CHAT, user({**TEXT[CHAT], "odd": None, "none": [], "nothing": {}}), []),
     (
         CHAT,
         {"messages": [{"role": "assistant", "tool_calls": [{**chat_call(), "extra_content": {"x": 1}, "index": 0}]}]},
@@ -444,25 +450,35 @@ UNREAD: list[tuple[str, Json, list[str]]] = [
         {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "description": "d"}}},
         ["response_format.json_schema.description"],
     ),
-    (CHAT, users({"type": "video", "odd": 1}) | {"odd": 1}, []),
-    (MESSAGES, users({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}}), []),
-    (RESPONSES, items({"type": "additional_tools", "role": "developer", "tools": []}), []),
+    (CHAT, user({"type": "video", "odd": 1}) | {"odd": 1}, []),
     (
         MESSAGES,
-        users({**FILE[MESSAGES], "citations": {"enabled": True}, "context": "c"}),
+        user({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}}),
+        [],
+    ),
+    (RESPONSES, input_items({"type": "additional_tools", "role": "developer", "tools": []}), []),
+    (
+        MESSAGES,
+        user({**FILE[MESSAGES], "citations": {"enabled": True}, "context": "c"}),
         ["messages[0].content[0].citations", "messages[0].content[0].context"],
     ),
     (
         MESSAGES,
-        {"messages": assistant({**CALLED, "caller": {"type": "direct"}, "cache_control": {"type": "ephemeral"}})},
+        {
+            "messages": assistant_history(
+                {**TOOL_USE, "caller": {"type": "direct"}, "cache_control": {"type": "ephemeral"}}
+            )
+        },
         ["messages[1].content[0].caller"],
     ),
     (MESSAGES, {"metadata": {"user_id": "u", "odd": 1}, "output_config": {"effort": "low", "odd": 1}}, []),
     (MESSAGES, {"tools": [{"name": "a", "input_schema": {}, "odd": 1}]}, []),
-    (RESPONSES, items({"role": "assistant", "content": "a", "phase": "x", "id": "i"}), ["input[1].phase"]),
+    (RESPONSES, input_items({"role": "assistant", "content": "a", "phase": "x", "id": "i"}), ["input[1].phase"]),
     (
         RESPONSES,
-        items({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}], "status": "x"}),
+        input_items(
+            {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}], "status": "x"}
+        ),
         [],
     ),
     (
@@ -475,7 +491,7 @@ UNREAD: list[tuple[str, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("wire", "body", "places"), UNREAD)
 def test_what_is_not_read_is_told_with_its_place(wire: str, body: Json, places: list[str]) -> None:
-    whole = {"model": "m", **SAID[wire], **body}
+    whole = {"model": "m", **MINIMAL_REQUESTS[wire], **body}
     request = WIRES[wire].read_request(whole, Options())
     assert list(request.unread) == places
     found = prepare_request(whole, wire, MESSAGES if wire == CHAT else CHAT).findings
@@ -536,7 +552,7 @@ THOUGHT = [
 def test_thinking_comes_back_as_the_upstream_sent_it(client: str, name: str, thinking: Reasoning, native: Json) -> None:
     """Whatever wire the client speaks: sealed in its opaque field."""
     upstream = thinking.seal.wire if thinking.seal else CHAT
-    sealed = seal(thinking, CHAT, KEY)
+    sealed = write_envelope(thinking, CHAT, KEY)
     body: Json = {
         CHAT: {
             "messages": [
@@ -548,7 +564,7 @@ def test_thinking_comes_back_as_the_upstream_sent_it(client: str, name: str, thi
                 }
             ]
         },
-        MESSAGES: {"messages": assistant({"type": "thinking", "thinking": "shown", "signature": sealed})[1:]},
+        MESSAGES: {"messages": assistant_history({"type": "thinking", "thinking": "shown", "signature": sealed})[1:]},
         RESPONSES: {"input": [{"type": "reasoning", "id": "rs_x", "summary": [], "encrypted_content": sealed}]},
     }[client]
     written = translate(client, body, upstream, Profile(own_seals=True)).body
@@ -572,7 +588,9 @@ def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
     body = {
         "model": "claude",
         "max_tokens": 9,
-        "messages": assistant({"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}),
+        "messages": assistant_history(
+            {"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}
+        ),
     }
     told = prepare_request(body, MESSAGES, MESSAGES, upstream="anthropic")
     assert told.body["messages"][1]["content"] == [{"type": "text", "text": "a"}]
@@ -581,8 +599,8 @@ def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
 
 
 def test_a_seal_of_another_key_is_no_signature() -> None:
-    sealed = seal(Reasoning("hm", Seal(CHAT, {})), CHAT, b"another")
-    body = {"messages": assistant({"type": "thinking", "thinking": "hm", "signature": sealed})[1:]}
+    sealed = write_envelope(Reasoning("hm", Seal(CHAT, {})), CHAT, b"another")
+    body = {"messages": assistant_history({"type": "thinking", "thinking": "hm", "signature": sealed})[1:]}
     done = translate(MESSAGES, body, MESSAGES)
     assert done.body["messages"][0]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}]
     assert translate(MESSAGES, body, CHAT).body["messages"][0]["reasoning_content"] == "hm"
@@ -592,12 +610,16 @@ def test_a_seal_of_another_key_is_no_signature() -> None:
 @pytest.mark.parametrize("upstream", ["moonshot", "deepseek", "vllm"])
 def test_details_go_only_where_they_may_be_from(client: str, upstream: str) -> None:
     details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
-    sealed = seal(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
+    sealed = write_envelope(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
     said: Json = {
         CHAT: {"role": "assistant", "content": "a", "reasoning_details": details},
-        MESSAGES: assistant({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
+        MESSAGES: assistant_history({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
     }[client]
-    body = {"model": "m", **SAID[client], "messages": [*SAID[client]["messages"], said, *SAID[client]["messages"]]}
+    body = {
+        "model": "m",
+        **MINIMAL_REQUESTS[client],
+        "messages": [*MINIMAL_REQUESTS[client]["messages"], said, *MINIMAL_REQUESTS[client]["messages"]],
+    }
     told, openrouter = (
         prepare_request(body, client, CHAT, upstream=name, options=Options(seal_key=KEY))
         for name in (upstream, "openrouter")

@@ -29,11 +29,11 @@ from interlingua.core.request import (
     Thinking,
     ToolChoice,
 )
-from interlingua.core.tools import TAKES_TEXT, Tool, flat_name
+from interlingua.core.tools import TEXT_INPUT_SCHEMA, Tool, qualified_name
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams.profile import ANY, Profile
-from interlingua.wires.safe_ids import decode, encode
-from tests.support.request_forms import ABLE, CHAT, MESSAGES, RESPONSES, WIRES, meaning
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
+from interlingua.wires.safe_ids import decode_id, encode_id
+from tests.support.request_forms import CHAT, FULL_PROFILE, MESSAGES, RESPONSES, WIRES, normalize_request
 from tests.translation.test_recorded_requests import REQUESTS, WHOLE
 
 # ── any request ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -62,9 +62,9 @@ def tools(draw: st.DrawFn) -> list[Tool]:
         about = draw(st.just("") | WORDS)
         kind = draw(st.sampled_from(["function", "custom", "namespace"]))
         if kind == "custom":
-            made.append(Tool(name, TAKES_TEXT, about, "custom"))
+            made.append(Tool(name, TEXT_INPUT_SCHEMA, about, "custom"))
         elif kind == "namespace":
-            made.append(Tool(flat_name("space", name), draw(SCHEMAS), about, namespace="space", local=name))
+            made.append(Tool(qualified_name("space", name), draw(SCHEMAS), about, namespace="space", local=name))
         else:
             made.append(Tool(name, draw(SCHEMAS), about))
     return sorted(made, key=lambda tool: tool.namespace)  # those of a namespace stand together
@@ -118,10 +118,10 @@ def requests(draw: st.DrawFn) -> Request:
 @pytest.mark.parametrize("by", WIRES)
 @given(request=requests())
 def test_a_request_passes_a_wire(by: str, request: Request) -> None:
-    first, _ = WIRES[by].write_request(request, ABLE)
+    first, _ = WIRES[by].write_request(request, FULL_PROFILE)
     read = WIRES[by].read_request(json.loads(json.dumps(first)), Options())
-    assert meaning(read, by) == meaning(request, by)
-    again, _ = WIRES[by].write_request(read, ABLE)
+    assert normalize_request(read, by) == normalize_request(request, by)
+    again, _ = WIRES[by].write_request(read, FULL_PROFILE)
     if by != CHAT:  # what is one text there has been several
         assert WIRES[by].read_request(again, Options()) == read
 
@@ -130,13 +130,13 @@ def test_a_request_passes_a_wire(by: str, request: Request) -> None:
 def test_more_turns_only_add(request: Request, source: str, target: str) -> None:
     """What was written for some turns is how it begins for more of them."""
     cuts = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
-    whole, _ = WIRES[source].write_request(request, ABLE)
-    written = prepare_request(whole, source, target, upstream=ABLE).body
+    whole, _ = WIRES[source].write_request(request, FULL_PROFILE)
+    written = prepare_request(whole, source, target, upstream=FULL_PROFILE).body
     field = "input" if target == RESPONSES else "messages"
     for cut in cuts:
         shorter = {"messages": request.messages[:cut]}
-        body, _ = WIRES[source].write_request(Request(**{**_fields(request), **shorter}), ABLE)
-        items = prepare_request(body, source, target, upstream=ABLE).body[field]
+        body, _ = WIRES[source].write_request(Request(**{**_fields(request), **shorter}), FULL_PROFILE)
+        items = prepare_request(body, source, target, upstream=FULL_PROFILE).body[field]
         assert json.dumps(written[field][: len(items)]) == json.dumps(items)
 
 
@@ -146,19 +146,19 @@ def _fields(request: Request) -> dict[str, Any]:
 
 @given(st.text(min_size=1, max_size=20))
 def test_every_id_can_be_made_legal_and_native_again(id: str) -> None:
-    legal = encode(id)
-    assert decode(legal) == id
+    legal = encode_id(id)
+    assert decode_id(legal) == id
     assert all(character.isascii() and (character.isalnum() or character in "_-") for character in legal)
 
 
 @pytest.mark.parametrize("id", ["toolu_01", "call-1", "il_1"])
 def test_legal_ids_stay(id: str) -> None:
-    assert encode(id) == decode(id) == id
+    assert encode_id(id) == decode_id(id) == id
 
 
 @pytest.mark.parametrize("id", ["il-", "il-abc", "il-1", "il-MZ2W4"])
 def test_an_id_that_only_looks_encoded_survives(id: str) -> None:
-    assert decode(encode(decode(id))) == decode(id)
+    assert decode_id(encode_id(decode_id(id))) == decode_id(id)
 
 
 # ── the SDKs' types ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,7 +213,7 @@ def test_recorded_requests_become_what_the_sdks_would_send(name: str, target: st
 @settings(max_examples=25)  # the SDKs' types are slow to check
 @given(request=requests())
 def test_any_request_becomes_what_the_sdks_would_send(target: str, request: Request) -> None:
-    written, _ = WIRES[target].write_request(request, ANY)
+    written, _ = WIRES[target].write_request(request, UNKNOWN_PROFILE)
     if target == RESPONSES:  # thinking without an id is taken by other servers than OpenAI's
         written["input"] = [item for item in written["input"] if item["type"] != "reasoning"]
     check(written, target)

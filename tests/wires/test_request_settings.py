@@ -9,23 +9,23 @@ import pytest
 
 from interlingua.core.options import Options
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams import for_model, profile_named
-from interlingua.upstreams.profile import ANY, Profile
+from interlingua.upstreams import get_profile, profile_for_model
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
 from tests.support.request_tables import (
-    ANSWERED,
-    ASK,
     IMAGE,
-    PING,
-    SAID,
+    MINIMAL_REQUESTS,
+    PING_SCHEMA,
     TEXT,
     TOOL,
+    TOOL_RESULT,
+    WITH_TOOL,
     Json,
-    assistant,
-    check,
-    items,
+    assistant_history,
+    check_translation,
+    input_items,
     translate,
-    users,
+    user,
 )
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -176,33 +176,34 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     ),
     # which tool
     *[
-        (CHAT, ASK[CHAT] | {"tool_choice": mode}, MESSAGES, {"tool_choice": {"type": kind}}, "")
+        (CHAT, WITH_TOOL[CHAT] | {"tool_choice": mode}, MESSAGES, {"tool_choice": {"type": kind}}, "")
         for mode, kind in (("auto", "auto"), ("required", "any"), ("any", "any"), ("none", "none"))
     ],
     (
         CHAT,
-        ASK[CHAT] | {"tool_choice": {"type": "function", "function": {"name": "ping"}}, "parallel_tool_calls": False},
+        WITH_TOOL[CHAT]
+        | {"tool_choice": {"type": "function", "function": {"name": "ping"}}, "parallel_tool_calls": False},
         MESSAGES,
         {"tool_choice": {"type": "tool", "name": "ping", "disable_parallel_tool_use": True}},
         "",
     ),
     (
         CHAT,
-        ASK[CHAT] | {"parallel_tool_calls": False},
+        WITH_TOOL[CHAT] | {"parallel_tool_calls": False},
         MESSAGES,
         {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}, "parallel_tool_calls": None},
         "",
     ),
     (
         MESSAGES,
-        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping", "disable_parallel_tool_use": True}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping", "disable_parallel_tool_use": True}},
         CHAT,
         {"tool_choice": {"type": "function", "function": {"name": "ping"}}, "parallel_tool_calls": False},
         "",
     ),
     (
         MESSAGES,
-        ASK[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "tool", "name": "ping"}},
         RESPONSES,
         {"tool_choice": {"type": "function", "name": "ping"}},
         "",
@@ -224,7 +225,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     ),
     (
         CHAT,
-        ASK[CHAT]
+        WITH_TOOL[CHAT]
         | {
             "tool_choice": {
                 "type": "allowed_tools",
@@ -245,10 +246,17 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
         {"tool_choice": {"type": "auto"}, "tools": [TOOL[MESSAGES]]},
         "tools-narrowed",
     ),
-    (RESPONSES, ASK[RESPONSES] | {"tool_choice": {"type": "web_search"}}, CHAT, {"tool_choice": None}, "field-dropped"),
     (
         RESPONSES,
-        ASK[RESPONSES] | {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp"}]}},
+        WITH_TOOL[RESPONSES] | {"tool_choice": {"type": "web_search"}},
+        CHAT,
+        {"tool_choice": None},
+        "field-dropped",
+    ),
+    (
+        RESPONSES,
+        WITH_TOOL[RESPONSES]
+        | {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp"}]}},
         CHAT,
         {"tool_choice": None},
         "field-dropped",
@@ -266,7 +274,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
 
 @pytest.mark.parametrize(("source", "body", "target", "expected", "kinds"), SETTINGS)
 def test_settings(source: str, body: Json, target: str, expected: Json, kinds: str) -> None:
-    check(source, body, target, expected, kinds)
+    check_translation(source, body, target, expected, kinds)
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -283,9 +291,9 @@ SPACE = {
     "type": "namespace",
     "name": "mcp__a",
     "description": "About a.",
-    "tools": [{"type": "function", "name": "look", "parameters": PING, "strict": False}],
+    "tools": [{"type": "function", "name": "look", "parameters": PING_SCHEMA, "strict": False}],
 }
-STRICT = {"type": "function", "function": {"name": "ping", "parameters": PING, "strict": True}}
+STRICT = {"type": "function", "function": {"name": "ping", "parameters": PING_SCHEMA, "strict": True}}
 ONE_STRING = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -322,7 +330,7 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
         RESPONSES,
         [SPACE],
         CHAT,
-        [{"type": "function", "function": {"name": "mcp__a__look", "parameters": PING}}],
+        [{"type": "function", "function": {"name": "mcp__a__look", "parameters": PING_SCHEMA}}],
         "namespace field-dropped",
     ),
     (MESSAGES, [{**TOOL[MESSAGES], "defer_loading": True}], CHAT, None, "deferred-tool"),
@@ -339,25 +347,26 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
 
 @pytest.mark.parametrize(("source", "tools", "target", "expected", "kinds"), TOOLS)
 def test_tools(source: str, tools: list[Json], target: str, expected: list[Json] | None, kinds: str) -> None:
-    check(source, {"tools": tools}, target, {"tools": expected}, kinds)
+    check_translation(source, {"tools": tools}, target, {"tools": expected}, kinds)
 
 
 def test_tools_of_the_same_wire_are_written_as_they_came() -> None:
     """Also where something else had to change."""
     tools = [TOOL[RESPONSES], SPACE, PATCH, {"type": "web_search"}]
     first = WIRES[RESPONSES].read_request({"model": "m", "input": "hi", "tools": tools}, Options())
-    written, _ = WIRES[RESPONSES].write_request(first, ANY)
+    written, _ = WIRES[RESPONSES].write_request(first, UNKNOWN_PROFILE)
     assert written["tools"] == tools
 
 
 def test_a_tool_that_was_found_is_shown() -> None:
     found = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": "ping"}]}
-    body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **users(found)}
+    body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **user(found)}
     done = translate(MESSAGES, body, CHAT)
     assert [tool["function"]["name"] for tool in done.body["tools"]] == ["ping"]
-    assert [tool.name for tool in prepare_request({**SAID[MESSAGES], "model": "m", **body}, MESSAGES, CHAT).tools] == [
-        "ping"
-    ]
+    assert [
+        tool.name
+        for tool in prepare_request({**MINIMAL_REQUESTS[MESSAGES], "model": "m", **body}, MESSAGES, CHAT).tools
+    ] == ["ping"]
     assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
 
 
@@ -368,7 +377,7 @@ CLEAR = {"type": "clear_thinking_20251015", "keep": "all"}
 CLEAR_TOOLS = {"type": "clear_tool_uses_20250919"}
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 10240}, "max_tokens": 20000}
 ADAPTIVE = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}
-FORCED = ASK[MESSAGES] | {"tool_choice": {"type": "any"}}
+FORCED = WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "any"}}
 CLAUDES: list[tuple[str, str, Json, Json, str]] = [
     ("claude-opus-4-6", MESSAGES, BUDGET, BUDGET, ""),
     ("claude-opus-4-7", MESSAGES, BUDGET, ADAPTIVE, "thinking-wish"),
@@ -414,7 +423,9 @@ CLAUDES: list[tuple[str, str, Json, Json, str]] = [
 
 @pytest.mark.parametrize(("model", "source", "body", "expected", "kinds"), CLAUDES)
 def test_every_claude_is_asked_as_it_takes_it(model: str, source: str, body: Json, expected: Json, kinds: str) -> None:
-    check(source, {**body, "model": model}, MESSAGES, expected, kinds, for_model(profile_named("anthropic"), model))
+    check_translation(
+        source, {**body, "model": model}, MESSAGES, expected, kinds, profile_for_model(get_profile("anthropic"), model)
+    )
 
 
 EFFORTS: list[tuple[str, str, str]] = [
@@ -436,10 +447,10 @@ EFFORTS: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(("upstream", "asked", "told"), EFFORTS)
 def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, asked: str, told: str) -> None:
     name, _, model = upstream.partition(" ")
-    profile = for_model(profile_named(name), model)
+    profile = profile_for_model(get_profile(name), model)
     for source, body in (CHAT, {"reasoning_effort": asked}), (RESPONSES, {"reasoning": {"effort": asked}}):
         kinds = "" if asked == told else "thinking-wish"
-        check(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
+        check_translation(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
 
 
 @pytest.mark.parametrize(
@@ -449,13 +460,15 @@ def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, aske
 def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budget: int, told: str) -> None:
     name, _, model = upstream.partition(" ")
     asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
-    check(MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", for_model(profile_named(name), model))
+    check_translation(
+        MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", profile_for_model(get_profile(name), model)
+    )
 
 
 @pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
 def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) -> None:
     found = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
-    body = {"model": "m", "tools": offered, **items(found)}
+    body = {"model": "m", "tools": offered, **input_items(found)}
     done = prepare_request(body, RESPONSES, CHAT)
     assert (done.body["tools"], [tool.name for tool in done.tools]) == ([TOOL[CHAT]], ["ping"])
     assert done.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
@@ -521,7 +534,7 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
 @pytest.mark.parametrize(("style", "body", "expected", "kinds"), STYLES)
 def test_every_way_to_ask_for_thinking(style: Any, body: Json, expected: Json, kinds: str) -> None:
     profile = Profile(thinking=style)
-    check(MESSAGES, body, CHAT, expected, kinds, profile)
+    check_translation(MESSAGES, body, CHAT, expected, kinds, profile)
     written = translate(MESSAGES, body, CHAT, profile).body
     again = translate(CHAT, {key: written[key] for key in expected if key in written}, CHAT, profile).body
     assert {key: again.get(key) for key in expected} == expected
@@ -536,7 +549,7 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
     ({"cache_key": True}, {"metadata": {"user_id": '{"session_id":"s"}'}}, {"prompt_cache_key": "s"}, ""),
     (
         {"parallel": False},
-        ASK[MESSAGES] | {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        WITH_TOOL[MESSAGES] | {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
         {"parallel_tool_calls": None},
         "setting-dropped",
     ),
@@ -560,7 +573,7 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
     ),
     (
         {"cache_marks": True},
-        {"messages": [{"role": "user", "content": [{**ANSWERED, "cache_control": MARK}]}]},
+        {"messages": [{"role": "user", "content": [{**TOOL_RESULT, "cache_control": MARK}]}]},
         {
             "messages": [
                 {
@@ -580,19 +593,19 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
     ),
     (
         {"images_in_results": True},
-        users({**ANSWERED, "content": [IMAGE[MESSAGES]]}),
+        user({**TOOL_RESULT, "content": [IMAGE[MESSAGES]]}),
         {"messages": [{"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}]},
         "",
     ),
     (
         {"replay": "reasoning"},
-        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {"messages": assistant_history({"type": "thinking", "thinking": "hm"})[1:]},
         {"messages": [{"role": "assistant", "content": "", "reasoning": "hm"}]},
         "",
     ),
     (
         {"replay": "reasoning_details"},
-        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {"messages": assistant_history({"type": "thinking", "thinking": "hm"})[1:]},
         {
             "messages": [
                 {"role": "assistant", "content": "", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}
@@ -602,7 +615,7 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
     ),
     (
         {"replay": "none"},
-        {"messages": assistant({"type": "thinking", "thinking": "hm"})[1:]},
+        {"messages": assistant_history({"type": "thinking", "thinking": "hm"})[1:]},
         {"messages": []},
         "thinking-dropped",
     ),
@@ -611,4 +624,4 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
 
 @pytest.mark.parametrize(("profile", "body", "expected", "kinds"), PROFILES)
 def test_upstreams_of_chat_differ(profile: Json, body: Json, expected: Json, kinds: str) -> None:
-    check(MESSAGES, body, CHAT, expected, kinds, msgspec.convert({"name": "x", **profile}, Profile))
+    check_translation(MESSAGES, body, CHAT, expected, kinds, msgspec.convert({"name": "x", **profile}, Profile))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.wires.safe_ids import decode, encode
+from interlingua.wires.safe_ids import decode_id, encode_id
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -28,16 +28,16 @@ ROWS = {
 
 @pytest.mark.parametrize(("id", "legal"), ROWS.items())
 def test_rows(id: str, legal: str) -> None:
-    assert encode(id) == legal
-    assert decode(legal) == id
+    assert encode_id(id) == legal
+    assert decode_id(legal) == id
 
 
 @given(st.text() | st.from_regex(r"(il-)+([a-z.]|_[0-9a-f]{2})*", fullmatch=True))
 def test_any_id(id: str) -> None:
-    assert LEGAL.fullmatch(encode(id))
-    assert decode(encode(id)) == id
+    assert LEGAL.fullmatch(encode_id(id))
+    assert decode_id(encode_id(id)) == id
 
 
 @given(st.lists(st.from_regex(r"(il-)*(a|_2e|_5f|\.|_)*", fullmatch=True), unique=True))
 def test_ids_that_differ_stay_different(ids: list[str]) -> None:
-    assert len({encode(id) for id in ids}) == len(ids)
+    assert len({encode_id(id) for id in ids}) == len(ids)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlingua.errors import UpstreamError, UsageError
-from interlingua.wires.streaming.sse import Decoder, Message, encode
+from interlingua.wires.streaming.sse import SseDecoder, SseMessage, encode_event
 
 BOM = b"\xef\xbb\xbf"
 
@@ -27,20 +27,20 @@ def rows(names: str, table: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(names.split(), [pytest.param(*values, id=name) for name, *values in table])
 
 
-def decode(pieces: Iterable[bytes], limit: int = 1 << 20) -> list[Message]:
-    decoder = Decoder(limit)
+def decode(pieces: Iterable[bytes], limit: int = 1 << 20) -> list[SseMessage]:
+    decoder = SseDecoder(limit)
     messages = [message for piece in pieces for message in decoder.feed(piece)]
     messages += decoder.close()
     assert decoder.close() == [], "something was still held"
     return messages
 
 
-def said(messages: Iterable[Message]) -> list[Message]:
+def said(messages: Iterable[SseMessage]) -> list[SseMessage]:
     """All but mere blank lines: whether some are left at the end depends on where a last "\\r\\n" was cut."""
     return [message for message in messages if message.raw.strip(b"\r\n")]
 
 
-def seen(messages: Iterable[Message]) -> list[Seen]:
+def seen(messages: Iterable[SseMessage]) -> list[Seen]:
     return [(m.data if m.has_data else None, m.event, m.id) for m in said(messages)]
 
 
@@ -179,13 +179,13 @@ TIMING: list[tuple[str, list[bytes], list[list[bytes]]]] = [
 
 @rows("reads expected", TIMING)
 def test_timing(reads: list[bytes], expected: list[list[bytes]]) -> None:
-    decoder = Decoder()
+    decoder = SseDecoder()
     assert [[message.raw for message in decoder.feed(read)] for read in reads] == expected
 
 
 def test_blank_lines_at_the_end_are_a_message_without_data() -> None:
     assert decode([b"data: a\r\n\r", b"\n"])[1:] == [
-        Message(data="", has_data=False, event="", id=None, raw=b"\n", closed=True)
+        SseMessage(data="", has_data=False, event="", id=None, raw=b"\n", closed=True)
     ]
 
 
@@ -203,13 +203,13 @@ ENCODED: list[tuple[str, str | bytes, str, bytes]] = [
 
 @rows("data event expected", ENCODED)
 def test_encode(data: str | bytes, event: str, expected: bytes) -> None:
-    assert encode(data, event) == expected
+    assert encode_event(data, event) == expected
 
 
 @pytest.mark.parametrize("event", ["a\ndata: b", "a\rb"])
 def test_encode_refuses_an_event_of_several_lines(event: str) -> None:
     with pytest.raises(UsageError, match="one line"):
-        encode("a", event)
+        encode_event("a", event)
 
 
 PIECES = [b"\n", b"\r", b"data", b"event", b"id", b":", b" ", BOM, b"\0", "é".encode()]
@@ -218,7 +218,7 @@ one_line = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 @given(st.lists(st.tuples(st.text(), one_line)))
 def test_what_was_encoded_is_decoded(frames: list[tuple[str, str]]) -> None:
-    raw = [encode(data, event) for data, event in frames]
+    raw = [encode_event(data, event) for data, event in frames]
     expected: list[Seen] = [(d.replace("\r\n", "\n").replace("\r", "\n"), event, None) for d, event in frames]
     messages = decode([b"".join(raw)])
     assert seen(messages) == expected
@@ -248,7 +248,7 @@ OVER_LIMIT: list[tuple[str, bytes]] = [
 @rows("raw", OVER_LIMIT)
 def test_over_the_limit(raw: bytes) -> None:
     for pieces in cuts(raw):
-        decoder = Decoder(limit=32)
+        decoder = SseDecoder(limit=32)
         with pytest.raises(UpstreamError, match=r"event of \d+ bytes or more; the limit is 32") as caught:
             list(map(decoder.feed, pieces))
         assert "Decoder(limit=" in caught.value.hint
@@ -279,8 +279,8 @@ GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
     ("many data lines, no blank line", lambda n: reads_of(b"data: x\n" * (4_000 * n), 64)),
     ("blank lines", lambda n: [b"\n"] * (5_000 * n)),
     ("blank lines, cr and lf apart", lambda n: [b"\r", b"\n"] * (2_500 * n)),
-    ("many events", lambda n: reads_of(encode("x" * 100) * (500 * n), 4096)),
-    ("many events in one read", lambda n: [encode("x" * 100) * (200 * n)]),
+    ("many events", lambda n: reads_of(encode_event("x" * 100) * (500 * n), 4096)),
+    ("many events in one read", lambda n: [encode_event("x" * 100) * (200 * n)]),
 ]
 
 
@@ -289,7 +289,7 @@ def test_time_grows_with_the_input_and_no_faster(reads: Callable[[int], list[byt
     def best(reads: list[bytes]) -> float:
         times = []
         for _ in range(7):
-            decoder = Decoder()
+            decoder = SseDecoder()
             start = time.process_time()
             for read in reads:
                 decoder.feed(read)

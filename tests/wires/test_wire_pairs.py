@@ -15,11 +15,11 @@ import pytest
 import interlingua as il
 from interlingua import events as ev
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import open_seal
+from interlingua.core.reasoning_signatures import read_envelope
 from tests.support import pair_clients as clients
-from tests.support.cuts import one_by_one, pieces, two_piece_cuts
-from tests.support.pair_clients import Said, Understood, by_kind, joined
-from tests.support.pair_scenes import BOOM, SCENES, Call, Refusal, Scene, Speech, Thought
+from tests.support.cuts import random_pieces, single_units, two_piece_cuts
+from tests.support.pair_clients import ReplyPart, ReplyView, merge_parts, sort_by_kind
+from tests.support.pair_scenes import ERROR_MESSAGE, SCENES, CallPart, RefusalPart, Scene, TextPart, ThinkingPart
 from tests.support.pair_sources import BODIES, CHAT, MESSAGES, MODEL, RESPONSES, STREAMS
 
 WIRES = (CHAT, MESSAGES, RESPONSES)
@@ -49,35 +49,35 @@ def translated(scene: Scene, source: str, target: str, size: int = 5) -> bytes:
 # ── what a client is to understand ────────────────────────────────────────────────────────────────────────────────
 
 
-def expected(scene: Scene, source: str, target: str) -> Understood:
-    said: list[Said] = []
-    for part in scene.understood:
+def expected(scene: Scene, source: str, target: str) -> ReplyView:
+    said: list[ReplyPart] = []
+    for part in scene.expected_parts:
         match part:
-            case Call():
+            case CallPart():
                 said.append(("call", legal(part.id, target), part.name, part.args))
-            case Thought():
+            case ThinkingPart():
                 said.append(("thought", part.text))
-            case Speech():
+            case TextPart():
                 said.append(("text", part.text))
-            case Refusal():
+            case RefusalPart():
                 # Where no other wire has a field for it, it is told as text.
                 said.append(("text" if target == MESSAGES != source else "refusal", part.text))
-    said = joined(said) if target != CHAT else by_kind(said)  # which has no order
-    if scene.ends != "well":
-        return Understood(said, error=BOOM if scene.ends == "error" else "the upstream ended")
-    refused = any(isinstance(part, Refusal) for part in scene.parts)
+    said = merge_parts(said) if target != CHAT else sort_by_kind(said)  # which has no order
+    if scene.ending != "well":
+        return ReplyView(said, error=ERROR_MESSAGE if scene.ending == "error" else "the upstream ended")
+    refused = any(isinstance(part, RefusalPart) for part in scene.parts)
     stop = "content_filter" if refused and MESSAGES in (source, target) else scene.stop
     if stop == "stop" and scene.calls:
         stop = "tool_calls"
     sequence = scene.sequence if source == target == MESSAGES else None
-    return Understood(said, stop, sequence, scene.tokens)
+    return ReplyView(said, stop, sequence, scene.tokens)
 
 
 def legal(id: str, target: str) -> str:
     return id.replace("functions.get_weather:", "il-functions_2eget_5fweather_3a") if target == MESSAGES else id
 
 
-def check(heard: Understood, scene: Scene, source: str, target: str) -> None:
+def check(heard: ReplyView, scene: Scene, source: str, target: str) -> None:
     """That a client has understood the scene."""
     right = expected(scene, source, target)
     if right.error is not None:
@@ -85,33 +85,33 @@ def check(heard: Understood, scene: Scene, source: str, target: str) -> None:
         assert right.error in heard.error
         return
     assert heard.error is None
-    assert said(heard.said, scene) == said(right.said, scene)
+    assert said(heard.parts, scene) == said(right.parts, scene)
     assert (heard.stop, heard.sequence, heard.tokens) == (right.stop, right.sequence, right.tokens)
     check_seals(heard, scene, source, target)
 
 
-def said(told: list[Said], scene: Scene) -> list[Any]:
+def said(told: list[ReplyPart], scene: Scene) -> list[Any]:
     """Arguments as values. Of a call that was cut each client makes something else, or nothing."""
-    cut = {legal(call.id, wire) for call in scene.calls if not call.whole for wire in WIRES}
+    cut = {legal(call.id, wire) for call in scene.calls if not call.is_complete for wire in WIRES}
     whole = [one for one in told if one[0] != "call" or one[1] not in cut]
     return [(*one[:3], json.loads(one[3] or "{}")) if one[0] == "call" else one for one in whole]
 
 
-def check_seals(heard: Understood, scene: Scene, source: str, target: str) -> None:
+def check_seals(heard: ReplyView, scene: Scene, source: str, target: str) -> None:
     """Thinking can come back to its upstream: as it was sealed there, or sealed by us with all that it had."""
-    thoughts = [part for part in scene.understood if isinstance(part, Thought)]
+    thoughts = [part for part in scene.expected_parts if isinstance(part, ThinkingPart)]
     if source == target:
-        assert heard.seals == [part.seal for part in thoughts if part.seal]
+        assert heard.signatures == [part.signature for part in thoughts if part.signature]
         return
-    opened = [open_seal(seal, KEY) for seal in heard.seals]
+    opened = [read_envelope(seal, KEY) for seal in heard.signatures]
     if target == CHAT:  # which has a field for thinking, and needs no seal for it
-        thoughts = [part for part in thoughts if part.seal]
+        thoughts = [part for part in thoughts if part.signature]
     assert [one and one.text for one in opened] == [part.text for part in thoughts]
     for one, part in zip(opened, thoughts, strict=True):
         assert one is not None
         assert one.seal is not None
-        assert part.seal in json.dumps(one.seal.data)
-        assert not part.seal or one.seal.wire == source
+        assert part.signature in json.dumps(one.seal.data)
+        assert not part.signature or one.seal.wire == source
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,13 +120,13 @@ def check_seals(heard: Understood, scene: Scene, source: str, target: str) -> No
 @each_cell
 def test_strict_clients_understand(scene: Scene, source: str, target: str) -> None:
     out = translated(scene, source, target)
-    heard = clients.STRICT[target](out, scene)
+    heard = clients.STRICT_READERS[target](out, scene)
     check(heard, scene, source, target)
-    if scene.ends == "well" or target != RESPONSES:  # where what is not done is no part of a response that failed
-        assert arguments(heard.said) == arguments(expected(scene, source, target).said), "byte for byte"
+    if scene.ending == "well" or target != RESPONSES:  # where what is not done is no part of a response that failed
+        assert arguments(heard.parts) == arguments(expected(scene, source, target).parts), "byte for byte"
 
 
-def arguments(told: list[Said]) -> list[Said]:
+def arguments(told: list[ReplyPart]) -> list[ReplyPart]:
     """Those of a custom tool are written by us, or by the client that heard its text."""
     return [(*one[:3], json.dumps(json.loads(one[3]))) if one[-1].startswith('{"input"') else one for one in told]
 
@@ -135,7 +135,7 @@ def arguments(told: list[Said]) -> list[Said]:
 @each_cell
 def test_official_clients_understand(scene: Scene, source: str, target: str) -> None:
     out = translated(scene, source, target)
-    for listen in clients.OFFICIAL[target]:
+    for listen in clients.SDK_READERS[target]:
         check(listen(out, scene), scene, source, target)
 
 
@@ -143,7 +143,7 @@ def test_official_clients_understand(scene: Scene, source: str, target: str) -> 
 @each_cell
 def test_however_the_upstream_cuts_its_text(scene: Scene, source: str, target: str) -> None:
     for size in (1, 1000):
-        heard = clients.STRICT[target](translated(scene, source, target, size), scene)
+        heard = clients.STRICT_READERS[target](translated(scene, source, target, size), scene)
         check(heard, scene, source, target)
 
 
@@ -153,7 +153,12 @@ def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
     stream = STREAMS[source](scene, 50)
     whole = run(scene, source, target, [stream])
     every = len(stream) if len(stream) < 600 else 25
-    for cut in (one_by_one(stream), pieces(stream, 1), pieces(stream, 2), *two_piece_cuts(stream, every)):
+    for cut in (
+        single_units(stream),
+        random_pieces(stream, 1),
+        random_pieces(stream, 2),
+        *two_piece_cuts(stream, every),
+    ):
         assert run(scene, source, target, cut) == whole, cut
 
 
@@ -164,7 +169,7 @@ def test_a_call_that_was_cut_is_run_by_nobody(source: str) -> None:
     called, requests, _ = clients.run_tools([translated(scene, source, MESSAGES)], names)
     assert (called, len(requests)) == ([], 1)
     done = clients.responses_create(translated(scene, source, RESPONSES), scene)
-    assert [one[2] for one in done.said] == names[:1]
+    assert [one[2] for one in done.parts] == names[:1]
     assert clients.chat_create(translated(scene, source, CHAT), scene).stop == "length"
 
 
@@ -174,10 +179,12 @@ def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: st
     """A call that is cut is not delivered, and the client hears the name that it asked for and no other."""
     given = STREAMS[source](scene)
     out, _ = run(scene, source, target, [given], delivery="whole", served_as="asked-for")
-    heard = clients.STRICT[target](out, scene)
+    heard = clients.STRICT_READERS[target](out, scene)
     check(heard, scene, source, target)
-    if scene.ends == "well":
-        assert [one[2] for one in heard.said if one[0] == "call"] == [one.name for one in scene.calls if one.whole]
+    if scene.ending == "well":
+        assert [one[2] for one in heard.parts if one[0] == "call"] == [
+            one.name for one in scene.calls if one.is_complete
+        ]
         assert b'"asked-for"' in out
     assert MODEL.encode() not in out
 
@@ -189,7 +196,7 @@ def test_wherever_it_breaks_off(scene: Scene, source: str, target: str) -> None:
     events = STREAMS[source](scene, 20).split(b"\n\n")
     for count in range(len(events)):
         out, _ = run(scene, source, target, [b"\n\n".join(events[:count]) + b"\n\n"])
-        heard = clients.STRICT[target](out, scene)
+        heard = clients.STRICT_READERS[target](out, scene)
         assert bool(heard.error) != bool(heard.stop), count
 
 
@@ -200,8 +207,8 @@ HAS_BODY = [
     for cell in CELLS
     for scene, source, _ in [cell.values]
     if isinstance(scene, Scene)
-    and scene.ends != "broken off"
-    and not (source == MESSAGES and any(not call.whole for call in scene.calls))  # whose arguments are an object
+    and scene.ending != "broken off"
+    and not (source == MESSAGES and any(not call.is_complete for call in scene.calls))  # whose arguments are an object
 ]
 
 
@@ -209,24 +216,26 @@ HAS_BODY = [
 def test_stream_is_whole(scene: Scene, source: str, target: str) -> None:
     options = Options(seal_key=KEY)
     body = il.translate_reply(BODIES[source](scene), source, target, scene.dialect, tools=scene.tools, options=options)
-    heard = clients.WHOLE[target](body, scene)
+    heard = clients.BODY_READERS[target](body, scene)
     ordered = in_order(scene) if source == CHAT else scene
     check(heard, ordered, source, target)
-    streamed = clients.STRICT[target](translated(ordered, source, target), scene)
-    if scene.ends == "well":
-        assert replace(heard, said=said(heard.said, scene)) == replace(streamed, said=said(streamed.said, scene))
+    streamed = clients.STRICT_READERS[target](translated(ordered, source, target), scene)
+    if scene.ending == "well":
+        assert replace(heard, parts=said(heard.parts, scene)) == replace(streamed, parts=said(streamed.parts, scene))
 
 
 def as_sent(cell: Any) -> bool:
     """Whether the scene expects what only the upstream's own bytes can say: its seals, and details of a refusal."""
     scene, source, target = cell.values
-    return source == target != CHAT and any(isinstance(part, Thought | Refusal) for part in scene.understood)
+    return source == target != CHAT and any(
+        isinstance(part, ThinkingPart | RefusalPart) for part in scene.expected_parts
+    )
 
 
 @pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in HAS_BODY if not as_sent(cell)])
 def test_a_whole_reply_for_a_client_that_wants_a_stream(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
-    heard = clients.STRICT[target](translator.stream(BODIES[source](scene)), scene)
+    heard = clients.STRICT_READERS[target](translator.stream(BODIES[source](scene)), scene)
     check(heard, in_order(scene) if source == CHAT else scene, source, target)
     assert translator.ended
 
@@ -235,11 +244,11 @@ def test_a_whole_reply_for_a_client_that_wants_a_stream(scene: Scene, source: st
 @pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in CELLS if not as_sent(cell)])
 def test_a_stream_for_a_client_that_wants_a_whole_reply(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
-    heard = clients.WHOLE[target](translator.fold(STREAMS[source](scene, 5)), scene)
+    heard = clients.BODY_READERS[target](translator.fold(STREAMS[source](scene, 5)), scene)
     check(heard, in_order(scene) if target == CHAT else scene, source, target)
     tally = translator.tally
     assert bool(tally.failure) == bool(heard.error)
-    assert tally.calls == sum(one[0] == "call" for one in heard.said) or heard.error
+    assert tally.calls == sum(one[0] == "call" for one in heard.parts) or heard.error
 
 
 @pytest.mark.cuts
@@ -252,22 +261,22 @@ def test_wherever_it_is_given_up(scene: Scene, source: str, target: str) -> None
         out = translator.feed(b"\n\n".join(events[:count]) + b"\n\n")
         ended = translator.ended
         out += translator.abort("the line went dead", "timeout_error")
-        heard = clients.STRICT[target](out, scene)
+        heard = clients.STRICT_READERS[target](out, scene)
         assert bool(heard.error) != bool(heard.stop), count
         assert ended or heard.stop or "the line went dead" in str(heard.error)
 
 
 def in_order(scene: Scene) -> Scene:
     """As a body tells it that has a field for each kind."""
-    kinds = (Thought, Speech, Refusal, Call)
+    kinds = (ThinkingPart, TextPart, RefusalPart, CallPart)
     parts = sorted(scene.parts, key=lambda part: kinds.index(type(part)))
-    heard = sorted(scene.understood, key=lambda part: kinds.index(type(part)))
-    return replace(scene, parts=parts, heard=heard)
+    heard = sorted(scene.expected_parts, key=lambda part: kinds.index(type(part)))
+    return replace(scene, parts=parts, expected=heard)
 
 
 # ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-CALLING = [scene for scene in SCENES if scene.calls and scene.ends == "well"]
+CALLING = [scene for scene in SCENES if scene.calls and scene.ending == "well"]
 each_calling_cell = pytest.mark.parametrize(
     ("scene", "source", "target"), [cell for cell in CELLS if cell.values[0] in CALLING]
 )
@@ -278,7 +287,7 @@ each_calling_cell = pytest.mark.parametrize(
 def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
     taken = tuple(call.id for call in scene.calls)
     out, findings = run(scene, source, target, [STREAMS[source](scene, 50)], taken_ids=taken)
-    ids = [one[1] for one in clients.STRICT[target](out, scene).said if one[0] == "call"]
+    ids = [one[1] for one in clients.STRICT_READERS[target](out, scene).parts if one[0] == "call"]
     assert len(ids) == len(scene.calls)
     assert len(set(ids)) == len(ids)
     assert not set(ids) & {legal(id, target) for id in taken}
@@ -295,7 +304,7 @@ def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
 def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
     """Two turns: the calls are run with their arguments, their results go back under their ids, and then there is
     text."""
-    done = translated(Scene("done", [Speech("Done.")]), source, MESSAGES)
+    done = translated(Scene("done", [TextPart("Done.")]), source, MESSAGES)
     turns = [translated(scene, source, MESSAGES), done]
     called, requests, text = clients.run_tools(turns, [call.name for call in scene.calls])
     assert called == [(call.name, json.loads(call.args)) for call in scene.calls]
@@ -318,14 +327,14 @@ def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
 )
 def test_what_was_said_comes_back(scene: Scene, source: str, target: str) -> None:
     """The upstream finds its turn in the client's next request: its calls, and its thinking as it was sealed there."""
-    request = clients.NEXT[target](translated(scene, source, target), scene)
+    request = clients.FOLLOW_UPS[target](translated(scene, source, target), scene)
     body = il.translate_request(request, target, source, options=Options(seal_key=KEY))
-    found = clients.REPLAYED[source](body)
+    found = clients.REPLAY_READERS[source](body)
     calls = [("call", legal(call.id, source), call.name, json.loads(call.args)) for call in scene.calls]
-    assert [one for one in said(found.said, scene) if one[0] == "call"] == calls
-    thoughts = [part for part in scene.understood if isinstance(part, Thought)]
-    assert found.seals == [part.seal for part in thoughts if part.seal]
-    assert "".join(one[1] for one in found.said if one[0] == "thought") == "".join(part.text for part in thoughts)
+    assert [one for one in said(found.parts, scene) if one[0] == "call"] == calls
+    thoughts = [part for part in scene.expected_parts if isinstance(part, ThinkingPart)]
+    assert found.signatures == [part.signature for part in thoughts if part.signature]
+    assert "".join(one[1] for one in found.parts if one[0] == "thought") == "".join(part.text for part in thoughts)
 
 
 # ── what fuzzers found ────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,10 @@ Nothing here reads, writes or starts anything.
 from __future__ import annotations
 
 from interlingua.agents import claude, codex, kimi, opencode, pi, qwen
-from interlingua.agents.base import CONTEXT, Agent, Setup, Target
-from interlingua.agents.shell_command import by_hand
+from interlingua.agents.base import DEFAULT_CONTEXT_TOKENS, Agent, AgentSetup, AgentTarget
+from interlingua.agents.shell_command import format_shell_command
 
-__all__ = ["AGENTS", "CONTEXT", "Agent", "Setup", "Target", "by_hand"]
+__all__ = ["AGENTS", "DEFAULT_CONTEXT_TOKENS", "Agent", "AgentSetup", "AgentTarget", "format_shell_command"]
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent for agent in (claude.AGENT, codex.AGENT, opencode.AGENT, qwen.AGENT, kimi.AGENT, pi.AGENT)

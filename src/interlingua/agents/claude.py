@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.base import Agent, Setup, Target
+from interlingua.agents.base import Agent, AgentSetup, AgentTarget
 
 __all__ = ["AGENT"]
 
-MODELS = (
+MODEL_VARIABLES = (
     "ANTHROPIC_MODEL",
     "ANTHROPIC_DEFAULT_OPUS_MODEL",
     "ANTHROPIC_DEFAULT_SONNET_MODEL",
     "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 )
 """The small one is asked in the background: a gateway need not know the names that it has elsewhere."""
-ELSEWHERE = (
+CONFLICTING_VARIABLES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_CUSTOM_HEADERS",
     "ANTHROPIC_SMALL_FAST_MODEL",
@@ -26,21 +26,23 @@ ELSEWHERE = (
 )
 
 
-def setup(target: Target) -> Setup:
+def setup(target: AgentTarget) -> AgentSetup:
     environment = {
-        "ANTHROPIC_BASE_URL": target.base,
+        "ANTHROPIC_BASE_URL": target.gateway_url,
         "ANTHROPIC_AUTH_TOKEN": target.key,
-        **dict.fromkeys(MODELS, target.model),
-        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(target.context),  # or it takes any unknown model for one of a million
+        **dict.fromkeys(MODEL_VARIABLES, target.model),
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(
+            target.context_tokens
+        ),  # or it takes any unknown model for one of a million
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    return Setup(
+    return AgentSetup(
         environment=environment,
         argv=["claude"],
-        firm=("--settings", f"{target.folder}/settings.json"),
-        unset=ELSEWHERE,
+        override_argv=("--settings", f"{target.folder}/settings.json"),
+        unset_variables=CONFLICTING_VARIABLES,
         files={"settings.json": json.dumps({"env": environment}, indent=2)},
-        one_shot=("--dangerously-skip-permissions", "-p"),
+        one_shot_argv=("--dangerously-skip-permissions", "-p"),
     )
 
 

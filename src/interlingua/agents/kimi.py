@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlingua.agents.base import Agent, Setup, Target
+from interlingua.agents.base import Agent, AgentSetup, AgentTarget
 
 __all__ = ["AGENT"]
 
-TYPES = {
+PROVIDER_TYPES = {
     "kimi": "kimi",
     "openai-chat": "openai",
     "anthropic-messages": "anthropic",
@@ -15,19 +15,19 @@ TYPES = {
 """What it calls each API; `kimi` is Chat Completions as Kimi's own platform has it."""
 
 
-def setup(target: Target) -> Setup:
-    return Setup(
+def setup(target: AgentTarget) -> AgentSetup:
+    return AgentSetup(
         argv=["kimi"],
         environment={
             "KIMI_MODEL_NAME": target.model,
-            "KIMI_MODEL_PROVIDER_TYPE": TYPES[target.api],
-            "KIMI_MODEL_BASE_URL": target.url,
+            "KIMI_MODEL_PROVIDER_TYPE": PROVIDER_TYPES[target.api],
+            "KIMI_MODEL_BASE_URL": target.api_base_url,
             "KIMI_MODEL_API_KEY": target.key,
-            "KIMI_MODEL_MAX_CONTEXT_SIZE": str(target.context),
+            "KIMI_MODEL_MAX_CONTEXT_SIZE": str(target.context_tokens),
             "KIMI_CODE_NO_AUTO_UPDATE": "1",
         },
-        unset=("KIMI_API_KEY", "KIMI_BASE_URL"),
-        one_shot=("-p",),
+        unset_variables=("KIMI_API_KEY", "KIMI_BASE_URL"),
+        one_shot_argv=("-p",),
     )
 
 
@@ -36,6 +36,6 @@ AGENT = Agent(
     title="Kimi Code",
     command="kimi",
     package="@moonshot-ai/kimi-code",
-    apis=tuple(TYPES),
+    apis=tuple(PROVIDER_TYPES),
     setup=setup,
 )

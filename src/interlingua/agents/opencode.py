@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.base import Agent, Setup, Target
+from interlingua.agents.base import Agent, AgentSetup, AgentTarget
 
 __all__ = ["AGENT"]
 
-PACKAGES = {
+SDK_PACKAGES = {
     "openai-chat": "@ai-sdk/openai-compatible",
     "anthropic-messages": "@ai-sdk/anthropic",
     "openai-responses": "@ai-sdk/openai",
@@ -17,15 +17,15 @@ PACKAGES = {
 ALL = {"*": "allow"}
 
 
-def setup(target: Target) -> Setup:
+def setup(target: AgentTarget) -> AgentSetup:
     model = f"interlingua/{target.model}"
-    limit = {"context": target.context, "output": target.reply}
+    limit = {"context": target.context_tokens, "output": target.max_reply_tokens}
     config = {
         "provider": {
             "interlingua": {
                 "name": "Interlingua",
-                "npm": PACKAGES[target.api],
-                "options": {"baseURL": f"{target.base}/v1", "apiKey": target.key},
+                "npm": SDK_PACKAGES[target.api],
+                "options": {"baseURL": f"{target.gateway_url}/v1", "apiKey": target.key},
                 "models": {target.model: {"name": target.model, "limit": limit}},
             }
         },
@@ -33,14 +33,14 @@ def setup(target: Target) -> Setup:
         "model": model,
         "small_model": model,
     }
-    return Setup(
+    return AgentSetup(
         argv=["opencode"],
         environment={
             "OPENCODE_CONFIG_CONTENT": json.dumps(config, separators=(",", ":")),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
-        one_shot=("run",),
+        one_shot_argv=("run",),
     )
 
 
@@ -49,6 +49,6 @@ AGENT = Agent(
     title="opencode",
     command="opencode",
     package="opencode-ai",
-    apis=tuple(PACKAGES),
+    apis=tuple(SDK_PACKAGES),
     setup=setup,
 )

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 
-from interlingua.agents.base import KEY, Agent, Setup, Target
+from interlingua.agents.base import KEY_VARIABLE, Agent, AgentSetup, AgentTarget
 
 __all__ = ["AGENT"]
 
-APIS = {
+API_NAMES = {
     "openai-chat": "openai-completions",
     "anthropic-messages": "anthropic-messages",
     "openai-responses": "openai-responses",
 }
 
 
-def setup(target: Target) -> Setup:
+def setup(target: AgentTarget) -> AgentSetup:
     provider = {
         "name": "Interlingua",
-        "baseUrl": target.url,
-        "api": APIS[target.api],
-        "apiKey": KEY,
+        "baseUrl": target.api_base_url,
+        "api": API_NAMES[target.api],
+        "apiKey": KEY_VARIABLE,
         "models": [
             {
                 "id": target.model,
@@ -28,18 +28,18 @@ def setup(target: Target) -> Setup:
                 "reasoning": False,
                 "input": ["text"],
                 "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-                "contextWindow": target.context,
-                "maxTokens": target.reply,
+                "contextWindow": target.context_tokens,
+                "maxTokens": target.max_reply_tokens,
             }
         ],
     }
-    return Setup(
+    return AgentSetup(
         argv=["pi", "-e", f"{target.folder}/interlingua.js", "--provider", "interlingua", "--model", target.model],
-        environment={KEY: target.key, "PI_OFFLINE": "1"},
+        environment={KEY_VARIABLE: target.key, "PI_OFFLINE": "1"},
         files={
             "interlingua.js": f"export default (pi) => pi.registerProvider('interlingua', {json.dumps(provider)});\n"
         },
-        one_shot=("-p",),
+        one_shot_argv=("-p",),
     )
 
 
@@ -48,6 +48,6 @@ AGENT = Agent(
     title="pi",
     command="pi",
     package="@mariozechner/pi-coding-agent",
-    apis=tuple(APIS),
+    apis=tuple(API_NAMES),
     setup=setup,
 )

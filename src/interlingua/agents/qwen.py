@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from interlingua.agents.base import Agent, Setup, Target
+from interlingua.agents.base import Agent, AgentSetup, AgentTarget
 
 __all__ = ["AGENT"]
 
-PREFIXES = {"openai-chat": "OPENAI", "anthropic-messages": "ANTHROPIC"}
+VARIABLE_PREFIXES = {"openai-chat": "OPENAI", "anthropic-messages": "ANTHROPIC"}
 """How the variables of an API begin; in small letters it is what --auth-type takes."""
-ELSEWHERE = tuple(f"{prefix}_{name}" for prefix in PREFIXES.values() for name in ("API_KEY", "BASE_URL", "MODEL"))
+CONFLICTING_VARIABLES = tuple(
+    f"{prefix}_{name}" for prefix in VARIABLE_PREFIXES.values() for name in ("API_KEY", "BASE_URL", "MODEL")
+)
 
 
-def setup(target: Target) -> Setup:
-    prefix = PREFIXES[target.api]
+def setup(target: AgentTarget) -> AgentSetup:
+    prefix = VARIABLE_PREFIXES[target.api]
     environment = {
-        f"{prefix}_BASE_URL": target.url,
+        f"{prefix}_BASE_URL": target.api_base_url,
         f"{prefix}_API_KEY": target.key,
         f"{prefix}_MODEL": target.model,
     }
-    return Setup(
+    return AgentSetup(
         argv=["qwen", "--auth-type", prefix.lower(), "--model", target.model],
         environment=environment,
-        unset=tuple(name for name in ELSEWHERE if name not in environment),
-        one_shot=("--approval-mode", "yolo", "-p"),
+        unset_variables=tuple(name for name in CONFLICTING_VARIABLES if name not in environment),
+        one_shot_argv=("--approval-mode", "yolo", "-p"),
     )
 
 
@@ -31,7 +33,7 @@ AGENT = Agent(
     title="Qwen Code",
     command="qwen",
     package="@qwen-code/qwen-code",
-    apis=tuple(PREFIXES),
+    apis=tuple(VARIABLE_PREFIXES),
     setup=setup,
-    heeds_context=False,
+    has_context_setting=False,
 )

@@ -5,31 +5,34 @@ from __future__ import annotations
 import shlex
 from itertools import pairwise
 
-from interlingua.agents.base import Setup
+from interlingua.agents.base import AgentSetup
 
-__all__ = ["by_hand"]
+__all__ = ["format_shell_command"]
 
-WIDTH = 110
-GOES_ON = " \\\n"
+MAX_LINE_CHARS = 110
+LINE_CONTINUATION = " \\\n"
 
 
-def by_hand(setup: Setup, indent: str = "  ") -> str:
+def format_shell_command(setup: AgentSetup, indent: str = "  ") -> str:
     """One command, in as many lines as it takes; all but the first are indented."""
     lines: list[str] = []
-    for part in (*(f"{name}={shlex.quote(text)}" for name, text in setup.environment.items()), *_parts(setup.argv)):
-        if lines and len(indent) + len(lines[-1]) + len(part) < WIDTH:
+    for part in (
+        *(f"{name}={shlex.quote(value)}" for name, value in setup.environment.items()),
+        *_quote_arguments(setup.argv),
+    ):
+        if lines and len(indent) + len(lines[-1]) + len(part) < MAX_LINE_CHARS:
             lines[-1] += f" {part}"
         else:
             lines.append(part)
-    return f"{GOES_ON}{indent}".join(lines)
+    return f"{LINE_CONTINUATION}{indent}".join(lines)
 
 
-def _parts(argv: list[str]) -> list[str]:
+def _quote_arguments(argv: list[str]) -> list[str]:
     """An option stays with its value."""
     parts: list[str] = []
-    for before, word in pairwise(["", *argv]):
-        if before.startswith("-") and not word.startswith("-"):
-            parts[-1] += f" {shlex.quote(word)}"
+    for previous, argument in pairwise(["", *argv]):
+        if previous.startswith("-") and not argument.startswith("-"):
+            parts[-1] += f" {shlex.quote(argument)}"
         else:
-            parts.append(shlex.quote(word))
+            parts.append(shlex.quote(argument))
     return parts

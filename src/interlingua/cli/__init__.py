@@ -17,7 +17,7 @@ from interlingua.errors import InterlinguaError, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]
 
-OK, FAILED, USAGE, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 0, 1, 2, 130, 141
 
 DESCRIPTION = "Any model's tool calls, in any client's API, exactly."
 EPILOG = """\
@@ -47,7 +47,7 @@ exit status:
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class _CommandParser(argparse.ArgumentParser):
     """Tells what is wrong the way everything else here does."""
 
     def error(self, message: str) -> NoReturn:
@@ -56,37 +56,39 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Each command tells of what it does not know itself: nobody else has its options. What stands behind `--` is
         for another program, if the command starts one."""
-        words = list(sys.argv[1:] if args is None else args)
-        starts_another = self.get_default("behind") is not None
-        end = words.index("--") if starts_another and "--" in words else len(words)
-        known, rest = super().parse_known_args(words[:end], namespace)
-        if starts_another:
-            known.behind = words[end + 1 :]
-        if rest:
-            option = rest[0].partition("=")[0]
-            near = difflib.get_close_matches(option, self._option_string_actions, n=1)
-            maybe = f"did you mean {near[0]}? " if near else ""
-            theirs = "what is for the agent stands behind `--`; " if starts_another and not near else ""
-            raise UsageError(f"unrecognized arguments: {' '.join(rest)}", f"{maybe}{theirs}see `{self.prog} --help`")
-        return known, rest
+        arguments = list(sys.argv[1:] if args is None else args)
+        runs_program = self.get_default("behind") is not None
+        end = arguments.index("--") if runs_program and "--" in arguments else len(arguments)
+        parsed, unknown = super().parse_known_args(arguments[:end], namespace)
+        if runs_program:
+            parsed.behind = arguments[end + 1 :]
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            close_matches = difflib.get_close_matches(option, self._option_string_actions, n=1)
+            suggestion = f"did you mean {close_matches[0]}? " if close_matches else ""
+            separator_hint = "what is for the agent stands behind `--`; " if runs_program and not close_matches else ""
+            raise UsageError(
+                f"unrecognized arguments: {' '.join(unknown)}", f"{suggestion}{separator_hint}see `{self.prog} --help`"
+            )
+        return parsed, unknown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     try:
-        return _run(argv)
+        return _run_command(argv)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         io.abandon_stdout()
-        return CLOSED_PIPE
+        return EXIT_CLOSED_PIPE
     except OSError as error:  # those of reading have been told apart: this is what writing met
         io.abandon_stdout()
-        io.tell_error(f"cannot write the output: {error.strerror}", "what was written before is complete up to there")
-        return FAILED
+        io.print_error(f"cannot write the output: {error.strerror}", "what was written before is complete up to there")
+        return EXIT_FAILED
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run_command(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     try:
         try:
@@ -94,20 +96,20 @@ def _run(argv: Sequence[str] | None) -> int:
         finally:
             io.flush()  # --help and --version have printed and leave
         if args.command is None:
-            io.tell(parser.format_help())
-            return USAGE
-        return args.run(args) or OK
+            io.print_stderr(parser.format_help())
+            return EXIT_USAGE
+        return args.run(args) or EXIT_OK
     except InterlinguaError as error:
-        io.tell_error(str(error), error.hint or f"see `{parser.prog} --help`")
-        return USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else FAILED
+        io.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
+        return EXIT_USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else EXIT_FAILED
     except RecursionError:
-        io.tell_error("the input is nested too deep", "a few hundred levels are the most that can be read and written")
-        return FAILED
+        io.print_error("the input is nested too deep", "a few hundred levels are the most that can be read and written")
+        return EXIT_FAILED
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(
+    parser = _CommandParser(
         prog="interlingua",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -116,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    gateways = (serve, run, start, stop, status, logs, config)
-    for command in (*gateways, parse, render, translate, request, dialects, faults):
+    gateway_commands = (serve, run, start, stop, status, logs, config)
+    for command in (*gateway_commands, parse, render, translate, request, dialects, faults):
         add_command(commands, command)
     return parser

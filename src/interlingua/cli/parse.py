@@ -38,30 +38,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    parser = il.Parser(options.known_dialect(args), options.tools_from(args.tools), args.prefill)
-    events = _events(parser, io.pieces(args.file, "the model's text"))
+    parser = il.Parser(options.dialect_from_args(args), options.load_tools(args.tools), args.prefill)
+    events = _parse_events(parser, io.read_chunks(args.file, "the model's text"))
     if args.events:
-        _tell_events(events, args.tell)
+        _write_events(events, args.tell)
     else:
         reply = il.fold(events)
         io.write_json(_as_json(reply))
-        io.tell_findings(reply.findings, args.tell)
+        io.print_findings(reply.findings, args.tell)
 
 
-def _events(parser: il.Parser, pieces: Iterable[bytes]) -> Iterator[ev.Event]:
-    utf8 = io.Utf8()
-    for piece in pieces:
-        yield from parser.feed(utf8.decode(piece))
-    yield from parser.feed(utf8.decode(b"", final=True))
-    yield from utf8.findings()
+def _parse_events(parser: il.Parser, chunks: Iterable[bytes]) -> Iterator[ev.Event]:
+    decoder = io.Utf8Decoder()
+    for chunk in chunks:
+        yield from parser.feed(decoder.decode(chunk))
+    yield from parser.feed(decoder.decode(b"", final=True))
+    yield from decoder.findings()
     yield from parser.close()
 
 
-def _tell_events(events: Iterable[ev.Event], how: io.Tell) -> None:
+def _write_events(events: Iterable[ev.Event], finding_format: io.FindingFormat) -> None:
     for event in events:
-        io.write_line({"event": type(event).__name__, **msgspec.to_builtins(event)})
+        io.write_json_line({"event": type(event).__name__, **msgspec.to_builtins(event)})
         if isinstance(event, ev.Finding):
-            io.tell_findings([event], how)
+            io.print_findings([event], finding_format)
 
 
 def _as_json(reply: il.Reply) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _HINT = (
 )
 
 
-class _Given(msgspec.Struct):
+class _ReplyInput(msgspec.Struct):
     parts: list[Part] | None = None
     reasoning: str = ""
     text: str = ""
@@ -43,8 +43,8 @@ class _Given(msgspec.Struct):
             return il.Reply(parts=self.parts)
         if not (self.reasoning or self.text or self.calls):
             raise BadInput("the reply has neither parts nor text, reasoning or calls", _HINT)
-        spoken = (Reasoning(self.reasoning), Text(self.text))
-        return il.Reply(parts=[*(part for part in spoken if part.text), *self.calls])
+        text_parts = (Reasoning(self.reasoning), Text(self.text))
+        return il.Reply(parts=[*(part for part in text_parts if part.text), *self.calls])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,11 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dialect = options.known_dialect(args)
+    dialect = options.dialect_from_args(args)
     il.render(il.Reply(), dialect)  # a name that is wrong is told before anything is read
-    given = io.read_json(io.read_all(args.file, "a reply as JSON"), _Given, "the reply", _HINT)
+    reply_input = io.read_json(io.read_all(args.file, "a reply as JSON"), _ReplyInput, "the reply", _HINT)
     try:
-        text = il.render(given.reply(), dialect)
+        text = il.render(reply_input.reply(), dialect)
     except RenderError as error:
         raise RenderError(str(error), error.hint or "leave it out, or choose another --dialect") from error
     io.write(text.encode())

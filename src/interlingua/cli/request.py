@@ -8,8 +8,8 @@ from typing import Any
 from interlingua.cli.common import console as io
 from interlingua.cli.common import options
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams import profile_named, profiles
-from interlingua.wires import WIRES, wire_named
+from interlingua.upstreams import get_profile, list_profiles
+from interlingua.wires import WIRES, get_wire
 
 NAME = "request"
 HELP = "one wire's request → another's, for one upstream"
@@ -19,7 +19,7 @@ its history mended, and told as the upstream takes it. What is lost on the
 way is a finding.
 
 wires: {", ".join(WIRES)}
-upstreams: {", ".join(profile.name for profile in profiles())}"""
+upstreams: {", ".join(profile.name for profile in list_profiles())}"""
 EPILOG = """\
 examples:
   interlingua request --from anthropic-messages --to openai-chat \\
@@ -40,9 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    wire_named(args.source), wire_named(args.target)  # what is wrong here is told before anything is read
-    upstream = profile_named(args.upstream) if args.upstream else None
+    get_wire(args.source), get_wire(args.target)  # what is wrong here is told before anything is read
+    upstream = get_profile(args.upstream) if args.upstream else None
     body = io.read_json(io.read_all(args.file, "a request's body"), dict[str, Any], "the request", _HINT)
     prepared = prepare_request(body, args.source, args.target, args.model, upstream, strict=args.strict)
     io.write_json(prepared.body)
-    io.tell_findings(prepared.findings, args.tell)
+    io.print_findings(prepared.findings, args.tell)

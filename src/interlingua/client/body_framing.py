@@ -9,16 +9,16 @@ from interlingua.translation.translator__ending import DONE
 from interlingua.wires.streaming import sse
 from interlingua.wires.streaming.chunk_decoder import ChunkDecoder
 
-__all__ = ["Framing"]
+__all__ = ["BodyFraming"]
 
 _BOM = b"\xef\xbb\xbf"
-_ENDS = b"\r\n"
-_FIELD = re.compile(rb"(data|event|id|retry)?:")
+_LINE_ENDS = b"\r\n"
+_SSE_FIELD = re.compile(rb"(data|event|id|retry)?:")
 _END_OF_EVENT = b"\n\n"
 """Behind an event that has ended already, it says nothing."""
 
 
-class Framing:
+class BodyFraming:
     """Takes the pieces of one body. `limit` is the most bytes that a body of JSON may have.
 
     Bytes may be cut anywhere, and then no piece is a line. So a piece is taken as a line only if it is one that says
@@ -28,53 +28,53 @@ class Framing:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._body = bytearray()
-        self._tried = 0  # so much of the body was no JSON yet
-        self._line_start = True  # what comes begins a line
-        self._line = b""  # the last piece, if it is a field and lacks only its line end
-        self._bom = _BOM
+        self._rejected_size = 0  # so much of the body was no JSON yet
+        self._at_line_start = True  # what comes begins a line
+        self._unended_line = b""  # the last piece, if it is a field and lacks only its line end
+        self._expected_bom = _BOM
 
-    def take(self, piece: bytes) -> bytes:
+    def feed(self, piece: bytes) -> bytes:
         """The events, as far as this piece tells them. Raises UpstreamError if a body is too long."""
         if not piece:
-            return self._end_line()
-        piece = self._without_bom(piece)
-        if self._body or (self._line_start and piece.lstrip()[:1] == b"{"):
-            return self._take_body(piece)
-        field = _FIELD.match(piece)
-        before = b"\n" if self._line and field and not _begins_json(self._line) else b""
-        whole_line = field is not None and (self._line_start or bool(before)) and _is_line(piece)
-        self._line = b""
-        if whole_line and _says_all(piece):
-            self._line_start = True
-            return before + piece.rstrip(_ENDS) + _END_OF_EVENT
-        self._line_start = piece[-1:] in (b"\r", b"\n") or (self._line_start and not piece.strip())
-        if whole_line and not self._line_start:
-            self._line = piece
-        return before + piece
+            return self._end_event()
+        piece = self._strip_bom(piece)
+        if self._body or (self._at_line_start and piece.lstrip()[:1] == b"{"):
+            return self._feed_body(piece)
+        field = _SSE_FIELD.match(piece)
+        line_end = b"\n" if self._unended_line and field and not _begins_json(self._unended_line) else b""
+        is_complete_line = field is not None and (self._at_line_start or bool(line_end)) and _is_line(piece)
+        self._unended_line = b""
+        if is_complete_line and _is_complete_data(piece):
+            self._at_line_start = True
+            return line_end + piece.rstrip(_LINE_ENDS) + _END_OF_EVENT
+        self._at_line_start = piece[-1:] in (b"\r", b"\n") or (self._at_line_start and not piece.strip())
+        if is_complete_line and not self._at_line_start:
+            self._unended_line = piece
+        return line_end + piece
 
     def close(self) -> bytes:
         """No more will come."""
-        rest = bytes(self._body)
+        body = bytes(self._body)
         self._body.clear()
-        return sse.encode(rest) if rest.strip() else b""
+        return sse.encode_event(body) if body.strip() else b""
 
-    def _without_bom(self, piece: bytes) -> bytes:
-        while self._bom and piece:
-            if piece[0] != self._bom[0]:
-                self._bom = b""
+    def _strip_bom(self, piece: bytes) -> bytes:
+        while self._expected_bom and piece:
+            if piece[0] != self._expected_bom[0]:
+                self._expected_bom = b""
                 break
-            piece, self._bom = piece[1:], self._bom[1:]
+            piece, self._expected_bom = piece[1:], self._expected_bom[1:]
         return piece
 
-    def _end_line(self) -> bytes:
+    def _end_event(self) -> bytes:
         """An empty line, if lines come, ends an event. If bytes come, an empty piece says nothing."""
-        line, value = self._line, self._line.partition(b":")[2].strip()
+        line, value = self._unended_line, self._unended_line.partition(b":")[2].strip()
         if not line.startswith(b"data:") or not value or _begins_json(line):
             return b""
-        self._line, self._line_start = b"", True
+        self._unended_line, self._at_line_start = b"", True
         return _END_OF_EVENT
 
-    def _take_body(self, piece: bytes) -> bytes:
+    def _feed_body(self, piece: bytes) -> bytes:
         """An object is tried when it looks complete, and has grown since it was not: all in all, it is read in a time
         that grows as its length does. What is never tried is read at the end."""
         self._body += piece
@@ -82,12 +82,12 @@ class Framing:
         if size > self._limit:
             self._body.clear()
             raise UpstreamError(f"the upstream sent a body of more than {self._limit:,} bytes")
-        if piece.rstrip()[-1:] != b"}" or size < 2 * self._tried:
+        if piece.rstrip()[-1:] != b"}" or size < 2 * self._rejected_size:
             return b""
         if not _is_object(bytes(self._body)):
-            self._tried = size
+            self._rejected_size = size
             return b""
-        self._tried, self._line_start = 0, True
+        self._rejected_size, self._at_line_start = 0, True
         return self.close()
 
 
@@ -100,7 +100,7 @@ def _begins_json(line: bytes) -> bool:
     return line.startswith(b"data:") and line[5:].lstrip()[:1] == b"{"
 
 
-def _says_all(line: bytes) -> bool:
+def _is_complete_data(line: bytes) -> bool:
     """Whether it is data that needs no other line."""
     if not line.startswith(b"data:"):
         return False

@@ -11,36 +11,36 @@ import msgspec
 from interlingua.errors import UsageError
 from interlingua.wires.base import Json
 
-__all__ = ["as_json"]
+__all__ = ["chunk_to_json"]
 
-HELPERS = frozenset({"text", "thinking", "signature", "citation", "input_json", "compaction"})
+SDK_HELPER_EVENTS = frozenset({"text", "thinking", "signature", "citation", "input_json", "compaction"})
 """Events that the stream helper of Anthropic's SDK adds to those that came: they say the same again."""
 
 
-def as_json(chunk: Any) -> Json | None:
+def chunk_to_json(chunk: Any) -> Json | None:
     """The chunk as the wire has it; None for an event that an SDK has made up beside those that came."""
-    if inner := _inside_event(chunk):
-        return as_json(inner)
-    body = _as_dict(chunk)
-    kind = body.get("type")
-    if isinstance(kind, str) and (kind in HELPERS or _of_chat_helper(kind)):
+    if inner := _unwrap_event(chunk):
+        return chunk_to_json(inner)
+    body = _to_dict(chunk)
+    event_type = body.get("type")
+    if isinstance(event_type, str) and (event_type in SDK_HELPER_EVENTS or _is_chat_helper_event(event_type)):
         return None
-    if kind == "content_block_stop":  # the helper puts the whole block into it
+    if event_type == "content_block_stop":  # the helper puts the whole block into it
         body = {key: value for key, value in body.items() if key != "content_block"}
     return body
 
 
-def _inside_event(chunk: Any) -> Any | None:
+def _unwrap_event(chunk: Any) -> Any | None:
     """The chunk in a `ChunkEvent` of the stream helper of OpenAI's SDK."""
     return getattr(chunk, "chunk", None) if getattr(chunk, "type", None) == "chunk" else None
 
 
-def _of_chat_helper(kind: str) -> bool:
+def _is_chat_helper_event(event_type: str) -> bool:
     """The other events of that helper: `content.delta`, `tool_calls.function.arguments.done` and so on."""
-    return kind.startswith(("content.", "refusal.", "tool_calls.", "logprobs."))
+    return event_type.startswith(("content.", "refusal.", "tool_calls.", "logprobs."))
 
 
-def _as_dict(chunk: Any) -> Json:
+def _to_dict(chunk: Any) -> Json:
     if isinstance(chunk, Mapping):
         return dict(chunk)
     if callable(dump := getattr(chunk, "model_dump", None)):  # pydantic, and so both official SDKs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["KINDS"]
+__all__ = ["FINDING_KINDS"]
 
-KINDS: dict[str, str] = {
+FINDING_KINDS: dict[str, str] = {
     # the model's text
     "noise": "a token that is no part of a reply, such as the end of a turn: dropped",
     "stray-marker": "a marker where it means nothing: dropped",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from interlingua.events import Finding
 
-__all__ = ["Notes"]
+__all__ = ["FindingCollector"]
 
 
-class Notes:
+class FindingCollector:
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Finding] = {}
+        self._findings: dict[tuple[str, str], Finding] = {}
 
     def report(self, kind: str, message: str, place: str = "") -> None:
         """The same message twice is one finding, at the first place."""
-        self._found.setdefault((kind, message), Finding(kind, message, place))
+        self._findings.setdefault((kind, message), Finding(kind, message, place))
 
     @property
     def findings(self) -> list[Finding]:
-        return list(self._found.values())
+        return list(self._findings.values())

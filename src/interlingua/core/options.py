@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from interlingua.core.options__limits import Limits
-from interlingua.errors import check
+from interlingua.errors import check_field_types
 
 __all__ = ["Delivery", "Options", "ReasoningPolicy"]
 
@@ -41,4 +41,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Authenticates thinking that travels through the client and comes back. Keep it from reply to reply."""
 
     def __post_init__(self) -> None:
-        check(self)
+        check_field_types(self)

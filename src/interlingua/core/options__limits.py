@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from interlingua.errors import UsageError, check
+from interlingua.errors import UsageError, check_field_types
 
 __all__ = ["Limits"]
 
@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a reply that is over one of them."""
 
     def __post_init__(self) -> None:
-        check(self)
-        for name, least in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"Limits.{name}: less than {least}", "a limit leaves room for something")
+        check_field_types(self)
+        for name, minimum in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1)):
+            if getattr(self, name) < minimum:
+                raise UsageError(f"Limits.{name}: less than {minimum}", "a limit leaves room for something")

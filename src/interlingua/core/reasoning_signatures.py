@@ -30,31 +30,31 @@ from interlingua.core.reply import Reasoning
 from interlingua.events import Seal
 
 __all__ = [
-    "PREFIX",
-    "VALUE",
-    "Own",
-    "Value",
-    "is_ours",
-    "open_seal",
-    "open_value",
-    "past_thinking",
-    "seal",
-    "seal_value",
+    "ENVELOPE_PREFIX",
+    "VALUE_KEY",
+    "OwnershipCheck",
+    "SignedValue",
+    "is_envelope",
+    "read_envelope",
+    "read_past_reasoning",
+    "read_value_envelope",
+    "write_envelope",
+    "write_value_envelope",
 ]
 
-PREFIX = "il1."
-VALUE = "value"
+ENVELOPE_PREFIX = "il1."
+VALUE_KEY = "value"
 """What is in a seal that stands for one value of the client's own wire, and for nothing beside it."""
-SEAL = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
-SEALS = re.compile(f"(?:{SEAL.pattern})+", re.ASCII)
+ENVELOPE_PATTERN = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
+ENVELOPES_PATTERN = re.compile(f"(?:{ENVELOPE_PATTERN.pattern})+", re.ASCII)
 """One, and several in a row."""
-LARGEST = 64 * 1024 * 1024
+MAX_ENVELOPE_BYTES = 64 * 1024 * 1024
 """How large a seal may grow when it is opened."""
-Own: TypeAlias = Callable[[Seal], bool]
+OwnershipCheck: TypeAlias = Callable[[Seal], bool]
 """Whether what was sealed is from the upstream that is asked."""
 
 
-class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
+class _EnvelopeContent(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is in a seal: the thinking, and whatever its upstream had sent beside it."""
 
     text: str
@@ -63,89 +63,93 @@ class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
     upstream: str = ""
 
 
-class Value(NamedTuple):
+class SignedValue(NamedTuple):
     """What an upstream had signed or encrypted, and its name."""
 
     value: str
     upstream: str
 
 
-def seal(thinking: Reasoning, wire: str, key: bytes, upstream: str = "") -> str:
+def write_envelope(reasoning: Reasoning, wire: str, key: bytes, upstream: str = "") -> str:
     """The thinking of an upstream that speaks this wire, as a text for the client's opaque field."""
-    sent = thinking.seal or Seal(wire, {})
-    return _sealed(_Sealed(thinking.text, sent.wire, sent.data, upstream), key)
+    signature = reasoning.seal or Seal(wire, {})
+    return _encode_envelope(_EnvelopeContent(reasoning.text, signature.wire, signature.data, upstream), key)
 
 
-def seal_value(value: str, wire: str, upstream: str, key: bytes) -> str:
+def write_value_envelope(value: str, wire: str, upstream: str, key: bytes) -> str:
     """What an upstream has signed or encrypted, for a client of its wire, with the upstream's name."""
-    return _sealed(_Sealed("", wire, {VALUE: value}, upstream), key)
+    return _encode_envelope(_EnvelopeContent("", wire, {VALUE_KEY: value}, upstream), key)
 
 
-def _sealed(sent: _Sealed, key: bytes) -> str:
-    packed = urlsafe_b64encode(zlib.compress(write_json(msgspec.to_builtins(sent)).encode(), 6)).rstrip(b"=")
-    return f"{PREFIX}{packed.decode()}.{_sum(packed, key)}"
+def _encode_envelope(content: _EnvelopeContent, key: bytes) -> str:
+    packed = urlsafe_b64encode(zlib.compress(write_json(msgspec.to_builtins(content)).encode(), 6)).rstrip(b"=")
+    return f"{ENVELOPE_PREFIX}{packed.decode()}.{_checksum(packed, key)}"
 
 
-def is_ours(text: str) -> bool:
-    return text.startswith(PREFIX)
+def is_envelope(text: str) -> bool:
+    return text.startswith(ENVELOPE_PREFIX)
 
 
-def open_seal(text: str, key: bytes) -> Reasoning | None:
+def read_envelope(text: str, key: bytes) -> Reasoning | None:
     """The thinking that was sealed; None if this is not ours, or of another key, or has been changed. Of a value that
     came in pieces, a client has joined the seals."""
-    if not SEALS.fullmatch(text):
+    if not ENVELOPES_PATTERN.fullmatch(text):
         return None
-    pieces = [_opened(packed, sum, key) for packed, sum in SEAL.findall(text)]
-    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+    pieces = [_decode_envelope(packed, checksum, key) for packed, checksum in ENVELOPE_PATTERN.findall(text)]
+    return pieces[0] if len(pieces) == 1 else _join_values(pieces)
 
 
-def _opened(packed: str, sum: str, key: bytes) -> Reasoning | None:
-    if not hmac.compare_digest(sum, _sum(packed.encode(), key)):
+def _decode_envelope(packed: str, checksum: str, key: bytes) -> Reasoning | None:
+    if not hmac.compare_digest(checksum, _checksum(packed.encode(), key)):
         return None
     try:
-        unpacked = zlib.decompressobj().decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST)
-        sent = msgspec.convert(json.loads(unpacked), type=_Sealed)  # this one reads half characters
+        unpacked = zlib.decompressobj().decompress(
+            urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), MAX_ENVELOPE_BYTES
+        )
+        content = msgspec.convert(json.loads(unpacked), type=_EnvelopeContent)  # this one reads half characters
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
-    return Reasoning(sent.text, Seal(sent.wire, sent.data, sent.upstream))
+    return Reasoning(content.text, Seal(content.wire, content.data, content.upstream))
 
 
-def _joined(pieces: list[Reasoning | None]) -> Reasoning | None:
+def _join_values(pieces: list[Reasoning | None]) -> Reasoning | None:
     """One value, if they all are pieces of one from the same upstream."""
     seals = [piece.seal for piece in pieces if piece and piece.seal]
-    values = [value for seal in seals if isinstance(value := seal.data.get(VALUE), str)]
+    values = [value for seal in seals if isinstance(value := seal.data.get(VALUE_KEY), str)]
     if len(values) < len(pieces) or len({(seal.wire, seal.upstream) for seal in seals}) > 1:
         return None
-    return Reasoning("", Seal(seals[0].wire, {VALUE: "".join(values)}, seals[0].upstream))
+    return Reasoning("", Seal(seals[0].wire, {VALUE_KEY: "".join(values)}, seals[0].upstream))
 
 
-def open_value(text: str, wire: str, key: bytes) -> Value | None:
+def read_value_envelope(text: str, wire: str, key: bytes) -> SignedValue | None:
     """The value of this wire that was sealed in its place; None if this is no such seal."""
-    sent = open_seal(text, key)
-    if sent is None or sent.seal is None or sent.seal.wire != wire:
+    reasoning = read_envelope(text, key)
+    if reasoning is None or reasoning.seal is None or reasoning.seal.wire != wire:
         return None
-    value = sent.seal.data.get(VALUE)
-    return Value(value, sent.seal.upstream) if isinstance(value, str) else None
+    value = reasoning.seal.data.get(VALUE_KEY)
+    return SignedValue(value, reasoning.seal.upstream) if isinstance(value, str) else None
 
 
-def past_thinking(shown: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
+def read_past_reasoning(text: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
     """Thinking as a client sends it back: what was sealed, if its opaque field is ours, else as the client says."""
-    if native is not None and (sent := open_value(opaque, native.wire, key)):
-        return Reasoning(shown, Seal(native.wire, _put(sent.value, opaque, native.data), sent.upstream))
-    if is_ours(opaque):
-        return open_seal(opaque, key) or Reasoning(shown)
-    return Reasoning(shown, native)
+    if native is not None and (signed_value := read_value_envelope(opaque, native.wire, key)):
+        return Reasoning(
+            text, Seal(native.wire, _replace_value(signed_value.value, opaque, native.data), signed_value.upstream)
+        )
+    if is_envelope(opaque):
+        return read_envelope(opaque, key) or Reasoning(text)
+    return Reasoning(text, native)
 
 
-def _put(value: str, opaque: str, node: Any) -> Any:
+def _replace_value(value: str, opaque: str, node: Any) -> Any:
     """The node with the value where its seal stands."""
     match node:
         case dict():
-            return {key: _put(value, opaque, inner) for key, inner in node.items()}
+            return {key: _replace_value(value, opaque, inner) for key, inner in node.items()}
         case list():
-            return [_put(value, opaque, inner) for inner in node]
+            return [_replace_value(value, opaque, inner) for inner in node]
     return value if node == opaque else node
 
 
-def _sum(packed: bytes, key: bytes) -> str:
+def _checksum(packed: bytes, key: bytes) -> str:
     return urlsafe_b64encode(hmac.digest(key, packed, sha256)).rstrip(b"=").decode()

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from interlingua import events as ev
-from interlingua.common.jsontext.partial import so_far
-from interlingua.core.call_arguments import Repair, read_arguments
+from interlingua.common.jsontext.partial import parse_partial
+from interlingua.core.call_arguments import RepairPolicy, parse_arguments
 from interlingua.core.tools import Tool
-from interlingua.events__order import Order
+from interlingua.events__order import EventOrder
 
-__all__ = ["Call", "Folder", "Part", "Reasoning", "Reply", "Text", "fold"]
+__all__ = ["Call", "Part", "Reasoning", "Reply", "ReplyBuilder", "Text", "fold"]
 
 
 class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
@@ -43,7 +43,7 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         self,
         tool: Tool | Mapping[str, Any] | None = None,
         *,
-        repair: Repair = "never",
+        repair: RepairPolicy = "never",
         findings: list[ev.Finding] | None = None,
     ) -> dict[str, Any]:
         """The arguments as an object that fits the tool. Raises CallError, whose text tells a model what to mend: of
@@ -52,15 +52,15 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         `repair="safe"` mends what cannot change the meaning (a code fence, a comma too many, the same object twice) and
         adds to `findings` what it did.
         """
-        value, mended = read_arguments(self.name, self.arguments, tool, repair, self.complete)
+        value, repairs = parse_arguments(self.name, self.arguments, tool, repair, self.complete)
         if findings is not None:
-            findings += mended
+            findings += repairs
         return value
 
     def partial(self) -> dict[str, Any]:
         """The arguments as far as they are certain: for a call that is still coming. It reads them from the beginning,
         so for a long call ask it now and then, and not with every token."""
-        value = so_far(self.arguments)
+        value = parse_partial(self.arguments)
         return value if isinstance(value, dict) else {}
 
 
@@ -92,21 +92,21 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def fold(events: Iterable[ev.Event]) -> Reply:
     """The reply that these events tell. Neighbours of one kind become one part, wherever the stream was cut."""
-    folder = Folder()
+    builder = ReplyBuilder()
     for event in events:
-        folder.add(event)
-    return folder.reply()
+        builder.add(event)
+    return builder.reply()
 
 
-class Folder:
+class ReplyBuilder:
     """Takes events one by one, and tells the reply so far at any time."""
 
     def __init__(self) -> None:
-        self._order = Order()
+        self._order = EventOrder()
         self._parts: list[Part] = []
-        self._kind: type[Text | Reasoning] | None = None
+        self._text_type: type[Text | Reasoning] | None = None
         self._texts: list[str] = []
-        self._start: ev.CallStart | None = None
+        self._call_start: ev.CallStart | None = None
         self._args: list[str] = []
         self._refusal: list[str] = []
         self.stop_reason: ev.StopReason | None = None
@@ -118,14 +118,14 @@ class Folder:
         self._order.check(event)
         match event:
             case ev.TextDelta() | ev.ReasoningDelta():
-                self._say(Text if isinstance(event, ev.TextDelta) else Reasoning, event.text)
+                self._append_text(Text if isinstance(event, ev.TextDelta) else Reasoning, event.text)
             case ev.Seal():
-                self._seal(event)
+                self._add_seal(event)
             case ev.RefusalDelta():
                 self._refusal.append(event.text)
             case ev.CallStart():
                 self._end_text()
-                self._start = event
+                self._call_start = event
             case ev.ArgsDelta():
                 self._args.append(event.text)
             case ev.CallEnd():
@@ -144,12 +144,12 @@ class Folder:
                 assert_never(event)
 
     def reply(self) -> Reply:
-        said = self._said()
-        called = self._called(complete=False)
+        text_part = self._open_text()
+        call = self._open_call(complete=False)
         return Reply(
-            parts=[*self._parts, *([said] if said else []), *([called] if called else [])],
+            parts=[*self._parts, *([text_part] if text_part else []), *([call] if call else [])],
             stop_reason=self.stop_reason,
-            refusal=_joined(self._refusal),
+            refusal=_join_in_place(self._refusal),
             usage=self._usage,
             failure=self.failure,
             findings=[*self._findings],
@@ -158,48 +158,48 @@ class Folder:
     @property
     def text(self) -> str:
         """The text of the reply so far, without the rest of it."""
-        said = _joined(self._texts) if self._kind is Text else ""
-        before = [part.text for part in self._parts if isinstance(part, Text)]
-        return "".join([*before, said]) if before else said
+        open_text = _join_in_place(self._texts) if self._text_type is Text else ""
+        texts = [part.text for part in self._parts if isinstance(part, Text)]
+        return "".join([*texts, open_text]) if texts else open_text
 
-    def _say(self, kind: type[Text | Reasoning], text: str) -> None:
-        if kind is not self._kind:
+    def _append_text(self, text_type: type[Text | Reasoning], text: str) -> None:
+        if text_type is not self._text_type:
             self._end_text()
-            self._kind = kind
+            self._text_type = text_type
         self._texts.append(text)
 
-    def _seal(self, seal: ev.Seal) -> None:
+    def _add_seal(self, seal: ev.Seal) -> None:
         """The thinking before it is one part with it, and ends there."""
-        text = _joined(self._texts) if self._kind is Reasoning else ""
+        text = _join_in_place(self._texts) if self._text_type is Reasoning else ""
         if not text:
             self._end_text()
         self._parts.append(Reasoning(text, seal))
-        self._kind, self._texts = None, []
+        self._text_type, self._texts = None, []
 
-    def _said(self) -> Text | Reasoning | None:
+    def _open_text(self) -> Text | Reasoning | None:
         """The text that is being said."""
-        text = _joined(self._texts)
-        return self._kind(text) if self._kind is not None and text else None
+        text = _join_in_place(self._texts)
+        return self._text_type(text) if self._text_type is not None and text else None
 
     def _end_text(self) -> None:
-        if (said := self._said()) is not None:
-            self._parts.append(said)
-        self._kind, self._texts = None, []
+        if (text_part := self._open_text()) is not None:
+            self._parts.append(text_part)
+        self._text_type, self._texts = None, []
 
-    def _called(self, complete: bool) -> Call | None:
+    def _open_call(self, complete: bool) -> Call | None:
         """The call that is open."""
-        start = self._start
+        start = self._call_start
         if start is None:
             return None
-        return Call(start.id or "", start.name, _joined(self._args), complete, start.extra or msgspec.UNSET)
+        return Call(start.id or "", start.name, _join_in_place(self._args), complete, start.extra or msgspec.UNSET)
 
     def _end_call(self, complete: bool) -> None:
-        if (called := self._called(complete)) is not None:
-            self._parts.append(called)
-        self._start, self._args = None, []
+        if (call := self._open_call(complete)) is not None:
+            self._parts.append(call)
+        self._call_start, self._args = None, []
 
 
-def _joined(pieces: list[str]) -> str:
+def _join_in_place(pieces: list[str]) -> str:
     """All of them as one, which is the only piece from now on: asked with every token, it joins two each time."""
     if len(pieces) > 1:
         pieces[:] = ["".join(pieces)]

@@ -6,35 +6,35 @@ from collections.abc import Iterable
 
 from interlingua import events as ev
 
-__all__ = ["Tally", "size"]
+__all__ = ["ReplyStats", "utf8_size"]
 
-PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 """Bytes of a token, in what models write: so many in nearly every language, for scripts with longer characters have
 more in common."""
-PER_CALL = 8
+TOKENS_PER_CALL = 8
 """Tokens around the arguments of a call."""
-_SPOKEN = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal})
+_CONTENT_EVENTS = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal})
 
 
-class Tally:
+class ReplyStats:
     def __init__(self) -> None:
-        self.spoken = False
+        self.has_content = False
         """Whether the client has been told anything of the reply itself. Before that, another may take its place."""
-        self.size = 0
+        self.content_bytes = 0
         """Bytes of text, thinking and arguments."""
         self.calls = 0
         self.usage: ev.Usage | None = None
         self.stop: ev.Stop | None = None
         self.failure: ev.Failure | None = None
 
-    def hear(self, events: Iterable[ev.Event]) -> None:
+    def detect_content(self, events: Iterable[ev.Event]) -> None:
         """As long as nothing is spoken."""
-        self.spoken = any(type(event) in _SPOKEN for event in events)
+        self.has_content = any(type(event) in _CONTENT_EVENTS for event in events)
 
     def count(self, event: ev.Event) -> None:
         match event:
             case ev.TextDelta() | ev.ReasoningDelta() | ev.ArgsDelta():
-                self.size += size(event.text)
+                self.content_bytes += utf8_size(event.text)
             case ev.CallStart():
                 self.calls += 1
             case ev.Usage():
@@ -45,11 +45,11 @@ class Tally:
                 self.failure = self.failure or event
 
     @property
-    def tokens(self) -> int:
+    def estimated_tokens(self) -> int:
         """About so many, if nobody has counted them."""
-        return -(-self.size // PER_TOKEN) + PER_CALL * self.calls
+        return -(-self.content_bytes // BYTES_PER_TOKEN) + TOKENS_PER_CALL * self.calls
 
 
-def size(text: str) -> int:
+def utf8_size(text: str) -> int:
     """In bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

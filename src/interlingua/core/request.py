@@ -15,7 +15,7 @@ from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.tools import Tool
 
 __all__ = [
-    "BUDGETS",
+    "EFFORT_BUDGET_TOKENS",
     "NO_CONTENT",
     "CacheMark",
     "Content",
@@ -24,20 +24,20 @@ __all__ = [
     "Image",
     "JsonFormat",
     "Message",
-    "Mode",
     "Piece",
     "Request",
     "Result",
     "Role",
     "Thinking",
     "ToolChoice",
+    "ToolChoiceMode",
     "with_marks",
 ]
 
 P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
-Mode: TypeAlias = Literal["auto", "required", "none"]
-BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
+ToolChoiceMode: TypeAlias = Literal["auto", "required", "none"]
+EFFORT_BUDGET_TOKENS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
 """About how many tokens of thinking an effort is."""
 NO_CONTENT = "(no content)"
 """What a user says who says nothing, where something has to be said."""
@@ -109,7 +109,7 @@ class Message(msgspec.Struct, frozen=True):
 class ToolChoice(msgspec.Struct, frozen=True):
     """Which tools may or must be called. `names` restricts `auto` and `required` to these tools."""
 
-    mode: Mode = "auto"
+    mode: ToolChoiceMode = "auto"
     names: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the client wants to see of it, in its own wire's word: a summary, or nothing."""
 
     @property
-    def wanted(self) -> bool | None:
+    def requested(self) -> bool | None:
         """Whether the model shall think at all; None if nothing was said."""
         if self.on is not None:
             return self.on
@@ -142,7 +142,7 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
         """The effort; the nearest one where only a budget was given."""
         if self.effort is not None or self.budget is None:
             return self.effort
-        exact = (effort for effort, budget in BUDGETS.items() if budget == self.budget)
+        exact = (effort for effort, budget in EFFORT_BUDGET_TOKENS.items() if budget == self.budget)
         return next(exact, "low" if self.budget <= 6144 else "medium" if self.budget <= 16384 else "high")
 
 
@@ -181,22 +181,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
     them."""
-    places: Mapping[str, str] = {}
+    source_paths: Mapping[str, str] = {}
     """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
 
-    def holds(self, *kinds: type[Piece]) -> bool:
+    def has_piece(self, *piece_types: type[Piece]) -> bool:
         """Whether a piece of one of these kinds is in the conversation, in what tools have answered too."""
         for message in self.messages:
             for piece in message.pieces:
-                if isinstance(piece, kinds):
+                if isinstance(piece, piece_types):
                     return True
-                if isinstance(piece, Result) and any(isinstance(part, kinds) for part in piece.content):
+                if isinstance(piece, Result) and any(isinstance(part, piece_types) for part in piece.content):
                     return True
-        return any(isinstance(piece, kinds) for piece in self.system)
+        return any(isinstance(piece, piece_types) for piece in self.system)
 
-    def place(self, path: str) -> str:
+    def source_path(self, path: str) -> str:
         """The place in the client's body: of what has none there, that of what it is part of."""
-        known = path
-        while known and known not in self.places:
-            known = known[: max(known.rfind("."), known.rfind("["), 0)]
-        return self.places.get(known, path)
+        prefix = path
+        while prefix and prefix not in self.source_paths:
+            prefix = prefix[: max(prefix.rfind("."), prefix.rfind("["), 0)]
+        return self.source_paths.get(prefix, path)

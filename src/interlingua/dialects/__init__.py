@@ -1,5 +1,5 @@
 """Dialects: how each model family writes tool calls and thinking."""
 
-from interlingua.dialects.registry import DETECT, STANDARD, dialect_for, dialect_named, dialects
+from interlingua.dialects.registry import DETECT_DIALECT, STANDARD_DIALECT, dialect_for, dialects, get_dialect
 
-__all__ = ["DETECT", "STANDARD", "dialect_for", "dialect_named", "dialects"]
+__all__ = ["DETECT_DIALECT", "STANDARD_DIALECT", "dialect_for", "dialects", "get_dialect"]

@@ -10,12 +10,12 @@ import msgspec
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text, fold
-from interlingua.core.tools import Offer, ToolsLike
-from interlingua.dialects.registry import dialect_named
-from interlingua.errors import RenderError, UsageError, expect
-from interlingua.parsing.choice_pipeline import Lane
+from interlingua.core.tools import ToolSet, ToolsLike
+from interlingua.dialects.registry import get_dialect
+from interlingua.errors import RenderError, UsageError, expect_type
+from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect, Span
-from interlingua.parsing.markers import markers
+from interlingua.parsing.markers import compile_markers
 
 __all__ = ["Parser", "parse", "render"]
 
@@ -31,32 +31,32 @@ class Parser:
         options: Options | None = None,
     ) -> None:
         options = Options() if options is None else options
-        expect(options, Options, "options are an Options", "write il.Options(delivery=…)")
+        expect_type(options, Options, "options are an Options", "write il.Options(delivery=…)")
         if prefill:
             options = msgspec.structs.replace(options, prefill=prefill)
-        self._lane: Lane | None = Lane(dialect_named(dialect), Offer(tools), options)
+        self._pipeline: ChoicePipeline | None = ChoicePipeline(get_dialect(dialect), ToolSet(tools), options)
 
     def feed(self, text: str) -> list[ev.Event]:
-        if self._lane is None:
-            raise _closed()
+        if self._pipeline is None:
+            raise _closed_error()
         if type(text) is not str:  # looked at here first, for this runs for every token
-            expect(text, str, "text is str", "a Translator takes the bytes of a stream")
-        return self._lane.take_text(text)
+            expect_type(text, str, "text is str", "a Translator takes the bytes of a stream")
+        return self._pipeline.process_text(text)
 
     def close(self) -> list[ev.Event]:
         """The text is over. Nothing is held after this."""
-        if self._lane is None:
-            raise _closed()
-        lane, self._lane = self._lane, None
-        return lane.close_text()
+        if self._pipeline is None:
+            raise _closed_error()
+        pipeline, self._pipeline = self._pipeline, None
+        return pipeline.end_of_text()
 
     @property
     def held(self) -> str:
         """The text that waits for what follows it."""
-        return self._lane.held if self._lane else ""
+        return self._pipeline.buffered if self._pipeline else ""
 
 
-def _closed() -> UsageError:
+def _closed_error() -> UsageError:
     return UsageError("this Parser is closed", "one Parser reads one reply: make another one")
 
 
@@ -68,14 +68,14 @@ def parse(text: str, dialect: str | Dialect, tools: ToolsLike = None, prefill: s
 
 def render(reply: Reply, dialect: str | Dialect) -> str:
     """The inverse of parse: what the model would have written."""
-    expect(reply, Reply, "a reply is a Reply", "make one with il.Reply(parts=[…])")
-    dialect = dialect_named(dialect)
+    expect_type(reply, Reply, "a reply is a Reply", "make one with il.Reply(parts=[…])")
+    dialect = get_dialect(dialect)
     unfinished = [call for call in reply.calls if not call.complete]
     if unfinished and unfinished != list(reply.parts[-1:]):
         raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it", "drop one")
-    parts = list(_joined(reply.parts))
+    parts = list(_merge_texts(reply.parts))
     written = dialect.router.write_reply(parts) if dialect.router else _write_parts(parts, dialect)
-    if _told(parse(written, dialect).parts, dialect) != _told(parts, dialect):
+    if _comparable(parse(written, dialect).parts, dialect) != _comparable(parts, dialect):
         raise RenderError(
             f"as {dialect.name!r} writes it, this reply would be read back as another one",
             "take out of its text what looks like markup, or pick another dialect",
@@ -83,7 +83,7 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
     return written
 
 
-def _told(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
+def _comparable(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
     """What of a reply must not change: all of its texts, but for layout, and the names of its calls.
 
     Arguments are not compared. Where they are written without types, only the tools tell what they were.
@@ -94,37 +94,37 @@ def _told(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
 
 def _write_parts(parts: Iterable[Part], dialect: Dialect) -> str:
     written: list[str] = []
-    before = 0
-    for kind, neighbours in groupby(parts, key=type):
-        if kind is Call:
+    calls_before = 0
+    for part_type, neighbours in groupby(parts, key=type):
+        if part_type is Call:
             calls = [part for part in neighbours if isinstance(part, Call)]
-            written.append(_lead(written, dialect) + _write_calls(calls, before, dialect))
-            before += len(calls)
+            written.append(_separator(written, dialect) + _write_calls(calls, calls_before, dialect))
+            calls_before += len(calls)
         else:
             text = "".join(part.text for part in neighbours if not isinstance(part, Call))
-            written.append(_write_answer(text, dialect) if kind is Text else _write_thinking(text, dialect))
+            written.append(_write_answer(text, dialect) if part_type is Text else _write_thinking(text, dialect))
     return "".join(written)
 
 
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+def _merge_texts(parts: Iterable[Part]) -> Iterator[Part]:
     """Neighbours that are both text, or both thinking, as one."""
-    for kind, neighbours in groupby(parts, key=type):
+    for part_type, neighbours in groupby(parts, key=type):
         run = list(neighbours)
         texts = [part.text for part in run if not isinstance(part, Call)]
         if texts:
-            yield Text("".join(texts)) if kind is Text else Reasoning("".join(texts))
+            yield Text("".join(texts)) if part_type is Text else Reasoning("".join(texts))
         else:
             yield from run
 
 
-def _lead(written: list[str], dialect: Dialect) -> str:
+def _separator(written: list[str], dialect: Dialect) -> str:
     return dialect.lead if written and not written[-1].endswith(dialect.lead) else ""
 
 
-def _write_calls(calls: list[Call], before: int, dialect: Dialect) -> str:
+def _write_calls(calls: list[Call], calls_before: int, dialect: Dialect) -> str:
     if dialect.grammar is None:
         raise RenderError(f"the dialect {dialect.name!r} has no way to write calls", "pick the model's own dialect")
-    return dialect.grammar.write(calls, before)
+    return dialect.grammar.write(calls, calls_before)
 
 
 def _write_answer(text: str, dialect: Dialect) -> str:
@@ -136,9 +136,9 @@ def _write_span(span: Span, text: str, dialect: Dialect) -> str:
 
 
 def _write_text(text: str, dialect: Dialect) -> str:
-    found = markers(*dialect.tokens).search(text, 0) if dialect.special_tokens else None
-    if found:
-        raise RenderError(f"text with {found.group()} in it would be read as structure", "take the marker out")
+    match = compile_markers(*dialect.tokens).search(text, 0) if dialect.special_tokens else None
+    if match:
+        raise RenderError(f"text with {match.group()} in it would be read as structure", "take the marker out")
     return text
 
 

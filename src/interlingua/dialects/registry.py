@@ -40,14 +40,14 @@ from interlingua.dialects.families import (
     tool_calls_array,
     xlam,
 )
-from interlingua.errors import UnknownDialect, expect
-from interlingua.parsing.detection import detecting
+from interlingua.errors import UnknownDialect, expect_type
+from interlingua.parsing.detection import detection_dialect
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["dialect_for", "dialect_named", "dialects"]
+__all__ = ["dialect_for", "dialects", "get_dialect"]
 
-STANDARD = standard.DIALECT
-ALL = (
+STANDARD_DIALECT = standard.DIALECT
+ALL_DIALECTS = (
     kimi_k3.DIALECT,
     kimi_k2.DIALECT,
     xlam.DIALECT,  # Llama-xLAM
@@ -96,27 +96,27 @@ ALL = (
     functionary.V32,
     hermes.ERNIE45,
     hermes.LONGCAT,
-    STANDARD,
+    STANDARD_DIALECT,
 )
-DETECT = detecting(ALL)
-BY_NAME = {dialect.name: dialect for dialect in (*ALL, DETECT)}
+DETECT_DIALECT = detection_dialect(ALL_DIALECTS)
+DIALECTS_BY_NAME = {dialect.name: dialect for dialect in (*ALL_DIALECTS, DETECT_DIALECT)}
 
 
 def dialects() -> tuple[Dialect, ...]:
     """Every dialect that is known."""
-    return ALL
+    return ALL_DIALECTS
 
 
-def dialect_named(dialect: str | Dialect) -> Dialect:
+def get_dialect(dialect: str | Dialect) -> Dialect:
     if isinstance(dialect, Dialect):
         return dialect
-    known = BY_NAME.get(str(dialect))
-    if known is None:
-        raise UnknownDialect(dialect, BY_NAME)
-    return known
+    registered = DIALECTS_BY_NAME.get(str(dialect))
+    if registered is None:
+        raise UnknownDialect(dialect, DIALECTS_BY_NAME)
+    return registered
 
 
 def dialect_for(model: str) -> Dialect:
     """The dialect that this model speaks; the standard one if the id is not known."""
-    expect(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
-    return next((dialect for dialect in ALL if dialect.speaks(model)), STANDARD)
+    expect_type(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
+    return next((dialect for dialect in ALL_DIALECTS if dialect.speaks(model)), STANDARD_DIALECT)

@@ -9,13 +9,13 @@ from itertools import zip_longest
 from typing import Any, cast
 
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.dialects.native_text import parse, render
 from interlingua.errors import BadInput, RenderError
 from interlingua.parsing.dialect import Dialect, Shape
-from interlingua.parsing.markers import markers
+from interlingua.parsing.markers import compile_markers
 
-__all__ = ["check", "shape_name", "short"]
+__all__ = ["check_dialect", "shape_name", "shortened_repr"]
 
 
 def shape_name(shape: Shape) -> str:
@@ -23,70 +23,78 @@ def shape_name(shape: Shape) -> str:
     return shape.NAME
 
 
-def check(dialect: Dialect, where: str) -> None:
+def check_dialect(dialect: Dialect, source_name: str) -> None:
     """What types do not tell: whether it can be compiled, and whether it reads and writes its own sample."""
-    upper = [glob for glob in dialect.models if glob != glob.lower()]
-    if upper:
-        raise BadInput(f"{where}: models: {upper[0]!r} is not in lower case", f"write {upper[0].lower()!r}")
+    not_lowercase = [glob for glob in dialect.models if glob != glob.lower()]
+    if not_lowercase:
+        raise BadInput(
+            f"{source_name}: models: {not_lowercase[0]!r} is not in lower case", f"write {not_lowercase[0].lower()!r}"
+        )
     try:
-        _check_shape(dialect, where)
+        _check_shape(dialect, source_name)
         if dialect.grammar and dialect.sample:
-            _check_sample(dialect, where)
+            _check_sample(dialect, source_name)
     except (LookupError, ValueError) as error:  # markers that are empty, templates that are none
         if not isinstance(error, IndexError):
             problem = f"it cannot be used: {type(error).__name__}: {error}"
-            raise BadInput(f"{where}: shape: {problem}", "compare it with `interlingua dialects show NAME`") from error
-        path = next(_empty(dialect), "shape")
-        raise BadInput(f"{where}: {path}: a marker is missing or empty", "write it, or leave the field out") from error
+            raise BadInput(
+                f"{source_name}: shape: {problem}", "compare it with `interlingua dialects show NAME`"
+            ) from error
+        path = next(_empty_fields(dialect), "shape")
+        raise BadInput(
+            f"{source_name}: {path}: a marker is missing or empty", "write it, or leave the field out"
+        ) from error
 
 
-def _check_shape(dialect: Dialect, where: str) -> None:
+def _check_shape(dialect: Dialect, source_name: str) -> None:
     grammar, shape = dialect.grammar, cast(Any, dialect.shape)  # any shape is a dataclass
-    markers(*dialect.markers, *(grammar.inner if grammar else ()))
+    compile_markers(*dialect.markers, *(grammar.inner_markers if grammar else ()))
     if grammar is None:
         return
     for field in dataclasses.fields(shape):
         if field.default is dataclasses.MISSING and getattr(shape, field.name) == "":
             path = f"shape.{shape_name(shape)}.{field.name}"
-            raise BadInput(f"{where}: {path}: this is empty", "write the marker that stands there")
-    if not (grammar.openers or grammar.first_openers(Offer())):
-        raise BadInput(f"{where}: shape: nothing opens a call", 'write what does, for example: open: "<tool_call>"')
+            raise BadInput(f"{source_name}: {path}: this is empty", "write the marker that stands there")
+    if not (grammar.openers or grammar.first_openers(ToolSet())):
+        raise BadInput(
+            f"{source_name}: shape: nothing opens a call", 'write what does, for example: open: "<tool_call>"'
+        )
     with suppress(RenderError):  # some have to have an id, or arguments
         grammar.write([Call("", "ls", "{}")], 0)
 
 
-def _check_sample(dialect: Dialect, where: str) -> None:
+def _check_sample(dialect: Dialect, source_name: str) -> None:
     reply = parse(dialect.sample, dialect)
     if not reply.calls:
-        seen = f"; it was read as {short(reply.text)}" if reply.text else ""
-        raise BadInput(f"{where}: sample: no call was found in it{seen}", "compare the markers with the sample")
+        seen = f"; it was read as {shortened_repr(reply.text)}" if reply.text else ""
+        raise BadInput(f"{source_name}: sample: no call was found in it{seen}", "compare the markers with the sample")
     try:
         written = render(reply, dialect)
     except RenderError as error:
-        raise BadInput(f"{where}: sample: its reply cannot be written back: {error}", error.hint) from error
+        raise BadInput(f"{source_name}: sample: its reply cannot be written back: {error}", error.hint) from error
     if written != dialect.sample:
-        at = next(n for n, (a, b) in enumerate(zip_longest(written, dialect.sample)) if a != b)
+        offset = next(n for n, (a, b) in enumerate(zip_longest(written, dialect.sample)) if a != b)
         raise BadInput(
-            f"{where}: sample: read and written again, it differs from character {at} on: "
-            f"{short(written[at:])} instead of {short(dialect.sample[at:])}",
+            f"{source_name}: sample: read and written again, it differs from character {offset} on: "
+            f"{shortened_repr(written[offset:])} instead of {shortened_repr(dialect.sample[offset:])}",
             "a sample is exactly what we write: white space that the model puts around its markers goes into a span's"
             " inside and after, or is left out",
         )
 
 
-def _empty(value: Any, path: str = "") -> Iterator[str]:
+def _empty_fields(value: Any, path: str = "") -> Iterator[str]:
     """The fields with an empty text where a marker should be, or with no marker."""
     for field in dataclasses.fields(value):
-        inner, at = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
+        inner, field_path = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
         if inner == field.default:
             continue
         if inner in ("", ()) or (isinstance(inner, tuple) and "" in inner):
-            yield at
-        for one in inner if isinstance(inner, tuple) else (inner,):
-            if dataclasses.is_dataclass(one):
-                name = getattr(one, "NAME", "")
-                yield from _empty(one, f"{at}.{name}" if name else at)
+            yield field_path
+        for item in inner if isinstance(inner, tuple) else (inner,):
+            if dataclasses.is_dataclass(item):
+                name = getattr(item, "NAME", "")
+                yield from _empty_fields(item, f"{field_path}.{name}" if name else field_path)
 
 
-def short(text: str) -> str:
+def shortened_repr(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")

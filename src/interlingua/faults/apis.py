@@ -7,52 +7,58 @@ from typing import Any
 
 __all__ = [
     "APIS",
+    "API_BY_NAME",
     "CHAT_PATH",
     "MESSAGES_PATH",
-    "NAMES",
     "RESPONSES_PATH",
-    "TOOL",
-    "api_of",
-    "body_for",
-    "offered",
-    "past_call",
+    "TOOL_PARAMETERS",
+    "api_for_path",
+    "minimal_body",
+    "past_call_fields",
+    "tools_field",
 ]
 
 CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH = "chat/completions", "messages", "responses"
 """As their paths end."""
 APIS = (CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH)
-NAMES = {"chat": CHAT_PATH, "messages": MESSAGES_PATH, "responses": RESPONSES_PATH}
+API_BY_NAME = {"chat": CHAT_PATH, "messages": MESSAGES_PATH, "responses": RESPONSES_PATH}
 """As people call them."""
-TOOL = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
+TOOL_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
 
 
-def api_of(path: str) -> str | None:
+def api_for_path(path: str) -> str | None:
     """The API that is asked at this path."""
-    where = path.partition("?")[0]
-    return next((api for api in APIS if where.endswith(f"/{api}")), None)
+    path_only = path.partition("?")[0]
+    return next((api for api in APIS if path_only.endswith(f"/{api}")), None)
 
 
-def body_for(api: str, model: str, stream: bool = True, **more: Any) -> dict[str, Any]:
+def minimal_body(api: str, model: str, stream: bool = True, **fields: Any) -> dict[str, Any]:
     """The least that this API asks with."""
     user = [{"role": "user", "content": "hi"}]
-    said: dict[str, Any] = {"input": "hi"} if api == RESPONSES_PATH else {"messages": user}
-    return {"model": model, "stream": stream, **said, **({"max_tokens": 100} if api == MESSAGES_PATH else {}), **more}
+    conversation: dict[str, Any] = {"input": "hi"} if api == RESPONSES_PATH else {"messages": user}
+    return {
+        "model": model,
+        "stream": stream,
+        **conversation,
+        **({"max_tokens": 100} if api == MESSAGES_PATH else {}),
+        **fields,
+    }
 
 
-def offered(api: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
+def tools_field(api: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
     """The field `tools` of a request, with one tool."""
     if api == MESSAGES_PATH:
-        return {"tools": [{"name": name, "input_schema": schema or TOOL}]}
-    function = {"name": name, "parameters": schema or TOOL}
+        return {"tools": [{"name": name, "input_schema": schema or TOOL_PARAMETERS}]}
+    function = {"name": name, "parameters": schema or TOOL_PARAMETERS}
     return {"tools": [{"type": "function", **(function if api == RESPONSES_PATH else {"function": function})}]}
 
 
-def past_call(api: str, id: str, args: str) -> dict[str, Any]:
+def past_call_fields(api: str, id: str, args: str) -> dict[str, Any]:
     """The conversation of a request in which a tool was called."""
     if api == RESPONSES_PATH:
         call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
-        answer = {"type": "function_call_output", "call_id": id, "output": "sun"}
-        return {"input": [{"role": "user", "content": "hi"}, call, answer]}
+        output = {"type": "function_call_output", "call_id": id, "output": "sun"}
+        return {"input": [{"role": "user", "content": "hi"}, call, output]}
     turns: list[dict[str, Any]]
     if api == MESSAGES_PATH:
         use = {"type": "tool_use", "id": id, "name": "get_weather", "input": json.loads(args)}

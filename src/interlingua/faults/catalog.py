@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from interlingua.errors import UsageError
-from interlingua.faults.apis import api_of
-from interlingua.faults.checker.expectations import says
-from interlingua.faults.checker.scenario import Row, Scenario, name_in
+from interlingua.faults.apis import api_for_path
+from interlingua.faults.checker.expectations import check_reply
+from interlingua.faults.checker.scenario import FaultRow, Scenario, scenario_name_in
 from interlingua.faults.scenarios import before_first_event as first
 from interlingua.faults.scenarios import malformed_bytes as odd_bytes
 from interlingua.faults.scenarios import malformed_replies as odd_replies
@@ -15,13 +15,13 @@ from interlingua.faults.scenarios import malformed_requests as requests
 from interlingua.faults.scenarios import midstream
 from interlingua.faults.scenarios import security as safety
 from interlingua.faults.scenarios import slow_clients as clients
-from interlingua.faults.scenarios.helpers import fault, good
-from interlingua.faults.upstream.reply_writers import voice
-from interlingua.faults.upstream.script import Asked, Script, answer
+from interlingua.faults.scenarios.helpers import fault, healthy_upstream
+from interlingua.faults.upstream.reply_writers import reply_writer_for
+from interlingua.faults.upstream.script import ReceivedRequest, Script, send_response
 
-__all__ = ["NONE", "ROWS", "SCENARIOS", "rows_of", "scripts_for"]
+__all__ = ["FAULT_ROWS", "NO_FAULT", "SCENARIOS", "scenarios_in_rows", "scripts_for"]
 
-NONE = fault(0, "none", "Nothing is wrong.", "The reply comes through.", good, says())
+NO_FAULT = fault(0, "none", "Nothing is wrong.", "The reply comes through.", healthy_upstream, check_reply())
 """What a gateway must be able to pass before any fault is judged."""
 SCENARIOS: list[Scenario] = sorted(
     [
@@ -75,34 +75,41 @@ _TITLES = {
     41: "Storms of retries",
     42: "A disk that is full or slow",
 }
-ROWS = [
-    Row(number, title, [scenario for scenario in SCENARIOS if scenario.row == number])
+FAULT_ROWS = [
+    FaultRow(number, title, [scenario for scenario in SCENARIOS if scenario.row == number])
     for number, title in _TITLES.items()
 ]
-_BY_NAME = {scenario.name: scenario for scenario in (NONE, *SCENARIOS)}
+_BY_NAME = {scenario.name: scenario for scenario in (NO_FAULT, *SCENARIOS)}
 
 
-def rows_of(numbers: Iterable[int] | None) -> list[Scenario]:
+def scenarios_in_rows(numbers: Iterable[int] | None) -> list[Scenario]:
     """The scenarios of these rows; of all, without any."""
     if numbers is None:
         return SCENARIOS
-    wanted = set(numbers)
-    if strange := wanted - _TITLES.keys():
-        raise UsageError(f"there is no row {min(strange)}", "`interlingua faults list` has them: 1 to 42")
-    return [scenario for scenario in SCENARIOS if scenario.row in wanted]
+    selected = set(numbers)
+    if unknown := selected - _TITLES.keys():
+        raise UsageError(f"there is no row {min(unknown)}", "`interlingua faults list` has them: 1 to 42")
+    return [scenario for scenario in SCENARIOS if scenario.row in selected]
 
 
-def scripts_for(asked: Asked) -> list[Script]:
+def scripts_for(request: ReceivedRequest) -> list[Script]:
     """What the fault server does for this request: a book for `UpstreamServer`."""
-    scenario = _BY_NAME.get(name_in(str(asked.body.get("model"))))
-    api = api_of(asked.path)
+    scenario = _BY_NAME.get(scenario_name_in(str(request.body.get("model"))))
+    api = api_for_path(request.path)
     if scenario is None or api is None:
         return []
     if api not in scenario.apis:
         message = f"{scenario.name} is a fault of {' and '.join(scenario.apis)} only"
-        return [[answer("400 Bad Request", voice(api).refusal(message, "invalid_request_error", "not-this-api"))]]
-    say = voice(api)
-    say.streams = bool(asked.body.get("stream"))
-    shown = asked.headers.get("authorization", "").removeprefix("Bearer ")
-    say.key = shown or asked.headers.get("x-api-key", "")
-    return scenario.plays(say)
+        return [
+            [
+                send_response(
+                    "400 Bad Request",
+                    reply_writer_for(api).error_body(message, "invalid_request_error", "not-this-api"),
+                )
+            ]
+        ]
+    writer = reply_writer_for(api)
+    writer.is_streaming = bool(request.body.get("stream"))
+    bearer_key = request.headers.get("authorization", "").removeprefix("Bearer ")
+    writer.upstream_key = bearer_key or request.headers.get("x-api-key", "")
+    return scenario.make_scripts(writer)

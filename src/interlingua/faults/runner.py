@@ -9,30 +9,30 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from interlingua.errors import BadInput
-from interlingua.faults.apis import api_of
-from interlingua.faults.catalog import NONE
+from interlingua.faults.apis import api_for_path
+from interlingua.faults.catalog import NO_FAULT
 from interlingua.faults.checker import raw_client as client
-from interlingua.faults.checker.scenario import Outcome, Scenario, Verdict
-from interlingua.faults.checker.trial import Play, Refused, Target
+from interlingua.faults.checker.scenario import Scenario, TrialOutcome, Verdict
+from interlingua.faults.checker.trial import GatewayTarget, RequestRefused, Trial
 
-__all__ = ["Judged", "answers", "check", "passes_on", "reachable"]
+__all__ = ["ScenarioResult", "check_baseline", "check_reachable", "run_scenarios", "wait_until_answering"]
 
-RECOVERY = 60.0
+RECOVERY_TIMEOUT_SECONDS = 60.0
 """How long is waited, in seconds, until a gateway answers again after what it was asked last."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class ScenarioResult:
     scenario: Scenario
     api: str
     verdict: Verdict
 
 
-def reachable(target: Target) -> None:
+def check_reachable(target: GatewayTarget) -> None:
     """Both servers are there."""
     hints = {
         target.gateway: "start the gateway first, with the fault server as its upstream",
-        target.faults: "start it with `interlingua faults serve`, or say with --faults where it is",
+        target.fault_server: "start it with `interlingua faults serve`, or say with --faults where it is",
     }
     for url, hint in hints.items():
         try:
@@ -41,62 +41,68 @@ def reachable(target: Target) -> None:
             raise BadInput(f"cannot connect to {url}: {error.strerror or error}", hint) from error
 
 
-def passes_on(target: Target, apis: Iterable[str]) -> None:
+def check_baseline(target: GatewayTarget, apis: Iterable[str]) -> None:
     """It passes on what is no fault, in at least one of these APIs: else no fault can be met."""
-    verdicts = [_judged(target, NONE, api) for api in apis]
-    if any(verdict.outcome is Outcome.RIGHT for verdict in verdicts):
+    verdicts = [_run_scenario(target, NO_FAULT, api) for api in apis]
+    if any(verdict.outcome is TrialOutcome.PASSED for verdict in verdicts):
         return
-    told = "; ".join(dict.fromkeys(verdict.why for verdict in verdicts))
+    reasons = "; ".join(dict.fromkeys(verdict.reason for verdict in verdicts))
     hint = (
-        f"its upstream must be {target.faults}/v1, where `interlingua faults serve` is;"
+        f"its upstream must be {target.fault_server}/v1, where `interlingua faults serve` is;"
         " --model-prefix says what it wants before a model's id"
     )
-    raise BadInput(f"the gateway does not pass on {NONE.name}: {told}", hint)
+    raise BadInput(f"the gateway does not pass on {NO_FAULT.name}: {reasons}", hint)
 
 
-def check(target: Target, scenarios: Iterable[Scenario], apis: Iterable[str], jobs: int = 4) -> Iterator[Judged]:
+def run_scenarios(
+    target: GatewayTarget, scenarios: Iterable[Scenario], apis: Iterable[str], jobs: int = 4
+) -> Iterator[ScenarioResult]:
     """In the order of the scenarios, but for those that are played alone: these come last."""
-    taken = {api: _judged(target, NONE, api) for api in apis}
-    plays = [(scenario, api) for scenario in scenarios for api in taken]
+    baselines = {api: _run_scenario(target, NO_FAULT, api) for api in apis}
+    pairs = [(scenario, api) for scenario in scenarios for api in baselines]
 
-    def judge(play: tuple[Scenario, str]) -> Judged:
+    def run_pair(play: tuple[Scenario, str]) -> ScenarioResult:
         scenario, api = play
-        if taken[api].outcome is not Outcome.RIGHT:
-            return Judged(scenario, api, Verdict(Outcome.REFUSED, f"even without a fault: {taken[api].why}"))
-        return Judged(scenario, api, _judged(target, scenario, api))
+        if baselines[api].outcome is not TrialOutcome.PASSED:
+            return ScenarioResult(
+                scenario, api, Verdict(TrialOutcome.REFUSED, f"even without a fault: {baselines[api].reason}")
+            )
+        return ScenarioResult(scenario, api, _run_scenario(target, scenario, api))
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(judge, [play for play in plays if not play[0].alone])
-    for scenario, api in (play for play in plays if play[0].alone):
-        if taken[api].outcome is Outcome.RIGHT and not answers(target, api, RECOVERY):
-            why = f"it did not answer within {RECOVERY:.0f} s of what was asked before"
-            yield Judged(scenario, api, Verdict(Outcome.REFUSED, why))
+        yield from pool.map(run_pair, [play for play in pairs if not play[0].alone])
+    for scenario, api in (play for play in pairs if play[0].alone):
+        if baselines[api].outcome is TrialOutcome.PASSED and not wait_until_answering(
+            target, api, RECOVERY_TIMEOUT_SECONDS
+        ):
+            why = f"it did not answer within {RECOVERY_TIMEOUT_SECONDS:.0f} s of what was asked before"
+            yield ScenarioResult(scenario, api, Verdict(TrialOutcome.REFUSED, why))
         else:
-            yield judge((scenario, api))
+            yield run_pair((scenario, api))
 
 
-def answers(target: Target, api: str, seconds: float) -> bool:
+def wait_until_answering(target: GatewayTarget, api: str, seconds: float) -> bool:
     """It goes on, if need be after a while: no fault is judged by what another one has done."""
-    until = time.monotonic() + seconds
-    while _judged(target, NONE, api).outcome is not Outcome.RIGHT:
-        if time.monotonic() > until:
+    deadline = time.monotonic() + seconds
+    while _run_scenario(target, NO_FAULT, api).outcome is not TrialOutcome.PASSED:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
     return True
 
 
-def _judged(target: Target, scenario: Scenario, api: str) -> Verdict:
-    play = Play(target, api, scenario.name, secrets.token_hex(4))
+def _run_scenario(target: GatewayTarget, scenario: Scenario, api: str) -> Verdict:
+    trial = Trial(target, api, scenario.name, secrets.token_hex(4))
     try:
-        verdict = scenario.check(play)
-        seen = play.seen()
-    except Refused as why:
-        return Verdict(Outcome.REFUSED, str(why))
+        verdict = scenario.check(trial)
+        requests = trial.upstream_requests()
+    except RequestRefused as refusal:
+        return Verdict(TrialOutcome.REFUSED, str(refusal))
     except (OSError, ValueError) as error:
-        return Verdict(Outcome.WRONG, f"the connection failed: {error}")
-    asked = {api_of(one["path"]) for one in seen} - {None}
-    if asked and not asked & set(scenario.apis):
-        return Verdict(Outcome.REFUSED, f"its upstream was asked for {asked.pop()}, which has no such fault")
-    if scenario.streams_only and seen and not any(one["body"].get("stream") for one in seen):
-        return Verdict(Outcome.REFUSED, "its upstream was asked for a whole reply: the fault is one of streams")
+        return Verdict(TrialOutcome.FAILED, f"the connection failed: {error}")
+    apis = {api_for_path(request["path"]) for request in requests} - {None}
+    if apis and not apis & set(scenario.apis):
+        return Verdict(TrialOutcome.REFUSED, f"its upstream was asked for {apis.pop()}, which has no such fault")
+    if scenario.streams_only and requests and not any(one["body"].get("stream") for one in requests):
+        return Verdict(TrialOutcome.REFUSED, "its upstream was asked for a whole reply: the fault is one of streams")
     return verdict

@@ -12,26 +12,26 @@ from typing import ClassVar
 
 from interlingua import events as ev
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Dialect, Grammar
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.parser import Parser
-from interlingua.parsing.text_buffer__source import Channel, Reading, Source
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.parser import NativeTextParser
+from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
 
-__all__ = ["Detect", "detecting"]
+__all__ = ["DetectShape", "detection_dialect"]
 
-LOOK_AGAIN = 64
+MAX_REREAD_CHARS = 64
 """What led nowhere is looked through for other openers only if it is this short: no text is read again and again."""
 
 
-def detecting(dialects: Sequence[Dialect]) -> Dialect:
+def detection_dialect(dialects: Sequence[Dialect]) -> Dialect:
     """A dialect that is any of these, to be told by the text."""
     native = tuple(dialect for dialect in dialects if dialect.shape is not None)
     return Dialect(
         name="detect",
         summary="told by the text: the first call of an offered tool, in any dialect",
-        shape=Detect(native),
+        shape=DetectShape(native),
         thinking=tuple(dict.fromkeys(span for dialect in native for span in dialect.thinking)),
         text=tuple(span for dialect in native if dialect.special_tokens for span in dialect.text),
         noise=tuple(dict.fromkeys(marker for dialect in native for marker in dialect.noise)),
@@ -43,153 +43,157 @@ def detecting(dialects: Sequence[Dialect]) -> Dialect:
 
 
 @dataclass(frozen=True)
-class Detect:
+class DetectShape:
     """The shape of a reply whose dialect is not known yet."""
 
     NAME: ClassVar[str] = "detect"
 
     dialects: tuple[Dialect, ...]
 
-    def grammar(self, outside: tuple[str, ...]) -> Grammar:
-        return DetectGrammar(self.dialects, outside)
+    def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
+        return DetectGrammar(self.dialects, dialect_markers)
 
 
 class DetectGrammar:
     strays: tuple[str, ...] = ()
-    inner: tuple[str, ...] = ()
+    inner_markers: tuple[str, ...] = ()
 
-    def __init__(self, dialects: tuple[Dialect, ...], outside: tuple[str, ...]) -> None:
+    def __init__(self, dialects: tuple[Dialect, ...], dialect_markers: tuple[str, ...]) -> None:
         self._dialects = dialects
-        self._having: dict[str, list[Dialect]] = {}
+        self._dialects_by_opener: dict[str, list[Dialect]] = {}
         grammars = [dialect.grammar for dialect in dialects if dialect.grammar]
         openers = dict.fromkeys(opener for grammar in grammars for opener in grammar.openers)
         for opener in openers:
-            if opener not in outside and _is_telling(opener):
-                self._having[opener] = _ranked(opener, [(d, d.grammar.openers) for d in dialects if d.grammar])
-        self.openers = tuple(self._having)
+            if opener not in dialect_markers and _is_distinctive(opener):
+                self._dialects_by_opener[opener] = _rank_dialects(
+                    opener, [(d, d.grammar.openers) for d in dialects if d.grammar]
+                )
+        self.openers = tuple(self._dialects_by_opener)
 
-    def write(self, calls: Sequence[Call], before: int) -> str:  # noqa: ARG002 (nobody writes it)
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (nobody writes it)
         raise RenderError("'detect' only reads", "pick the model's own dialect")
 
-    def name_in(self, text: str, offer: Offer) -> str:  # noqa: ARG002 (not known in which dialect)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (not known in which dialect)
         return text
 
-    def first_openers(self, offer: Offer) -> tuple[str, ...]:
-        firsts = (dialect.grammar.first_openers(offer) for dialect in self._dialects if dialect.grammar)
-        return tuple(dict.fromkeys(opener for openers in firsts for opener in openers))
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
+        opener_lists = (dialect.grammar.first_openers(offer) for dialect in self._dialects if dialect.grammar)
+        return tuple(dict.fromkeys(opener for openers in opener_lists for opener in openers))
 
-    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         start = source.offset - len(opener)
-        readers = [_Reader(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
+        readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
         winner = yield from self._compete(opener, readers, source, sink)
         if winner is None:
-            if source.offset - start <= LOOK_AGAIN and source.channel is source.recorded_from:
+            if source.offset - start <= MAX_REREAD_CHARS and source.channel is source.recorded_channel:
                 source.rewind(opener)
-            sink.text(source.recorded(), source.recorded_from)
-            source.resume_text()
+            sink.emit_text(source.take_recorded(), source.recorded_channel)
+            source.mark_as_text()
             return
-        source.forget()
+        source.discard_recording()
         sink.report("detected", f"the text is in the dialect {winner.name!r}: read as that from here on", start)
         yield from self._follow(winner, source, sink)
 
-    def _candidates(self, opener: str, offer: Offer) -> list[Dialect]:
-        if opener in self._having:
-            return self._having[opener]
-        return _ranked(opener, [(d, d.grammar.first_openers(offer)) for d in self._dialects if d.grammar])
+    def _candidates(self, opener: str, offer: ToolSet) -> list[Dialect]:
+        if opener in self._dialects_by_opener:
+            return self._dialects_by_opener[opener]
+        return _rank_dialects(opener, [(d, d.grammar.first_openers(offer)) for d in self._dialects if d.grammar])
 
-    def _compete(self, opener: str, readers: list[_Reader], source: Source, sink: Sink) -> Reading[_Reader | None]:
+    def _compete(
+        self, opener: str, readers: list[_Candidate], source: TextBuffer, sink: EventSink
+    ) -> Read[_Candidate | None]:
         """Lets all read on until one has a call, or none can have one: character by character, so that it is the same
         one however the text is cut."""
         text = opener
         for _ in range(sink.limits.header):
             for reader in readers:
                 reader.feed(text)
-            winner = next((reader for reader in readers if reader.won), None)
-            readers = [reader for reader in readers if not reader.lost]
+            winner = next((reader for reader in readers if reader.has_won), None)
+            readers = [reader for reader in readers if not reader.has_lost]
             if winner is not None or not readers:
                 return winner
             text = yield from source.take_char()
             if text == "":
-                return next((reader for reader in readers if source.closed and reader.closes()), None)
-        return next((reader for reader in readers if reader.calls), None)
+                return next((reader for reader in readers if source.closed and reader.finish_as_call()), None)
+        return next((reader for reader in readers if reader.starts_with_call), None)
 
-    def _follow(self, winner: _Reader, source: Source, sink: Sink) -> Reading[None]:
+    def _follow(self, winner: _Candidate, source: TextBuffer, sink: EventSink) -> Read[None]:
         """The rest of the reply is the winner's."""
         for event in winner.events:
-            sink.add(event)
+            sink.emit(event)
         while not winner.closed and not source.closed:
             text = yield from source.take_all()
-            for event in winner.parser.feed(text, source.taken_from):
-                sink.add(event)
+            for event in winner.parser.feed(text, source.taken_channel):
+                sink.emit(event)
             sink.inside_calls = winner.parser.inside_calls
         if not winner.closed:
             for event in winner.parser.close():
-                sink.add(event)
+                sink.emit(event)
 
 
-def _is_telling(opener: str) -> bool:
+def _is_distinctive(opener: str) -> bool:
     """Whether an opener says enough to look on wherever it stands. A mere bracket does not: prose is full of them."""
     return any(map(str.isalpha, opener))
 
 
-def _ranked(opener: str, having: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
+def _rank_dialects(opener: str, candidates: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
     """The dialects that have this opener, those first that it is most typical of, and one for each shape."""
-    places = [(openers.index(opener), dialect) for dialect, openers in having if opener in openers]
+    ranks = [(openers.index(opener), dialect) for dialect, openers in candidates if opener in openers]
     by_shape: dict[object, Dialect] = {}
-    for _, dialect in sorted(places, key=lambda place: place[0]):
+    for _, dialect in sorted(ranks, key=lambda rank: rank[0]):
         by_shape.setdefault(dialect.shape, dialect)
     return list(by_shape.values())
 
 
-class _Reader:
+class _Candidate:
     """One dialect's reading of the text, while it is not known which dialect's it is."""
 
-    def __init__(self, dialect: Dialect, start: int, source: Source, sink: Sink) -> None:
+    def __init__(self, dialect: Dialect, start: int, source: TextBuffer, sink: EventSink) -> None:
         self.name = dialect.name
-        self.parser = Parser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
+        self.parser = NativeTextParser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
         self.events: list[ev.Event] = []
-        self._telling: list[ev.Event] = []
+        self._content_events: list[ev.Event] = []
         self.closed = False
         self._channel = source.channel
-        self._begins_thinking = bool(dialect.router) and not sink.thinking and source.channel is Channel.TEXT
+        self._can_start_thinking = bool(dialect.router) and not sink.thinking and source.channel is Channel.TEXT
         self._offer = sink.offer
 
     def feed(self, text: str) -> None:
-        self._take(self.parser.feed(text, self._channel))
+        self._record_events(self.parser.feed(text, self._channel))
 
-    def closes(self) -> bool:
+    def finish_as_call(self) -> bool:
         """The text is over: whether this was a call."""
-        self._take(self.parser.close())
+        self._record_events(self.parser.close())
         self.closed = True
-        return self.won or self.calls
+        return self.has_won or self.starts_with_call
 
-    def _take(self, events: list[ev.Event]) -> None:
+    def _record_events(self, events: list[ev.Event]) -> None:
         if events:
             self.events += events
-            self._telling += (event for event in events if not isinstance(event, ev.Finding))
+            self._content_events += (event for event in events if not isinstance(event, ev.Finding))
 
     @property
-    def calls(self) -> bool:
+    def starts_with_call(self) -> bool:
         """Whether the first thing that it read is a call that may be one."""
-        first = self._telling[0] if self._telling else None
-        return isinstance(first, ev.CallStart) and self._offer.may_have(first.name)
+        first = self._content_events[0] if self._content_events else None
+        return isinstance(first, ev.CallStart) and self._offer.accepts(first.name)
 
     @property
-    def won(self) -> bool:
+    def has_won(self) -> bool:
         """Whether it has read a call that goes on after its header, for several dialects may write that alike; or
         thinking in a message of its own."""
-        if not self._telling:
+        if not self._content_events:
             return False
-        return (len(self._telling) > 1 and self.calls) or self._thought
+        return (len(self._content_events) > 1 and self.starts_with_call) or self._starts_with_thinking
 
     @property
-    def _thought(self) -> bool:
-        return self._begins_thinking and isinstance(self._telling[0], ev.ReasoningDelta)
+    def _starts_with_thinking(self) -> bool:
+        return self._can_start_thinking and isinstance(self._content_events[0], ev.ReasoningDelta)
 
     @property
-    def lost(self) -> bool:
+    def has_lost(self) -> bool:
         """Whether what it read is no call: it is something else, or it is over."""
-        if self._telling:
-            return not (self.calls or self._thought)
-        begins_thinking = self._begins_thinking and self.parser.thinking
-        return not (self.parser.inside_calls or self.parser.held or begins_thinking)
+        if self._content_events:
+            return not (self.starts_with_call or self._starts_with_thinking)
+        inside_thinking = self._can_start_thinking and self.parser.thinking
+        return not (self.parser.inside_calls or self.parser.buffered or inside_thinking)

@@ -13,12 +13,12 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from interlingua.core.call_ids import IdStyle
 from interlingua.core.reply import Call, Part
-from interlingua.core.tools import Offer
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import TOKENS
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.core.tools import ToolSet
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["Dialect", "Grammar", "Router", "Shape", "Span"]
+__all__ = ["Dialect", "Grammar", "MessageGrammar", "Shape", "Span"]
 
 
 @dataclass(frozen=True)
@@ -36,38 +36,38 @@ class Grammar(Protocol):
 
     openers: tuple[str, ...]
     strays: tuple[str, ...]
-    inner: tuple[str, ...]
+    inner_markers: tuple[str, ...]
     """The markers that count inside a call only. Outside they are text."""
 
-    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         """What opens a call only where a text begins: bare JSON, or an offered tool's name whose marker was lost."""
         ...
 
-    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         """Reads on after the opener, or after one of the first ones, to the end of what it began.
 
         The source records from the opener on. What turns out to be no call is given back to the sink from there.
         """
         ...
 
-    def name_in(self, text: str, offer: Offer) -> str:
+    def extract_name(self, text: str, offer: ToolSet) -> str:
         """The name in what an upstream sent as a structured call's name: some leave native text in it."""
         ...
 
-    def write(self, calls: Sequence[Call], before: int) -> str:
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:
         """Neighbouring calls as the model would write them; `before` others stand before them in the reply."""
         ...
 
 
 @runtime_checkable
-class Router(Grammar, Protocol):
+class MessageGrammar(Grammar, Protocol):
     """A grammar whose headers say what is text and what is thinking too, so that it reads and writes these as well."""
 
     def write_reply(self, parts: Sequence[Part]) -> str:
         """A whole reply as the model would write it. No neighbours are both text or both thinking."""
         ...
 
-    def unfinished(self, prefill: str) -> str:
+    def unfinished_message(self, prefill: str) -> str:
         """What the prompt has written of a message that the model goes on with, as far as it is still to be read."""
         ...
 
@@ -78,7 +78,7 @@ class Shape(Protocol):
     NAME: ClassVar[str]
     """The name of the shape in dialect files."""
 
-    def grammar(self, outside: tuple[str, ...]) -> Grammar:
+    def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""
         ...
 
@@ -129,34 +129,34 @@ class Dialect:
         return self.shape.grammar(self.thinking_markers + self.text_markers + self.noise) if self.shape else None
 
     @cached_property
-    def router(self) -> Router | None:
+    def router(self) -> MessageGrammar | None:
         """The grammar, if it reads and writes whole replies."""
-        return self.grammar if isinstance(self.grammar, Router) else None
+        return self.grammar if isinstance(self.grammar, MessageGrammar) else None
 
     @cached_property
     def strays(self) -> tuple[str, ...]:
         """The shape's markers that mean nothing alone. Special tokens never do, nor are they text."""
         if self.grammar is None:
             return ()
-        inner = self.grammar.inner if self.special_tokens else ()
-        return self.grammar.strays + tuple(marker for marker in inner if self._is_token(marker))
+        inner_markers = self.grammar.inner_markers if self.special_tokens else ()
+        return self.grammar.strays + tuple(marker for marker in inner_markers if self._is_special_token(marker))
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
         """All that can be structure in this dialect's text."""
         grammar = self.grammar
-        of_shape = grammar.openers + self.strays if grammar else ()
-        return of_shape + self.thinking_markers + self.text_markers + self.noise
+        shape_markers = grammar.openers + self.strays if grammar else ()
+        return shape_markers + self.thinking_markers + self.text_markers + self.noise
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
         """The markers that no prose holds."""
-        return tuple(marker for marker in self.markers if self._is_token(marker))
+        return tuple(marker for marker in self.markers if self._is_special_token(marker))
 
     @cached_property
     def in_prose(self) -> tuple[str, ...]:
         """What the markers begin with that prose may hold. If none is a special token, all of them begin with it."""
         return self.ordinary if self.special_tokens else ("",)
 
-    def _is_token(self, marker: str) -> bool:
-        return not marker.startswith(self.in_prose) or any(token in marker for token in TOKENS)
+    def _is_special_token(self, marker: str) -> bool:
+        return not marker.startswith(self.in_prose) or any(token in marker for token in SPECIAL_TOKEN_PREFIXES)

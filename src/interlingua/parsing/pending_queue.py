@@ -9,54 +9,54 @@ import msgspec
 from interlingua import events as ev
 from interlingua.core.reply import Call
 
-__all__ = ["Line", "Spoken", "Waiting"]
+__all__ = ["ContentDelta", "PendingQueue", "QueuedEvent"]
 
-Spoken: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
-Waiting: TypeAlias = Spoken | ev.Seal | ev.CallStart | ev.ArgsDelta | ev.CallEnd
+ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
+QueuedEvent: TypeAlias = ContentDelta | ev.Seal | ev.CallStart | ev.ArgsDelta | ev.CallEnd
 
 
-class Line:
+class PendingQueue:
     """Calls wait under their number, text under None. Who came first goes first, with all that came of it since."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int | None, list[Waiting]] = {}
-        self.size = 0
+        self.pending: dict[int | None, list[QueuedEvent]] = {}
+        self.buffered_chars = 0
         """How many characters wait."""
 
-    def has(self, key: int | None) -> bool:
-        return key in self.waiting
+    def contains(self, key: int | None) -> bool:
+        return key in self.pending
 
-    def join(self, key: int | None, event: Waiting) -> None:
-        self.waiting.setdefault(key, []).append(event)
-        self.size += _size(event)
+    def append(self, key: int | None, event: QueuedEvent) -> None:
+        self.pending.setdefault(key, []).append(event)
+        self.buffered_chars += _char_count(event)
 
-    def leave(self) -> list[Waiting]:
+    def pop_first(self) -> list[QueuedEvent]:
         """All of who is first."""
-        events = self.waiting.pop(next(iter(self.waiting)))
-        self.size -= sum(map(_size, events))
+        events = self.pending.pop(next(iter(self.pending)))
+        self.buffered_chars -= sum(map(_char_count, events))
         return events
 
     def calls(self) -> list[Call]:
         """The calls among them, as far as they have come."""
-        return [_call(events) for events in self.waiting.values() if isinstance(events[0], ev.CallStart)]
+        return [_build_call(events) for events in self.pending.values() if isinstance(events[0], ev.CallStart)]
 
-    def cut(self, key: int) -> None:
+    def truncate(self, key: int) -> None:
         """Ends a call that waits as incomplete, without its arguments."""
-        waited = self.waiting[key]
-        self.size -= sum(map(_size, waited))
-        started = [event for event in waited if isinstance(event, ev.CallStart)]
-        self.waiting[key] = [*started, ev.CallEnd(key, complete=False)]
+        queued = self.pending[key]
+        self.buffered_chars -= sum(map(_char_count, queued))
+        starts = [event for event in queued if isinstance(event, ev.CallStart)]
+        self.pending[key] = [*starts, ev.CallEnd(key, complete=False)]
 
 
-def _call(events: list[Waiting]) -> Call:
-    start, *rest = events
+def _build_call(events: list[QueuedEvent]) -> Call:
+    start, *following = events
     assert isinstance(start, ev.CallStart)
-    args = "".join(event.text for event in rest if isinstance(event, ev.ArgsDelta))
-    complete = any(isinstance(event, ev.CallEnd) and event.complete for event in rest)
+    args = "".join(event.text for event in following if isinstance(event, ev.ArgsDelta))
+    complete = any(isinstance(event, ev.CallEnd) and event.complete for event in following)
     return Call(start.id or "", start.name, args, complete, start.extra or msgspec.UNSET)
 
 
-def _size(event: Waiting) -> int:
+def _char_count(event: QueuedEvent) -> int:
     if isinstance(event, ev.CallStart | ev.CallEnd):
         return 0
     return len(str(event.data)) if isinstance(event, ev.Seal) else len(event.text)

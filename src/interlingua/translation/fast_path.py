@@ -14,149 +14,166 @@ from typing import TypeAlias
 import msgspec
 
 from interlingua import events as ev
-from interlingua.core.reply_stats import Tally, size
-from interlingua.parsing.choice_pipeline import Lane
+from interlingua.core.reply_stats import ReplyStats, utf8_size
+from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.wires.base import Choice, Chunk, Emitter, Reader
-from interlingua.wires.streaming.chunk_decoder import Decoded
+from interlingua.wires.streaming.chunk_decoder import DecodedChunk
 
-__all__ = ["Again"]
+__all__ = ["FastPath"]
 
-_Around: TypeAlias = tuple[bytes, bytes]
+_Affixes: TypeAlias = tuple[bytes, bytes]
 """The bytes of a chunk before its text and behind it."""
-_Spoken: TypeAlias = ev.TextDelta | ev.ReasoningDelta
-_SPOKEN = (ev.TextDelta, ev.ReasoningDelta)
-_More: TypeAlias = _Spoken | ev.ArgsDelta
-_MORE = (*_SPOKEN, ev.ArgsDelta)
+_ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta
+_CONTENT_DELTAS = (ev.TextDelta, ev.ReasoningDelta)
+_StreamedDelta: TypeAlias = _ContentDelta | ev.ArgsDelta
+_STREAMED_DELTAS = (*_CONTENT_DELTAS, ev.ArgsDelta)
 
-OTHER, WRITTEN = "…", b'"\\u2026"'
+PROBE_TEXT, PROBE_JSON = "…", b'"\\u2026"'
 """A text, and how hardly anybody writes it: it stands in for the one in a chunk, to see where it comes out."""
-TRIES = 32
+MAX_PROBES = 32
 """Some streams never repeat themselves. So often is looked for what stands around a text."""
 
-_read = msgspec.json.Decoder(str).decode
-_write = msgspec.json.Encoder().encode
+_decode_string = msgspec.json.Decoder(str).decode
+_encode_json = msgspec.json.Encoder().encode
 
 
-class Again:
+class FastPath:
     """`take` does all that would have been done on the ordinary way, or nothing, and then it returns None."""
 
-    __slots__ = ("_around", "_last", "_limit", "_passes", "_reader", "_say", "_seen", "_tally", "_tries")
+    __slots__ = (
+        "_affixes",
+        "_can_forward",
+        "_known_delta",
+        "_last_delta",
+        "_max_chunk_bytes",
+        "_probes_left",
+        "_reader",
+        "_stats",
+        "_writer",
+    )
 
-    def __init__(self, reader: Reader, limit: int, tally: Tally) -> None:
+    def __init__(self, reader: Reader, max_chunk_bytes: int, stats: ReplyStats) -> None:
         """`limit` is the most bytes that a chunk may have."""
-        self._tally = tally
+        self._stats = stats
         self._reader = reader
-        self._limit = limit
-        self._tries = TRIES
-        self._around: _Around = b"", b""
-        self._seen: tuple[int, _More] | None = None
+        self._max_chunk_bytes = max_chunk_bytes
+        self._probes_left = MAX_PROBES
+        self._affixes: _Affixes = b"", b""
+        self._known_delta: tuple[int, _StreamedDelta] | None = None
         """The choice and the kind of text that is known to stand there."""
-        self._last: tuple[int, _More] | None = None
+        self._last_delta: tuple[int, _StreamedDelta] | None = None
         """The same, if the last chunk was such a one, and clients are not told the chunk itself."""
-        self._passes: Callable[[str], bool] | None = None
+        self._can_forward: Callable[[str], bool] | None = None
         """Whether a text passes; None if no way is kept."""
-        self._say: Callable[[str], bytes] | _Around | None = None
+        self._writer: Callable[[str], bytes] | _Affixes | None = None
         """How it is told; where it passes as it was written, in what; if in what it came in, None."""
 
-    def take(self, data: bytes) -> bytes | None:
-        passes = self._passes
-        if passes is None or type(data) is not bytes:
+    def forward(self, data: bytes) -> bytes | None:
+        can_forward = self._can_forward
+        if can_forward is None or type(data) is not bytes:
             return None
-        written = self._written(data)
-        text = _text(written)
-        if not text or not passes(text):
+        text_bytes = self._text_bytes(data)
+        text = _decode_text(text_bytes)
+        if not text or not can_forward(text):
             return None
-        self._tally.size += len(text) if text.isascii() else size(text)  # as it mostly is
-        say = self._say
-        if say is None:
+        self._stats.content_bytes += len(text) if text.isascii() else utf8_size(text)  # as it mostly is
+        writer = self._writer
+        if writer is None:
             return data
-        return say[0] + written + say[1] if isinstance(say, tuple) else say(text)
+        return writer[0] + text_bytes + writer[1] if isinstance(writer, tuple) else writer(text)
 
-    def read(self, data: bytes) -> Chunk | None:
+    def decode(self, data: bytes) -> Chunk | None:
         """What this chunk says, if it is the last one again but for its text. None if it is not: then nothing has been
         read."""
-        if self._last is None or type(data) is not bytes:
+        if self._last_delta is None or type(data) is not bytes:
             return None
-        text = _text(self._written(data))
+        text = _decode_text(self._text_bytes(data))
         if not text:
             return None
-        index, like = self._last
-        if not isinstance(like, ev.ArgsDelta):
-            return Chunk([Choice(index, [type(like)(text)], exact=False)], [], exact=False)
-        events = self._reader.more(index, like.index, text)
+        index, delta = self._last_delta
+        if not isinstance(delta, ev.ArgsDelta):
+            return Chunk([Choice(index, [type(delta)(text)], exact=False)], [], exact=False)
+        events = self._reader.read_arguments(index, delta.index, text)
         return None if events is None else Chunk([Choice(index, events, exact=False)], [], exact=False)
 
-    def forget(self) -> None:
-        self._passes = self._last = None
+    def reset(self) -> None:
+        self._can_forward = self._last_delta = None
 
     def learn(
         self,
-        read: Chunk,
-        like: Decoded | None,
+        chunk: Chunk,
+        template: DecodedChunk | None,
         raw: bytes,
-        said: list[ev.Event],
-        lanes: Mapping[int, Lane],
+        events: list[ev.Event],
+        pipelines: Mapping[int, ChoicePipeline],
         emitter: Emitter,
     ) -> None:
         """Keeps the way that this chunk went, if all it said was one text. `like` is the chunk itself, if the client
         speaks its wire."""
-        choice = read.choices[0]
-        given = _only(choice.events)
-        if like is not None and (not isinstance(given, _SPOKEN) or said != [given]):
+        choice = chunk.choices[0]
+        delta = _single_delta(choice.events)
+        if template is not None and (not isinstance(delta, _CONTENT_DELTAS) or events != [delta]):
             return
-        if given is None or given.text.isspace() or not self._knows(raw, choice.index, given):
+        if delta is None or delta.text.isspace() or not self._knows_affixes(raw, choice.index, delta):
             return  # of blanks it is not yet known whether they are all that is said
-        if like is None:
-            self._last = self._seen
-            self.keep(choice, said, lanes, emitter)
-        elif like.exact and read.exact:
-            passed = emitter.pass_on(like.chunk, WRITTEN.join(self._around)) or b""
-            before, found, behind = passed.partition(WRITTEN)
-            self._say = None if (before, behind) == self._around else (before, behind)
-            self._passes = lanes[choice.index].passage if found else None
+        if template is None:
+            self._last_delta = self._known_delta
+            self.refresh(choice, events, pipelines, emitter)
+        elif template.exact and chunk.exact:
+            forwarded = emitter.forward(template.chunk, PROBE_JSON.join(self._affixes)) or b""
+            prefix, separator, suffix = forwarded.partition(PROBE_JSON)
+            self._writer = None if (prefix, suffix) == self._affixes else (prefix, suffix)
+            self._can_forward = pipelines[choice.index].passthrough_check if separator else None
 
-    def keep(self, given: Choice, said: list[ev.Event], lanes: Mapping[int, Lane], emitter: Emitter) -> None:
+    def refresh(
+        self, choice: Choice, events: list[ev.Event], pipelines: Mapping[int, ChoicePipeline], emitter: Emitter
+    ) -> None:
         """Further texts like this one pass, if it went out as it was; else none does."""
-        self._passes = None
-        told, event = _only(given.events), _only(said)
-        if isinstance(told, _SPOKEN) and isinstance(event, _SPOKEN) and told.text == event.text:
-            self._say = emitter.more(given.index, event)
-            self._passes = lanes[given.index].passage if self._say is not None else None
+        self._can_forward = None
+        delta, event = _single_delta(choice.events), _single_delta(events)
+        if isinstance(delta, _CONTENT_DELTAS) and isinstance(event, _CONTENT_DELTAS) and delta.text == event.text:
+            self._writer = emitter.delta_writer(choice.index, event)
+            self._can_forward = pipelines[choice.index].passthrough_check if self._writer is not None else None
 
-    def _written(self, data: bytes) -> bytes:
+    def _text_bytes(self, data: bytes) -> bytes:
         """How the text is written that stands where the last one stood; nothing if what is around it differs."""
-        head, tail = self._around
-        if not data.startswith(head) or not data.endswith(tail) or len(data) > self._limit:
+        prefix, suffix = self._affixes
+        if not data.startswith(prefix) or not data.endswith(suffix) or len(data) > self._max_chunk_bytes:
             return b""
-        return data[len(head) : -len(tail)]
+        return data[len(prefix) : -len(suffix)]
 
-    def _knows(self, raw: bytes, index: int, given: _More) -> bool:
+    def _knows_affixes(self, raw: bytes, index: int, delta: _StreamedDelta) -> bool:
         """Whether it is known what stands around the text of this chunk."""
-        seen = self._seen
-        same = seen is not None and seen[0] == index and type(seen[1]) is type(given)
-        if same and _text(self._written(raw)) == given.text:
+        probed = self._known_delta
+        same = probed is not None and probed[0] == index and type(probed[1]) is type(delta)
+        if same and _decode_text(self._text_bytes(raw)) == delta.text:
             return True
-        if self._tries == 0:
+        if self._probes_left == 0:
             return False
-        self._tries -= 1
-        head, _, tail = raw.partition(_write(given.text))
-        _, _, data = WRITTEN.join((head, tail)).partition(b"data: ")
-        seen = self._reader.text_in(data) if tail else None
-        known = seen is not None and seen[0] == index and type(seen[1]) is type(given) and seen[1].text == OTHER
-        self._around, self._seen = ((head, tail), seen) if known else ((b"", b""), None)
-        return known
+        self._probes_left -= 1
+        prefix, _, suffix = raw.partition(_encode_json(delta.text))
+        _, _, data = PROBE_JSON.join((prefix, suffix)).partition(b"data: ")
+        probed = self._reader.probe_delta(data) if suffix else None
+        is_known = (
+            probed is not None
+            and probed[0] == index
+            and type(probed[1]) is type(delta)
+            and probed[1].text == PROBE_TEXT
+        )
+        self._affixes, self._known_delta = ((prefix, suffix), probed) if is_known else ((b"", b""), None)
+        return is_known
 
 
-def _only(events: list[ev.Event]) -> _More | None:
+def _single_delta(events: list[ev.Event]) -> _StreamedDelta | None:
     """The text, if there is no more than one."""
     event = events[0] if len(events) == 1 else None
-    return event if isinstance(event, _MORE) else None
+    return event if isinstance(event, _STREAMED_DELTAS) else None
 
 
-def _text(written: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     """Nothing if it is not one text, or has half a character in it, or one that may stand for what was none."""
     try:
-        text = _read(written)
+        text = _decode_string(data)
     except (msgspec.MsgspecError, UnicodeError):
         return ""
     return "" if "\ufffd" in text else text

@@ -22,34 +22,34 @@ from itertools import takewhile
 import msgspec
 
 from interlingua import events as ev
-from interlingua.common.jsontext.codec import read_json, read_object, wrapped, write_json
-from interlingua.common.jsontext.literals import to_json
-from interlingua.core.call_ids import Ids
+from interlingua.common.jsontext.codec import read_json, read_shallow_object, wrap_invalid_arguments, write_json
+from interlingua.common.jsontext.literals import literal_to_json
+from interlingua.core.call_ids import CallIdAllocator
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import NO_CONTENT, CacheMark, Content, Message, Piece, Request, Result, Role
-from interlingua.core.tools import short_name
+from interlingua.core.tools import shorten_name
 from interlingua.errors import BadRequest
 
-__all__ = ["NO_RESULT", "mend"]
+__all__ = ["NO_RESULT", "repair_history"]
 
 NO_RESULT = "[no result: interrupted]"
-UNNAMED = "unnamed"
-LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+UNNAMED_TOOL = "unnamed"
+VALID_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+INVALID_NAME_CHAR = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def mend(request: Request, strict: bool = False) -> tuple[Request, list[ev.Finding]]:
+def repair_history(request: Request, strict: bool = False) -> tuple[Request, list[ev.Finding]]:
     """The request with a history that upstreams take, and what was mended. Strict: BadRequest at the first place."""
-    mender = _Mender(request, strict)
-    system = mender.content(request.system, "system")
-    messages = [message for turn in _turns(request.messages) for message in mender.turn(turn)]
-    return msgspec.structs.replace(request, system=system, messages=messages), mender.findings
+    repairer = _HistoryRepairer(request, strict)
+    system = repairer.repair_content(request.system, "system")
+    messages = [message for turn in _split_turns(request.messages) for message in repairer.repair_turn(turn)]
+    return msgspec.structs.replace(request, system=system, messages=messages), repairer.findings
 
 
 # ── messages on their way ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Item(msgspec.Struct, frozen=True):
+class _PieceAt(msgspec.Struct, frozen=True):
     """A piece with the cache marks that stand behind it, and its place in the request."""
 
     piece: Piece
@@ -57,29 +57,29 @@ class _Item(msgspec.Struct, frozen=True):
     marks: tuple[CacheMark, ...] = ()
 
 
-class _Said(msgspec.Struct):
+class _MessageDraft(msgspec.Struct):
     """A message."""
 
     role: Role
     name: str
     path: str
-    items: list[_Item]
+    items: list[_PieceAt]
 
     def message(self) -> Message:
         return Message(self.role, [part for item in self.items for part in (item.piece, *item.marks)], self.name)
 
 
-class _Asked(msgspec.Struct):
+class _PendingCall(msgspec.Struct):
     """A call, the id that the client gave it, and its result once that is found."""
 
     call: Call
-    given: str
+    client_id: str
     path: str
     result: Result | None = None
     marks: tuple[CacheMark, ...] = ()
 
 
-def _turns(messages: Sequence[Message]) -> Iterator[list[tuple[int, Message]]]:
+def _split_turns(messages: Sequence[Message]) -> Iterator[list[tuple[int, Message]]]:
     """Each turn of the model with what answers it; before the first one stands what opens the conversation."""
     turn: list[tuple[int, Message]] = []
     for n, message in enumerate(messages):
@@ -90,20 +90,20 @@ def _turns(messages: Sequence[Message]) -> Iterator[list[tuple[int, Message]]]:
     yield turn
 
 
-def _items(pieces: Iterable[Piece], path: str) -> list[_Item]:
-    items: list[_Item] = []
+def _locate_pieces(pieces: Iterable[Piece], path: str) -> list[_PieceAt]:
+    items: list[_PieceAt] = []
     for n, piece in enumerate(pieces):
         if isinstance(piece, CacheMark) and items:
             items[-1] = msgspec.structs.replace(items[-1], marks=(*items[-1].marks, piece))
         else:
-            items.append(_Item(piece, f"{path}[{n}]"))
+            items.append(_PieceAt(piece, f"{path}[{n}]"))
     return items
 
 
-def _told(result: Result, item: _Item) -> list[_Item]:
+def _result_as_text(result: Result, item: _PieceAt) -> list[_PieceAt]:
     """A result as text of the user, with its images."""
-    said = f"[tool {'error' if result.error else 'result'}{f' {result.id}' if result.id else ''}]"
-    items = _items([Text(said), *result.content], item.path)
+    label = f"[tool {'error' if result.error else 'result'}{f' {result.id}' if result.id else ''}]"
+    items = _locate_pieces([Text(label), *result.content], item.path)
     items[-1] = msgspec.structs.replace(items[-1], marks=(*items[-1].marks, *item.marks))
     return items
 
@@ -111,141 +111,164 @@ def _told(result: Result, item: _Item) -> list[_Item]:
 # ── mending ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Mender:
+class _HistoryRepairer:
     """Mends one conversation, turn by turn."""
 
     def __init__(self, request: Request, strict: bool) -> None:
         self.findings: list[ev.Finding] = []
-        self._place = request.place
+        self._source_path = request.source_path
         self._strict = strict
-        self._offered = {tool.name for tool in request.tools}
-        self._ids = Ids((), "history")
-        self._calls = 0
-        self._earlier: set[str] = set()  # the ids of calls in turns that are over, as the client wrote them
+        self._offered_names = {tool.name for tool in request.tools}
+        self._ids = CallIdAllocator((), "history")
+        self._call_count = 0
+        self._earlier_ids: set[str] = set()  # the ids of calls in turns that are over, as the client wrote them
 
-    def _report(self, kind: str, path: str, seen: str, done: str) -> None:
-        path = self._place(path)
+    def _report(self, kind: str, path: str, problem: str, action: str) -> None:
+        path = self._source_path(path)
         if self._strict:
-            raise BadRequest(path, seen, f"with histories mended, it is {done}")
-        self.findings.append(ev.Finding(kind, f"{seen}: {done}", path))
+            raise BadRequest(path, problem, f"with histories mended, it is {action}")
+        self.findings.append(ev.Finding(kind, f"{problem}: {action}", path))
 
-    def content(self, content: list[Content], path: str) -> list[Content]:
+    def repair_content(self, content: list[Content], path: str) -> list[Content]:
         """Content without what is empty."""
-        items = [item for item in _items(content, path) if self._piece(item, "system") is not None]
-        pieces = _Said("system", "", path, items).message().pieces
+        items = [item for item in _locate_pieces(content, path) if self._repair_piece(item, "system") is not None]
+        pieces = _MessageDraft("system", "", path, items).message().pieces
         return [piece for piece in pieces if not isinstance(piece, Reasoning | Call | Result)]
 
-    def turn(self, turn: list[tuple[int, Message]]) -> list[Message]:
-        said = [self._read(n, message) for n, message in turn]
-        model = [one for one in said if one.role == "assistant"]
-        others = [one for one in said if one.role != "assistant"]
-        answers = self._answers(model, others)
-        if answers and others and others[0].role == "user":
-            others[0].items[:0] = answers
-        elif answers:
-            others.insert(0, _Said("user", "", "", answers))
-        return [one.message() for one in (*self._joined(model), *self._spoken(others))]
+    def repair_turn(self, turn: list[tuple[int, Message]]) -> list[Message]:
+        drafts = [self._draft_message(n, message) for n, message in turn]
+        assistant_drafts = [draft for draft in drafts if draft.role == "assistant"]
+        other_drafts = [one for one in drafts if one.role != "assistant"]
+        results = self._match_results(assistant_drafts, other_drafts)
+        if results and other_drafts and other_drafts[0].role == "user":
+            other_drafts[0].items[:0] = results
+        elif results:
+            other_drafts.insert(0, _MessageDraft("user", "", "", results))
+        return [
+            one.message()
+            for one in (*self._merge_assistant_drafts(assistant_drafts), *self._keep_other_turn(other_drafts))
+        ]
 
-    def _joined(self, model: list[_Said]) -> list[_Said]:
+    def _merge_assistant_drafts(self, drafts: list[_MessageDraft]) -> list[_MessageDraft]:
         """One message of those that the model said in a row, if there are calls before the last: results follow it."""
-        spoken = [one for one in model if one.items]
-        if not any(isinstance(item.piece, Call) for one in spoken[:-1] for item in one.items):
-            return spoken
-        self._report("split-turn", spoken[1].path, "it stands between a call and its result", "joined with the call")
-        first = spoken[0]
-        return [_Said("assistant", first.name, first.path, [item for one in spoken for item in one.items])]
+        non_empty = [draft for draft in drafts if draft.items]
+        if not any(isinstance(item.piece, Call) for one in non_empty[:-1] for item in one.items):
+            return non_empty
+        self._report("split-turn", non_empty[1].path, "it stands between a call and its result", "joined with the call")
+        first = non_empty[0]
+        return [_MessageDraft("assistant", first.name, first.path, [item for one in non_empty for item in one.items])]
 
-    def _spoken(self, others: list[_Said]) -> list[_Said]:
+    def _keep_other_turn(self, drafts: list[_MessageDraft]) -> list[_MessageDraft]:
         """What the others said. That they had their turn is told, even if they said nothing."""
-        spoken = [one for one in others if one.items]
-        silent = next((one for one in others if one.role == "user"), None)
-        if spoken or silent is None:
-            return spoken
-        self._report("empty-content", silent.path, "the user says nothing", f"told as {NO_CONTENT!r}")
-        return [_Said("user", silent.name, silent.path, [_Item(Text(NO_CONTENT), silent.path)])]
+        non_empty = [draft for draft in drafts if draft.items]
+        empty_user_draft = next((one for one in drafts if one.role == "user"), None)
+        if non_empty or empty_user_draft is None:
+            return non_empty
+        self._report("empty-content", empty_user_draft.path, "the user says nothing", f"told as {NO_CONTENT!r}")
+        return [
+            _MessageDraft(
+                "user",
+                empty_user_draft.name,
+                empty_user_draft.path,
+                [_PieceAt(Text(NO_CONTENT), empty_user_draft.path)],
+            )
+        ]
 
     # ── calls and results ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answers(self, model: list[_Said], others: list[_Said]) -> list[_Item]:
+    def _match_results(
+        self, assistant_drafts: list[_MessageDraft], other_drafts: list[_MessageDraft]
+    ) -> list[_PieceAt]:
         """One result for each call, in their order, taken out of what was said; then what has no place there."""
-        asked = [self._ask(one, n) for one in model for n, item in enumerate(one.items) if isinstance(item.piece, Call)]
-        waiting: dict[str, list[_Asked]] = {}
-        for call in reversed(asked):
-            waiting.setdefault(call.given, []).append(call)
-        said = [(one.role, item) for one in others for item in one.items]
-        in_front = takewhile(lambda said: said[0] == "user" and isinstance(said[1].piece, Result), said)
-        in_place = {item.path for _, item in in_front}
-        strays: list[_Item] = []
-        for one in (*model, *others):
+        pending_calls = [
+            self._assign_call_id(draft, n)
+            for draft in assistant_drafts
+            for n, item in enumerate(draft.items)
+            if isinstance(item.piece, Call)
+        ]
+        waiting_by_id: dict[str, list[_PendingCall]] = {}
+        for call in reversed(pending_calls):
+            waiting_by_id.setdefault(call.client_id, []).append(call)
+        role_items = [(one.role, item) for one in other_drafts for item in one.items]
+        leading_results = takewhile(lambda said: said[0] == "user" and isinstance(said[1].piece, Result), role_items)
+        leading_paths = {item.path for _, item in leading_results}
+        strays: list[_PieceAt] = []
+        for one in (*assistant_drafts, *other_drafts):
             items, one.items = one.items, []
             for item in items:
                 if isinstance(item.piece, Result):
-                    told = self._take(item.piece, item, waiting, in_place)
-                    (one.items if one.role == "user" else strays).extend(told)
+                    leftover = self._attach_result(item.piece, item, waiting_by_id, leading_paths)
+                    (one.items if one.role == "user" else strays).extend(leftover)
                 else:
                     one.items.append(item)
-        self._earlier.update(waiting)
-        return [*(self._result(call) for call in asked), *strays]
+        self._earlier_ids.update(waiting_by_id)
+        return [*(self._result_item(call) for call in pending_calls), *strays]
 
-    def _ask(self, one: _Said, n: int) -> _Asked:
+    def _assign_call_id(self, draft: _MessageDraft, n: int) -> _PendingCall:
         """A call with an id of its own: clients reuse ids, and some give none."""
-        item = one.items[n]
+        item = draft.items[n]
         call = item.piece
         assert isinstance(call, Call)
-        id = self._ids.unique(call.id or None, self._calls)
-        self._calls += 1
+        call_id = self._ids.allocate(call.id or None, self._call_count)
+        self._call_count += 1
         if not call.id:
-            self._report("no-id", f"{item.path}.id", "a call without an id", f"it gets {id!r}")
-        elif id != call.id:
-            self._report("id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"now {id!r}")
-        renamed = msgspec.structs.replace(call, id=id)
-        one.items[n] = msgspec.structs.replace(item, piece=renamed)
-        return _Asked(renamed, call.id, item.path)
+            self._report("no-id", f"{item.path}.id", "a call without an id", f"it gets {call_id!r}")
+        elif call_id != call.id:
+            self._report("id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"now {call_id!r}")
+        renamed = msgspec.structs.replace(call, id=call_id)
+        draft.items[n] = msgspec.structs.replace(item, piece=renamed)
+        return _PendingCall(renamed, call.id, item.path)
 
-    def _take(self, result: Result, item: _Item, waiting: dict[str, list[_Asked]], in_place: set[str]) -> list[_Item]:
+    def _attach_result(
+        self, result: Result, item: _PieceAt, waiting_by_id: dict[str, list[_PendingCall]], leading_paths: set[str]
+    ) -> list[_PieceAt]:
         """Finds the call that this answers. What no call has asked for comes back, as text."""
-        calls = waiting.get(result.id)
+        calls = waiting_by_id.get(result.id)
         if not calls:
-            path, done = f"{item.path}.id", "told as text of the user"
-            if result.id in self._earlier:
-                self._report("late-result", path, "the model has spoken again since this call", done)
+            path, action = f"{item.path}.id", "told as text of the user"
+            if result.id in self._earlier_ids:
+                self._report("late-result", path, "the model has spoken again since this call", action)
             else:
-                self._report("orphan-result", path, "no call has this id", done)
-            return _told(result, item)
+                self._report("orphan-result", path, "no call has this id", action)
+            return _result_as_text(result, item)
         call = calls.pop() if len(calls) > 1 else calls[0]
         content, error = result.content, result.error
         if call.result is not None:
-            same = content == call.result.content
+            is_same = content == call.result.content
             self._report(
-                "several-results", f"{item.path}.id", "its call has one", "dropped" if same else "joined with it"
+                "several-results", f"{item.path}.id", "its call has one", "dropped" if is_same else "joined with it"
             )
-            content, error = call.result.content + ([] if same else content), error or call.result.error
-        elif item.path not in in_place:
+            content, error = call.result.content + ([] if is_same else content), error or call.result.error
+        elif item.path not in leading_paths:
             self._report("result-moved", item.path, "it is not right behind its call", "moved there")
         call.result, call.marks = Result(call.call.id, content, error), item.marks or call.marks
         return []
 
-    def _result(self, asked: _Asked) -> _Item:
-        if asked.result is None:
-            self._report("no-result", asked.path, "no result follows this call", f"answered with {NO_RESULT!r}")
-        return _Item(asked.result or Result(asked.call.id, [Text(NO_RESULT)]), asked.path, asked.marks)
+    def _result_item(self, pending_call: _PendingCall) -> _PieceAt:
+        if pending_call.result is None:
+            self._report("no-result", pending_call.path, "no result follows this call", f"answered with {NO_RESULT!r}")
+        return _PieceAt(
+            pending_call.result or Result(pending_call.call.id, [Text(NO_RESULT)]),
+            pending_call.path,
+            pending_call.marks,
+        )
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, n: int, message: Message) -> _Said:
+    def _draft_message(self, n: int, message: Message) -> _MessageDraft:
         path = f"messages[{n}]"
         if not message.pieces:
             self._report("empty-content", path, "nothing is in it", "dropped")
-        items = _items(message.pieces, f"{path}.pieces")
-        pieces = [(item, self._piece(item, message.role)) for item in items]
-        kept = [
+        items = _locate_pieces(message.pieces, f"{path}.pieces")
+        pieces = [(item, self._repair_piece(item, message.role)) for item in items]
+        kept_items = [
             item if piece is item.piece else msgspec.structs.replace(item, piece=piece)
             for item, piece in pieces
             if piece is not None
         ]
-        return _Said(message.role, message.name, path, kept)
+        return _MessageDraft(message.role, message.name, path, kept_items)
 
-    def _piece(self, item: _Item, role: Role) -> Piece | None:
+    def _repair_piece(self, item: _PieceAt, role: Role) -> Piece | None:
         """The piece as it has to be; None if there is nothing in it."""
         piece, path = item.piece, item.path
         match piece:
@@ -256,37 +279,37 @@ class _Mender:
                 return None
             case Call() | Reasoning() if role != "assistant":
                 self._report("misplaced", path, "only the model thinks and calls", "told as text")
-                said = f"[call of {piece.name}: {piece.arguments}]" if isinstance(piece, Call) else piece.text
-                return Text(said) if said else None
+                replacement = f"[call of {piece.name}: {piece.arguments}]" if isinstance(piece, Call) else piece.text
+                return Text(replacement) if replacement else None
             case Call():
-                name, arguments = self._name(piece, path), self._arguments(piece, path)
+                name, arguments = self._repair_name(piece, path), self._repair_arguments(piece, path)
                 return msgspec.structs.replace(piece, name=name, arguments=arguments)
             case Result():
                 return Result(piece.id, [part for part in piece.content if part != Text("")], piece.error)
         return piece
 
-    def _name(self, call: Call, path: str) -> str:
+    def _repair_name(self, call: Call, path: str) -> str:
         """Models make names up that no tool can have, and upstreams refuse them ever after."""
-        if call.name in self._offered or LEGAL_NAME.fullmatch(call.name):
+        if call.name in self._offered_names or VALID_TOOL_NAME.fullmatch(call.name):
             return call.name
-        name = short_name(ILLEGAL.sub("_", call.name)) or UNNAMED
+        name = shorten_name(INVALID_NAME_CHAR.sub("_", call.name)) or UNNAMED_TOOL
         self._report("odd-name", f"{path}.name", f"{call.name!r:.80} is no name of a tool", f"changed to {name!r}")
         return name
 
-    def _arguments(self, call: Call, path: str) -> str:
+    def _repair_arguments(self, call: Call, path: str) -> str:
         text, path = call.arguments, f"{path}.arguments"
-        if read_object(text) is not None:
+        if read_shallow_object(text) is not None:
             return text
         if text.strip() in ("", "null"):
             self._report("no-arguments", path, "there are none", "taken as {}")
             return "{}"
         inner = read_json(text, str)
-        if inner is not None and read_object(inner) is not None:
+        if inner is not None and read_shallow_object(inner) is not None:
             self._report("unwrapped-arguments", path, "an object inside a string", "taken out of it")
             return inner
-        literal = to_json(text)
-        if literal is not None and read_object(literal) is not None:
+        literal = literal_to_json(text)
+        if literal is not None and read_shallow_object(literal) is not None:
             self._report("mended-arguments", path, "an object, but not as JSON writes it", "read as meant")
             return literal
         self._report("wrapped-arguments", path, "not a JSON object", "put into one")
-        return write_json(wrapped(text))
+        return write_json(wrap_invalid_arguments(text))

@@ -12,30 +12,30 @@ from typing import TypeAlias
 
 import msgspec
 
-from interlingua.core.findings__notes import Notes
+from interlingua.core.findings__notes import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reply import Call
 from interlingua.core.request import Request
 from interlingua.core.tools import Tool
-from interlingua.errors import BadRequest, expect
+from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
-from interlingua.translation.history_repair import mend
-from interlingua.upstreams import for_model, owned_by, profile_named
+from interlingua.translation.history_repair import repair_history
+from interlingua.upstreams import get_profile, ownership_check, profile_for_model
 from interlingua.upstreams.adapt import adapt
-from interlingua.upstreams.profile import ANY, Profile
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
+from interlingua.wires import get_wire
 from interlingua.wires import reasoning_fields as opaque
-from interlingua.wires import wire_named
-from interlingua.wires.base import Json, Requests
-from interlingua.wires.requests.downgrades import shown
-from interlingua.wires.requests.passthrough import like
+from interlingua.wires.base import Json, RequestCodec
+from interlingua.wires.requests.downgrades import visible_tools
+from interlingua.wires.requests.passthrough import preserve_unchanged
 
-__all__ = ["Translation", "prepare_request", "translate_request"]
+__all__ = ["PreparedRequest", "prepare_request", "translate_request"]
 
 
 replace = msgspec.structs.replace
 
 
-class Translation(msgspec.Struct, frozen=True):
+class PreparedRequest(msgspec.Struct, frozen=True):
     """What goes to the upstream, and what its reply is to be read with."""
 
     body: Json
@@ -71,24 +71,27 @@ def prepare_request(
     upstream: Profile | str | None = None,
     options: Options | None = None,
     strict: bool = False,
-) -> Translation:
+) -> PreparedRequest:
     """The same, with all that a gateway has to know of it. `strict`: a history with gaps is refused, not mended."""
-    expect(body, dict, "a request is a JSON object", "decode the body first")
+    expect_type(body, dict, "a request is a JSON object", "decode the body first")
     options = options or Options()
-    reads, writes = wire_named(source), wire_named(target)
+    source_wire, target_wire = get_wire(source), get_wire(target)
     if model is not None:
         body = {**body, "model": model}
-    asked = _Asked(profile_named(upstream or ANY), options, strict)
+    context = _RequestContext(get_profile(upstream or UNKNOWN_PROFILE), options, strict)
     if source == target:
-        given, request, written, found = _same_wire(body, asked, writes)
+        original, request, written, findings = _translate_same_wire(body, context, target_wire)
     else:
-        given, request, written, found = _another_wire(body, asked, reads, writes)
-    return Translation(
-        written, found + _unread(given, written, writes), _offered(request, target), _ids(given, request)
+        original, request, written, findings = _translate_across_wires(body, context, source_wire, target_wire)
+    return PreparedRequest(
+        written,
+        findings + _dropped_field_findings(original, written, target_wire),
+        _offered_tools(request, target),
+        _call_ids(original, request),
     )
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _RequestContext(msgspec.Struct, frozen=True):
     """Who is asked, and how."""
 
     profile: Profile
@@ -96,63 +99,85 @@ class _Asked(msgspec.Struct, frozen=True):
     strict: bool
 
 
-Told: TypeAlias = tuple[Request, Request, Json, list[Finding]]
+_Translated: TypeAlias = tuple[Request, Request, Json, list[Finding]]
 """What the client asks and what the upstream is asked, the latter as its wire has it, and what was found on the way."""
 
 
-def _another_wire(body: Json, asked: _Asked, reads: Requests, writes: Requests) -> Told:
+def _translate_across_wires(
+    body: Json, context: _RequestContext, source_wire: RequestCodec, target_wire: RequestCodec
+) -> _Translated:
     """All of it is said in the other wire's words."""
-    options = asked.options
-    given = reads.read_request(body, options)
-    if given.continues:
+    options = context.options
+    original = source_wire.read_request(body, options)
+    if original.continues:
         raise BadRequest(
-            given.continues,
+            original.continues,
             "refers to what another server keeps of the conversation; nothing is kept here",
             "send the whole conversation with each request (store: false)",
         )
-    lost = opaque.unreadable(body, reads.NAME, options.seal_key)
-    mended, found = mend(given, asked.strict)
-    profile = for_model(asked.profile, given.model)
-    request, adapted = adapt(mended, profile, writes.NAME, owned_by(options.upstream, writes.NAME))
-    written, unsaid = writes.write_request(request, profile)
-    return given, request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
+    signature_findings = opaque.unreadable_signatures(body, source_wire.NAME, options.seal_key)
+    repaired, history_findings = repair_history(original, context.strict)
+    profile = profile_for_model(context.profile, original.model)
+    request, adapt_findings = adapt(
+        repaired, profile, target_wire.NAME, ownership_check(options.upstream, target_wire.NAME)
+    )
+    written, write_findings = target_wire.write_request(request, profile)
+    return (
+        original,
+        request,
+        written,
+        [*signature_findings, *history_findings, *adapt_findings, *_locate_findings(write_findings, original, request)],
+    )
 
 
-def _same_wire(body: Json, asked: _Asked, wire: Requests) -> Told:
+def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCodec) -> _Translated:
     """All that needs no change stays as it came: only so do prompt caches hold, and what nobody here knows passes. Of a
     stranger the client knows best what it takes."""
-    options, known = asked.options, asked.profile != ANY
-    own = owned_by(options.upstream, wire.NAME)
-    came, lost = opaque.opened(body, wire.NAME, options.seal_key, own, asked.profile.own_seals)
-    given = wire.read_request(body if lost else came, options)
-    read = replace(wire.read_request(came, options), places=given.places) if lost else given
-    request, found = (read, list[Finding]()) if given.continues else mend(read, asked.strict)
-    profile, adapted = None, list[Finding]()
-    if known:
-        profile = for_model(asked.profile, given.model)
-        request, adapted = adapt(request, profile, wire.NAME)
-    written, unsaid = like(came, read, request, profile, wire)
-    return given, request, written, [*lost, *found, *adapted, *_placed(unsaid, given, request)]
+    options, is_known_upstream = context.options, context.profile != UNKNOWN_PROFILE
+    is_own_signature = ownership_check(options.upstream, wire.NAME)
+    incoming, signature_findings = opaque.restore_reasoning(
+        body, wire.NAME, options.seal_key, is_own_signature, context.profile.own_seals
+    )
+    original = wire.read_request(body if signature_findings else incoming, options)
+    parsed = (
+        replace(wire.read_request(incoming, options), source_paths=original.source_paths)
+        if signature_findings
+        else original
+    )
+    request, history_findings = (
+        (parsed, list[Finding]()) if original.continues else repair_history(parsed, context.strict)
+    )
+    profile, adapt_findings = None, list[Finding]()
+    if is_known_upstream:
+        profile = profile_for_model(context.profile, original.model)
+        request, adapt_findings = adapt(request, profile, wire.NAME)
+    written, write_findings = preserve_unchanged(incoming, parsed, request, profile, wire)
+    return (
+        original,
+        request,
+        written,
+        [*signature_findings, *history_findings, *adapt_findings, *_locate_findings(write_findings, original, request)],
+    )
 
 
-def _placed(found: list[Finding], given: Request, request: Request) -> list[Finding]:
+def _locate_findings(findings: list[Finding], original: Request, request: Request) -> list[Finding]:
     """What was found while writing, with its places in the client's body. Where messages were added or joined, those
     of the others are not known any more: then it is somewhere among them."""
-    same = [message.role for message in request.messages] == [message.role for message in given.messages]
-    known = given if same else replace(given, places=_roots(given))
-    return [replace(finding, place=known.place(finding.place)) for finding in found]
+    same_roles = [message.role for message in request.messages] == [message.role for message in original.messages]
+    locator = original if same_roles else replace(original, source_paths=_root_paths(original))
+    return [replace(finding, place=locator.source_path(finding.place)) for finding in findings]
 
 
-def _roots(request: Request) -> dict[str, str]:
-    return {path: place for path, place in request.places.items() if "[" not in path}
+def _root_paths(request: Request) -> dict[str, str]:
+    return {path: location for path, location in request.source_paths.items() if "[" not in path}
 
 
-def _unread(given: Request, written: Json, wire: Requests) -> list[Finding]:
+def _dropped_field_findings(original: Request, written: Json, wire: RequestCodec) -> list[Finding]:
     """What was not read is lost, unless it is there all the same."""
-    kept = wire.read_request(written, Options()).unread if given.unread and given.wire == wire.NAME else ()
-    names = Counter(place.rpartition(".")[2] for place in kept)
-    notes = Notes()
-    for place in given.unread:
+    surviving = wire.read_request(written, Options()).unread if original.unread and original.wire == wire.NAME else ()
+    names = Counter(path.rpartition(".")[2] for path in surviving)
+    notes = FindingCollector()
+    for place in original.unread:
         name = place.rpartition(".")[2]
         names[name] -= 1
         if names[name] < 0:
@@ -160,14 +185,14 @@ def _unread(given: Request, written: Json, wire: Requests) -> list[Finding]:
     return notes.findings
 
 
-def _offered(request: Request, target: str) -> list[Tool]:
+def _offered_tools(request: Request, target: str) -> list[Tool]:
     """What the reply may call."""
-    none = request.tool_choice is not None and request.tool_choice.mode == "none"
-    return [] if none else shown(request, target)
+    calls_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
+    return [] if calls_forbidden else visible_tools(request, target)
 
 
-def _ids(*conversations: Request) -> tuple[str, ...]:
+def _call_ids(*conversations: Request) -> tuple[str, ...]:
     """Those that the client holds, and those that the upstream is told in their place."""
-    messages = [message for one in conversations for message in one.messages]
+    messages = [message for conversation in conversations for message in conversation.messages]
     ids = (piece.id for message in messages for piece in message.pieces if isinstance(piece, Call))
     return tuple(dict.fromkeys(ids))

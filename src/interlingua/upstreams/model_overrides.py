@@ -13,10 +13,10 @@ import msgspec
 
 from interlingua.upstreams.profile import Profile
 
-__all__ = ["MODELS", "Model", "for_model"]
+__all__ = ["MODEL_OVERRIDES", "ModelOverride", "profile_for_model"]
 
 
-class Model(msgspec.Struct, frozen=True):
+class ModelOverride(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
     """Patterns of model ids, in small letters."""
     changes: dict[str, Any]
@@ -27,14 +27,14 @@ CLAUDE_4_6 = ("*claude-opus-4[-.]6*", "*claude-sonnet-4[-.]6*")
 OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
 CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
 
-MODELS = (
+MODEL_OVERRIDES = (
     # its tool call guidance; users' reports: after other ids it writes calls as text, on vLLM and SGLang too
-    Model(("*kimi-k2*",), {"ids": "functions"}),
+    ModelOverride(("*kimi-k2*",), {"ids": "functions"}),
     # its templates up to v3 and its tokenizer raise at any other id, wherever it is served; later ones do not care
-    Model(("*mistral*", "*mixtral*", "*ministral*", "*codestral*", "*devstral*"), {"ids": "nine"}),
+    ModelOverride(("*mistral*", "*mixtral*", "*ministral*", "*codestral*", "*devstral*"), {"ids": "nine"}),
     # They always think. Their documentation (Kimi K2 Thinking, GLM-5.3), or what users were answered (Kimi K2.7 Code:
     # `disabled` is refused; MiniMax M2: ignored); of Qwen, QwQ, R1 and gpt-oss the template has no switch.
-    Model(
+    ModelOverride(
         (
             "*kimi-k3*",
             "*kimi-k2.7-code*",
@@ -49,12 +49,12 @@ MODELS = (
         {"can_stop_thinking": False, "thinks_unasked": True},
     ),
     # OpenAI's reference: no model before GPT-5.1 takes the effort `none`
-    Model(
+    ModelOverride(
         ("o[134]", "o[134]-*", "*/o[134]", "*/o[134]-*", "gpt-5", "gpt-5-*", "*/gpt-5", "*/gpt-5-*"),
         {"can_stop_thinking": False, "thinks_unasked": True},
     ),
     # They never think: nothing is to be said about it. Their model cards.
-    Model(
+    ModelOverride(
         (
             "*kimi-k2-0711*",
             "*kimi-k2-0905*",
@@ -67,67 +67,67 @@ MODELS = (
         {"thinking": "none", "thinks_unasked": False, "thinking_with_calls": False},
     ),
     # users' probes of its API: an effort and no `thinking`; `required` is taken, the name of a tool is not
-    Model(
+    ModelOverride(
         ("*kimi-k3*",), {"thinking": "effort", "required_with_thinking": True, "named": False}, upstreams=("moonshot",)
     ),
     # its guide; its answer: "invalid temperature: only 1 is allowed for this model"
-    Model(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
+    ModelOverride(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
     # its answer: "Only the default (1) value is supported"; some take others when they do not think
-    Model(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
+    ModelOverride(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
     # users' probes of its API, and its models' pages
-    Model(("o[134]", "o[134]-*"), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
-    Model(("gpt-5", "gpt-5-*"), {"efforts": ("minimal", "low", "medium", "high")}, upstreams=("openai",)),
-    Model(("gpt-5-pro*",), {"efforts": ("high",)}, upstreams=("openai",)),
-    Model(("gpt-5.1*",), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
-    Model(
+    ModelOverride(("o[134]", "o[134]-*"), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    ModelOverride(("gpt-5", "gpt-5-*"), {"efforts": ("minimal", "low", "medium", "high")}, upstreams=("openai",)),
+    ModelOverride(("gpt-5-pro*",), {"efforts": ("high",)}, upstreams=("openai",)),
+    ModelOverride(("gpt-5.1*",), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
+    ModelOverride(
         ("gpt-5.1-codex-max*", "gpt-5.[2-5]*"), {"efforts": ("low", "medium", "high", "xhigh")}, upstreams=("openai",)
     ),
-    Model(("gpt-5.[24]-pro*",), {"efforts": ("medium", "high", "xhigh")}, upstreams=("openai",)),
+    ModelOverride(("gpt-5.[24]-pro*",), {"efforts": ("medium", "high", "xhigh")}, upstreams=("openai",)),
     # users' reports: what their makers' own servers answer comes through
-    Model(
+    ModelOverride(
         ("*kimi-k2.[5-9]*", "*deepseek-v4*"),
         {"thinks_unasked": True, "required_with_thinking": False, "thinking_with_calls": True},
         upstreams=("openrouter",),
     ),
     # its coding plan's guide: low, high, max beside `thinking`
-    Model(
+    ModelOverride(
         ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
     ),
     # Mistral's answer, who serves it too
-    Model(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
+    ModelOverride(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
     # its documentation of the effort
-    Model(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
-    Model(CLAUDE_4_6, {"efforts": ("low", "medium", "high", "max")}),
+    ModelOverride(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
+    ModelOverride(CLAUDE_4_6, {"efforts": ("low", "medium", "high", "max")}),
     # its migration guide: refused since 4.6; its answer, at Bedrock, Copilot and OpenRouter too: "This model does not
     # support assistant message prefill. The conversation must end with a user message". Haiku 5: not verified
-    Model((*CLAUDE_4_6, *OPUS_4_7, *CLAUDE_5), {"prefill": False}),
+    ModelOverride((*CLAUDE_4_6, *OPUS_4_7, *CLAUDE_5), {"prefill": False}),
     # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
     # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
-    Model(
+    ModelOverride(
         (*OPUS_4_7, *CLAUDE_5),
         {"budgets": False, "efforts": ("low", "medium", "high", "xhigh", "max"), "sampling": False},
     ),
     # the same in chat completions: not verified
-    Model((*OPUS_4_7, *CLAUDE_5), {"thinking": "adaptive"}, upstreams=("anthropic",)),
+    ModelOverride((*OPUS_4_7, *CLAUDE_5), {"thinking": "adaptive"}, upstreams=("anthropic",)),
     # its migration guide: thinking is on unless it is switched off
-    Model(CLAUDE_5, {"thinks_unasked": True}),
+    ModelOverride(CLAUDE_5, {"thinks_unasked": True}),
     # users' reports: `disabled` is refused
-    Model(("*claude-fable-5*", "*claude-mythos*", "*claude-opus-5[-.]5*"), {"can_stop_thinking": False}),
+    ModelOverride(("*claude-fable-5*", "*claude-mythos*", "*claude-opus-5[-.]5*"), {"can_stop_thinking": False}),
     # its answer to `enabled`: "allowed: adaptive, disabled"
-    Model(("*minimax-m3*",), {"thinking": "adaptive", "can_stop_thinking": True}, upstreams=("minimax",)),
+    ModelOverride(("*minimax-m3*",), {"thinking": "adaptive", "can_stop_thinking": True}, upstreams=("minimax",)),
 )
 
 
-_ROWS = [(re.compile("|".join(map(translate, row.ids))), row) for row in MODELS]
+_COMPILED_OVERRIDES = [(re.compile("|".join(map(translate, row.ids))), row) for row in MODEL_OVERRIDES]
 
 
-def for_model(profile: Profile, model: str) -> Profile:
+def profile_for_model(profile: Profile, model: str) -> Profile:
     """How this upstream wants to be asked for this model."""
     model = model.lower()
-    for ids, row in _ROWS:
-        if row.upstreams and profile.name not in row.upstreams:
+    for pattern, override in _COMPILED_OVERRIDES:
+        if override.upstreams and profile.name not in override.upstreams:
             continue
-        if ids.match(model):
-            changes = {name: value for name, value in row.changes.items() if name not in profile.settled}
+        if pattern.match(model):
+            changes = {name: value for name, value in override.changes.items() if name not in profile.settled}
             profile = msgspec.structs.replace(profile, **changes)
     return profile

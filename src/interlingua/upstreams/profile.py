@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["ANY", "CHAT", "MESSAGES", "RESPONSES", "STRANGER", "Profile", "ReplayField", "ThinkingStyle"]
+__all__ = ["CHAT", "MESSAGES", "RESPONSES", "UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 """The wires, by the names that they have for users."""
 
-STRANGER = "any"
+UNKNOWN = "any"
 """The name of an upstream that nobody knows."""
 
 ThinkingStyle: TypeAlias = Literal[
@@ -34,7 +34,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     A field that names chat completions is about them alone: on the other wires it is as their documentation says.
     """
 
-    name: str = STRANGER
+    name: str = UNKNOWN
     summary: str = "any upstream that follows its wire"
     hosts: tuple[str, ...] = ()
     """Where it is served: patterns of host names, such as `*.moonshot.ai`, or with the port, such as `*:11434`."""
@@ -123,9 +123,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether tools of chat completions may be `strict`."""
 
     @property
-    def takes_details(self) -> bool:
+    def accepts_reasoning_details(self) -> bool:
         """Whether `reasoning_details` may go back to it in chat completions. A stranger may be who had sent them."""
-        return self.replay == "reasoning_details" or self.name == STRANGER
+        return self.replay == "reasoning_details" or self.name == UNKNOWN
 
 
-ANY = Profile()
+UNKNOWN_PROFILE = Profile()

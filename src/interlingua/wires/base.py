@@ -16,13 +16,13 @@ from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.options__limits import Limits
 from interlingua.core.request import Request
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.upstreams.profile import Profile
 
-__all__ = ["Choice", "Chunk", "Emitter", "Json", "Reader", "Requests", "Said", "Wire"]
+__all__ = ["Choice", "ChoiceEvents", "Chunk", "Emitter", "Json", "Reader", "RequestCodec", "Wire"]
 
 Json: TypeAlias = dict[str, Any]
-Said: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
+ChoiceEvents: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
 """What is to be said of each choice."""
 
 
@@ -33,8 +33,8 @@ class Choice(msgspec.Struct):
     events: list[ev.Event]
     exact: bool
 
-    def report(self, kind: str, message: str) -> None:
-        self.events.append(ev.Finding(kind, message))
+    def report(self, finding_kind: str, message: str) -> None:
+        self.events.append(ev.Finding(finding_kind, message))
         self.exact = False
 
 
@@ -57,19 +57,19 @@ class Reader(Protocol):
 
     def read(self, chunk: Json) -> Chunk: ...
 
-    def usual(self, data: bytes) -> Chunk | None:
+    def read_fast(self, data: bytes) -> Chunk | None:
         """What `read` would say of this JSON, if all it does is to say more of what has begun: most chunks do, and are
         read in a fraction of the time. None if it does not: then nothing has been read."""
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
+    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
         """The choice and the text, if all that this JSON says is more of a text, and saying it changes nothing here, or
         of a call's arguments, which `more` reads. Nothing has been read."""
 
-    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
         """What `read` would say of a chunk with nothing but more arguments of this call, as `text_in` names it. None,
         and nothing has been read, if there is no such call."""
 
-    def close(self, finished: bool) -> Said:
+    def close(self, finished: bool) -> ChoiceEvents:
         """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""
 
 
@@ -79,24 +79,24 @@ class Emitter(Protocol):
     findings: list[ev.Finding]
     """What was odd about what had to be written. Whoever tells it takes it out."""
 
-    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
+    def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """The chunk as it came; None if it cannot pass, because what went before it was told anew."""
 
-    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
+    def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
         """The frames for what is said; `like` is the chunk that said it, if it is of this wire."""
 
-    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
+    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
         """Writes what `emit` would write for further texts of this kind, as long as nothing else is written; None if
         they are not to be written just so."""
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly. Nothing follows it."""
 
-    def done(self, raw: bytes = b"") -> bytes:
+    def finish(self, raw: bytes = b"") -> bytes:
         """The frames that end a stream well; `raw` is how the upstream ended it, if it speaks this wire."""
 
 
-class Requests(Protocol):
+class RequestCodec(Protocol):
     """The requests of one wire: what a module of the wire has for them."""
 
     NAME: str
@@ -108,15 +108,15 @@ class Requests(Protocol):
         """The body for this upstream, and what is lost or changed in it."""
 
 
-class Wire(Requests, Protocol):
+class Wire(RequestCodec, Protocol):
     """One protocol, as a module."""
 
-    SINGLE: bool
+    SINGLE_CHOICE: bool
     """Whether a reply has one choice only."""
 
     def reader(self, limits: Limits, /) -> Reader: ...
 
-    def emitter(self, options: Options, offer: Offer, /) -> Emitter: ...
+    def emitter(self, options: Options, tool_set: ToolSet, /) -> Emitter: ...
 
     def is_body(self, body: Json, /) -> bool:
         """Whether this is a whole reply, and not an error or something else."""
@@ -125,7 +125,13 @@ class Wire(Requests, Protocol):
         """A body says what its stream would have said, all at once. `reader` is one of this wire."""
 
     def write_body(
-        self, said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None, /
+        self,
+        choice_events: ChoiceEvents,
+        common: Iterable[ev.Event],
+        options: Options,
+        tool_set: ToolSet,
+        template: Json | None,
+        /,
     ) -> tuple[Json, list[ev.Finding]]:
         """The whole reply, and what was odd about what had to be written. If it is `like` one of this wire, `said` are
         the choices to be told anew: all else stays."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from interlingua.upstreams.profile import MESSAGES
 
-__all__ = ["ANTHROPIC_TYPES", "CONTEXT", "error_type", "error_types", "status_of"]
+__all__ = ["ANTHROPIC_ERROR_TYPES", "CONTEXT_LENGTH_CODE", "error_type", "error_types", "status_of"]
 
-CONTEXT = "context_length_exceeded"
+CONTEXT_LENGTH_CODE = "context_length_exceeded"
 """The code of a conversation that is too long for the model: agents act on it."""
-ANTHROPIC_TYPES = {
+ANTHROPIC_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -20,7 +20,7 @@ ANTHROPIC_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-OPENAI_TYPES = {
+OPENAI_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "insufficient_quota",
@@ -30,7 +30,7 @@ OPENAI_TYPES = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
-_WORDS = {
+_STATUS_BY_ERROR_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -44,7 +44,7 @@ _WORDS = {
     "overloaded_error": 529,
     "server_is_overloaded": 503,
     "slow_down": 503,
-    CONTEXT: 400,
+    CONTEXT_LENGTH_CODE: 400,
 }
 """The words of all wires for what went wrong, as statuses."""
 
@@ -52,17 +52,17 @@ _WORDS = {
 def error_type(wire: str, status: int) -> str:
     """The word that clients of this wire know for a status."""
     if wire == MESSAGES:
-        return ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    return OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+        return ANTHROPIC_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
 
 
 def error_types(wire: str) -> list[str]:
     """All such words."""
-    return sorted({error_type(wire, status) for status in (*ANTHROPIC_TYPES, *OPENAI_TYPES, 500)})
+    return sorted({error_type(wire, status) for status in (*ANTHROPIC_ERROR_TYPES, *OPENAI_ERROR_TYPES, 500)})
 
 
 def status_of(type: str, code: str | int | None) -> int | None:
     """The status that an error of this type and code would have had, if they say one."""
     if isinstance(code, int) and 400 <= code <= 599:
         return code
-    return _WORDS.get(type) or _WORDS.get(str(code))
+    return _STATUS_BY_ERROR_TYPE.get(type) or _STATUS_BY_ERROR_TYPE.get(str(code))

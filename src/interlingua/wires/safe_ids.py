@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode_id", "encode_id"]
 
 PREFIX = "il-"
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
@@ -17,12 +17,12 @@ _ESCAPED = re.compile(r"[^a-zA-Z0-9-]")  # `_` too, for it begins an escape
 _ENCODED = re.compile(r"(?:[a-zA-Z0-9-]|_[0-9a-f]{2})*")
 
 
-def encode(id: str) -> str:
+def encode_id(id: str) -> str:
     """The id in letters, digits, `_` and `-`. One that merely looks as if it was written here is written once more."""
-    return id if _LEGAL.fullmatch(id) and decode(id) == id else _write(id)
+    return id if _LEGAL.fullmatch(id) and decode_id(id) == id else _escape(id)
 
 
-def decode(id: str) -> str:
+def decode_id(id: str) -> str:
     """The id that was encoded; any other one as it is."""
     body = id.removeprefix(PREFIX)
     if body == id or not _ENCODED.fullmatch(body):
@@ -32,17 +32,17 @@ def decode(id: str) -> str:
         text = native.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return id
-    return text if _write(text) == id and not _is_plain(text) else id
+    return text if _escape(text) == id and not _is_safe(text) else id
 
 
-def _write(id: str) -> str:
-    return PREFIX + _ESCAPED.sub(lambda odd: "".join(f"_{byte:02x}" for byte in _bytes(odd[0])), id)
+def _escape(id: str) -> str:
+    return PREFIX + _ESCAPED.sub(lambda match: "".join(f"_{byte:02x}" for byte in _utf8(match[0])), id)
 
 
-def _is_plain(id: str) -> bool:
+def _is_safe(id: str) -> bool:
     """Whether it never needed to be written in another way."""
     return bool(_LEGAL.fullmatch(id)) and not id.startswith(PREFIX)
 
 
-def _bytes(text: str) -> bytes:
+def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")

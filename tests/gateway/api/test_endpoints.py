@@ -14,7 +14,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 
 
 class Upstream(BaseHTTPRequestHandler):
@@ -48,13 +48,13 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def gateway(url: str) -> Iterator[Running]:
-    with running(config=f"upstreams: {{one: {{url: '{url}'}}}}\nmodels: {{kimi: {{upstream: one}}}}\n") as started:
+def gateway(url: str) -> Iterator[GatewayProcess]:
+    with run_gateway(config=f"upstreams: {{one: {{url: '{url}'}}}}\nmodels: {{kimi: {{upstream: one}}}}\n") as started:
         yield started
 
 
 def fetch(
-    gateway: Running, path: str, method: str = "GET", data: bytes | None = None, **headers: str
+    gateway: GatewayProcess, path: str, method: str = "GET", data: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
     request = urllib.request.Request(gateway.base + path, data, headers, method=method)
     try:
@@ -64,7 +64,7 @@ def fetch(
         return error.code, error.read()
 
 
-def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: Running) -> None:
+def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: GatewayProcess) -> None:
     client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
     assert [model.id for model in client.models.list()] == ["kimi", "its-own"]
     other = anthropic.Anthropic(base_url=gateway.base, api_key="any")
@@ -75,13 +75,13 @@ def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: R
 
 def test_a_list_that_is_one_clients_own_is_told_to_no_other(url: str) -> None:
     """Where clients' keys pass, what they may see differs."""
-    with running(config=f"upstreams: {{one: {{url: '{url}', passthrough: true}}}}\n") as gateway:
+    with run_gateway(config=f"upstreams: {{one: {{url: '{url}', passthrough: true}}}}\n") as gateway:
         for key in ("anna", "bob", "anna"):
             client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key=key)
             assert [model.id for model in client.models.list()] == [key, "kimi"]
 
 
-def test_health(gateway: Running) -> None:
+def test_health(gateway: GatewayProcess) -> None:
     assert fetch(gateway, "/healthz") == (200, b"ok\n")
     assert fetch(gateway, "/readyz") == (200, b"ready\n")
     assert fetch(gateway, "/", "HEAD") == (200, b"")
@@ -90,7 +90,7 @@ def test_health(gateway: Running) -> None:
         assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
 
 
-def test_tokens_are_an_estimate_and_never_an_error(gateway: Running) -> None:
+def test_tokens_are_an_estimate_and_never_an_error(gateway: GatewayProcess) -> None:
     client = anthropic.Anthropic(base_url=gateway.base, api_key="any")
     text = "the quick brown fox jumps over the lazy dog " * 20
     tool: Any = {"name": "ls", "description": text, "input_schema": {"type": "object"}}
@@ -106,7 +106,7 @@ def test_tokens_are_an_estimate_and_never_an_error(gateway: Running) -> None:
     assert 1500 <= json.loads(body)["input_tokens"] < 1600
 
 
-def test_what_is_not_there_is_told_in_the_clients_words(gateway: Running) -> None:
+def test_what_is_not_there_is_told_in_the_clients_words(gateway: GatewayProcess) -> None:
     status, body = fetch(gateway, "/v1/completions", "POST", b"{}")
     assert status == 404
     assert "there are POST /v1/chat/completions" in json.loads(body)["error"]["message"]

@@ -13,20 +13,20 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from interlingua.gateway.api.app import make_app
-from interlingua.gateway.api.openapi import description
-from interlingua.gateway.http.connection_listener import _response
-from interlingua.gateway.settings.loader import Loaded
+from interlingua.gateway.api.openapi import openapi_document
+from interlingua.gateway.http.connection_listener import _raw_response
+from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.state import Gateway
-from tests.support.gateway_process import Running, running
+from interlingua.gateway.state import GatewayState
+from tests.support.gateway_process import GatewayProcess, run_gateway
 
 KEY = "a-key-of-the-gateway-0123456789"
-TOLD = description()
+TOLD = openapi_document()
 
 
 @pytest.fixture(scope="module")
-def gateway() -> Iterator[Running]:
-    with running("--demo", config=f"keys: [{KEY}]\ndemo_pace: 0\n") as started:
+def gateway() -> Iterator[GatewayProcess]:
+    with run_gateway("--demo", config=f"keys: [{KEY}]\ndemo_pace: 0\n") as started:
         yield started
 
 
@@ -42,7 +42,7 @@ def described() -> set[tuple[str, str]]:
 
 
 def test_every_path_of_the_gateway_is_described_and_no_other() -> None:
-    app = make_app(Gateway(Loaded(Settings(demo=True), "", [], {}), b"", "http://127.0.0.1:9/v1"))
+    app = make_app(GatewayState(LoadedSettings(Settings(demo=True), "", [], {}), b"", "http://127.0.0.1:9/v1"))
     served = {
         (route.method, route.resource.canonical)
         for route in app.router.routes()
@@ -64,7 +64,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 
 def fetch(
-    gateway: Running, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    gateway: GatewayProcess, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, str, bytes]:
     data = None if body is None else json.dumps(body).encode()
     shown = {"x-api-key": KEY} if headers is None else headers
@@ -117,7 +117,7 @@ COUNTS = ("/messages/count_tokens", "/responses/input_tokens")
     ],
 )
 def test_what_is_asked_is_answered_as_described(
-    gateway: Running, path: str, more: dict[str, Any], headers: dict[str, str] | None, status: int
+    gateway: GatewayProcess, path: str, more: dict[str, Any], headers: dict[str, str] | None, status: int
 ) -> None:
     got, kind, body = fetch(gateway, "POST", f"/v1{path}", {"model": "demo/kimi_k2", **ASKED[path], **more}, headers)
     looks = path not in COUNTS or status not in (400, 404)  # what only counts looks for nothing
@@ -128,7 +128,7 @@ def test_what_is_asked_is_answered_as_described(
 
 @pytest.mark.parametrize("path", [path for path in TOLD["paths"] if path not in ASKED])
 @pytest.mark.parametrize("headers", [{"x-api-key": KEY}, {}, {"x-api-key": "wrong"}, {"anthropic-version": "x"}])
-def test_pages_are_as_described(gateway: Running, path: str, headers: dict[str, str]) -> None:
+def test_pages_are_as_described(gateway: GatewayProcess, path: str, headers: dict[str, str]) -> None:
     status, kind, body = fetch(gateway, "GET", path.replace("{id}", "demo/hermes"), headers=headers)
     check(path, "get", status, kind, body)
     closed = TOLD["paths"][path]["get"].get("security") != []
@@ -136,7 +136,7 @@ def test_pages_are_as_described(gateway: Running, path: str, headers: dict[str, 
 
 
 @pytest.mark.parametrize("path", ASKED)
-def test_another_method_is_refused_as_described(gateway: Running, path: str) -> None:
+def test_another_method_is_refused_as_described(gateway: GatewayProcess, path: str) -> None:
     status, kind, body = fetch(gateway, "PUT", f"/v1{path}", {})
     assert status == 405
     check(path, "post", status, kind, body)
@@ -151,23 +151,23 @@ def test_what_any_path_may_answer_is_described(path: str) -> None:
 @pytest.mark.parametrize("path", ASKED)
 @pytest.mark.parametrize("status", [408, 503])
 def test_what_a_connection_is_told_that_has_asked_nothing_yet(path: str, status: int) -> None:
-    _, _, body = _response(status, "why").partition(b"\r\n\r\n")
+    _, _, body = _raw_response(status, "why").partition(b"\r\n\r\n")
     check(path, "post", status, "application/json", body)
 
 
 @pytest.mark.parametrize("path", COUNTS)
-def test_that_a_count_is_an_estimate_is_described(gateway: Running, path: str) -> None:
+def test_that_a_count_is_an_estimate_is_described(gateway: GatewayProcess, path: str) -> None:
     got = json.loads(fetch(gateway, "POST", f"/v1{path}", {"model": "demo/kimi_k2", **ASKED[path]})[2])
     assert got.keys() <= TOLD["components"]["schemas"]["Tokens"]["properties"].keys()
     assert got["estimated"] is True
     assert "default" in TOLD["paths"][path]["post"]["responses"]
 
 
-def test_a_model_that_nobody_knows(gateway: Running) -> None:
+def test_a_model_that_nobody_knows(gateway: GatewayProcess) -> None:
     check("/models/{id}", "get", *fetch(gateway, "GET", "/v1/models/nobody/knows"))
 
 
-def test_it_is_served(gateway: Running) -> None:
+def test_it_is_served(gateway: GatewayProcess) -> None:
     status, kind, body = fetch(gateway, "GET", "/openapi.json")
     assert (status, kind) == (200, "application/json")
     assert json.loads(body) == json.loads(json.dumps(TOLD))

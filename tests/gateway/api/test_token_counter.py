@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.upstream_server import UpstreamServer
 
 CONFIG = """
@@ -31,7 +31,7 @@ models:
 """
 TEXT = "The quick brown fox jumps over the lazy dog, and nobody is surprised. " * 40
 ASK: list[Any] = [{"role": "user", "content": TEXT}]
-COUNTED = up.answer("200 OK", b'{"input_tokens": 4242}')
+COUNTED = up.send_response("200 OK", b'{"input_tokens": 4242}')
 REPLY = {
     "id": "c",
     "object": "chat.completion",
@@ -49,19 +49,21 @@ def upstream() -> Iterator[UpstreamServer]:
 
 
 @pytest.fixture
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running(config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
-def count(gateway: Running, body: dict[str, Any], path: str = "messages/count_tokens") -> tuple[dict[str, Any], str]:
+def count(
+    gateway: GatewayProcess, body: dict[str, Any], path: str = "messages/count_tokens"
+) -> tuple[dict[str, Any], str]:
     """What is told, and the header that says how it was found."""
     request = urllib.request.Request(f"{gateway.base}/v1/{path}", json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=20) as response:
         return json.loads(response.read()), response.headers.get("x-interlingua-estimate", "")
 
 
-def test_an_estimate_says_so_and_the_sdks_read_it(gateway: Running) -> None:
+def test_an_estimate_says_so_and_the_sdks_read_it(gateway: GatewayProcess) -> None:
     told, header = count(gateway, {"model": "m", "messages": ASK})
     assert (told["estimated"], header) == (True, "true")
     assert 500 < told["input_tokens"] < 750  # it has 600
@@ -74,41 +76,41 @@ def test_an_estimate_says_so_and_the_sdks_read_it(gateway: Running) -> None:
     assert abs(response.input_tokens - told["input_tokens"]) < 5
 
 
-def test_an_upstream_of_messages_is_asked_first(gateway: Running, upstream: UpstreamServer) -> None:
+def test_an_upstream_of_messages_is_asked_first(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("claude-counts", COUNTED)
     body = {"model": model, "messages": ASK, "max_tokens": 5, "stream": True, "temperature": 0.5, "system": "Be brief."}
     assert count(gateway, body) == ({"input_tokens": 4242}, "")
-    asked = upstream.asked(model)[0]
+    asked = upstream.wait_for_requests(model)[0]
     assert asked.path == "/v1/messages/count_tokens"
     assert asked.body.keys() == {"model", "messages", "system"}, "it would refuse all else"
     assert asked.headers["x-api-key"] == "k"
 
 
-def test_an_upstream_of_responses_is_asked_if_that_is_set(gateway: Running, upstream: UpstreamServer) -> None:
+def test_an_upstream_of_responses_is_asked_if_that_is_set(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("oracle-counts", COUNTED)
     told, header = count(gateway, {"model": model, "messages": ASK, "max_tokens": 5})
     assert (told, header) == ({"input_tokens": 4242}, "")
-    assert upstream.asked(model)[0].path == "/v1/responses/input_tokens"
+    assert upstream.wait_for_requests(model)[0].path == "/v1/responses/input_tokens"
 
 
-def test_one_that_is_not_to_be_asked_is_not(gateway: Running, upstream: UpstreamServer) -> None:
+def test_one_that_is_not_to_be_asked_is_not(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("quiet-counts", COUNTED)
     assert count(gateway, {"model": model, "messages": ASK})[1] == "true"
     assert upstream.count(model) == 0
 
 
 FAILURES = {
-    "no-path": up.answer("404 Not Found", b"{}"),
-    "refused": up.answer("400 Bad Request", b'{"error": {"message": "no"}}'),
+    "no-path": up.send_response("404 Not Found", b"{}"),
+    "refused": up.send_response("400 Bad Request", b'{"error": {"message": "no"}}'),
     "broken": up.reset(),
-    "nonsense": up.answer("200 OK", b"[]"),
-    "no-number": up.answer("200 OK", b'{"input_tokens": "many"}'),
-    "none": up.answer("200 OK", b'{"input_tokens": 0}'),
+    "nonsense": up.send_response("200 OK", b"[]"),
+    "no-number": up.send_response("200 OK", b'{"input_tokens": "many"}'),
+    "none": up.send_response("200 OK", b'{"input_tokens": 0}'),
 }
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_whatever_it_answers_there_is_a_count(gateway: Running, upstream: UpstreamServer, name: str) -> None:
+def test_whatever_it_answers_there_is_a_count(gateway: GatewayProcess, upstream: UpstreamServer, name: str) -> None:
     model = upstream.add(f"claude-{name}", FAILURES[name])
     for _ in range(2):
         told, header = count(gateway, {"model": model, "messages": ASK})
@@ -116,7 +118,7 @@ def test_whatever_it_answers_there_is_a_count(gateway: Running, upstream: Upstre
     assert upstream.count(model) == (1 if name == "no-path" else 2), "who has no such path is not asked again"
 
 
-def test_it_is_not_waited_for_long(gateway: Running, upstream: UpstreamServer) -> None:
+def test_it_is_not_waited_for_long(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("claude-slow", up.wait(30))
     begin = time.monotonic()
     assert [count(gateway, {"model": model, "messages": ASK})[1] for _ in range(3)] == ["true"] * 3
@@ -124,7 +126,7 @@ def test_it_is_not_waited_for_long(gateway: Running, upstream: UpstreamServer) -
     assert upstream.count(model) == 1
 
 
-def test_what_cannot_be_told_to_it_is_estimated(gateway: Running) -> None:
+def test_what_cannot_be_told_to_it_is_estimated(gateway: GatewayProcess) -> None:
     for body in (
         {"model": "claude-x", "messages": 7},
         {"model": "claude-x"},
@@ -135,12 +137,12 @@ def test_what_cannot_be_told_to_it_is_estimated(gateway: Running) -> None:
         assert count(gateway, body)[1] == "true"
 
 
-def test_what_upstreams_report_corrects_the_estimate(gateway: Running, upstream: UpstreamServer) -> None:
+def test_what_upstreams_report_corrects_the_estimate(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     """Reported once: cached tokens are tokens, too."""
     before = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
     usage = {"prompt_tokens": before * 2, "completion_tokens": 1, "total_tokens": before * 2 + 1}
     reply = json.dumps({**REPLY, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": before}}})
-    upstream.add("learnt", up.answer("200 OK", reply.encode()))
+    upstream.add("learnt", up.send_response("200 OK", reply.encode()))
     claude = anthropic.Anthropic(base_url=gateway.base, api_key="any")
     for _ in range(8):
         said = claude.messages.create(model="learnt", max_tokens=9, messages=ASK)

@@ -10,7 +10,7 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic, beta_tool
 from anthropic.types import Message
 
-from tests.support.client_loops import DIALECTS, KEY, PROMPT, SCHEMAS, STEPS, Notebook, Talk, check
+from tests.support.client_loops import DIALECTS, KEY, PROMPT, SCHEMAS, STEPS, GatewaySession, Notebook, check_tool_loop
 
 TURNS = len(STEPS) + 3
 TOOLS: Any = [{"name": name, "description": name, "input_schema": schema} for name, schema in SCHEMAS.items()]
@@ -41,7 +41,7 @@ def streamed(client: Anthropic, model: str, messages: Any) -> Message:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", [whole, with_thinking, streamed])
-def test_messages(talk: Talk, dialect: str, ask: Ask) -> None:
+def test_messages(talk: GatewaySession, dialect: str, ask: Ask) -> None:
     notebook, said = Notebook(), ""
     messages: list[Any] = [{"role": "user", "content": PROMPT}]
     with Anthropic(base_url=talk.base, api_key=KEY, max_retries=0) as client:
@@ -51,10 +51,10 @@ def test_messages(talk: Talk, dialect: str, ask: Ask) -> None:
             if message.stop_reason != "tool_use":
                 break
             messages += turn(message, notebook)
-    check(talk, notebook, said, dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking=True)
 
 
-def test_messages_async(talk: Talk) -> None:
+def test_messages_async(talk: GatewaySession) -> None:
     async def run(notebook: Notebook) -> str:
         messages: list[Any] = [{"role": "user", "content": PROMPT}]
         async with AsyncAnthropic(base_url=talk.base, api_key=KEY, max_retries=0) as client:
@@ -68,7 +68,7 @@ def test_messages_async(talk: Talk) -> None:
 
     notebook = Notebook()
     said = asyncio.run(run(notebook))
-    check(talk, notebook, said, "kimi_k2", keeps_thinking=True)
+    check_tool_loop(talk, notebook, said, "kimi_k2", keeps_thinking=True)
 
 
 def turn(message: Message, notebook: Notebook) -> list[Any]:
@@ -93,7 +93,7 @@ def text_of(message: Any) -> str:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("threads", [False, True])
-def test_the_tool_runner(talk: Talk, dialect: str, streams: bool, threads: bool) -> None:
+def test_the_tool_runner(talk: GatewaySession, dialect: str, streams: bool, threads: bool) -> None:
     """By itself it asks for threads that the server keeps; told that there are none, it sends all of them each time."""
     notebook = Notebook()
     tools = [beta_tool(tool) for tool in (notebook.note, notebook.add, notebook.clock)]
@@ -102,5 +102,5 @@ def test_the_tool_runner(talk: Talk, dialect: str, streams: bool, threads: bool)
     with Anthropic(base_url=talk.base, api_key=KEY, max_retries=0) as client:
         runner = client.beta.messages.tool_runner(messages=[{"role": "user", "content": PROMPT}], **asked)
         message: Any = runner.until_done()
-    check(talk, notebook, text_of(message), dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, text_of(message), dialect, keeps_thinking=True)
     assert [exchange.body["thread"] for exchange in talk.exchanges(400)] == ([{"type": "create"}] if threads else [])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.support.client_loops import DIALECTS, KEY, PROMPT, STEPS, Notebook, Talk, check
+from tests.support.client_loops import DIALECTS, KEY, PROMPT, STEPS, GatewaySession, Notebook, check_tool_loop
 
 
 def chat(base: str, model: str) -> Any:
@@ -66,7 +66,7 @@ def by_hand(model: Any, tools: list[Any], prompt: Any) -> str:
 @pytest.mark.parametrize("way", [by_agent, by_hand])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True), (messages, True)])
 def test_langchain(
-    talk: Talk,
+    talk: GatewaySession,
     dialect: str,
     way: Callable[[Any, list[Any], Any], str],
     model: Callable[[str, str], Any],
@@ -78,4 +78,4 @@ def test_langchain(
     notebook = Notebook()
     tools = [tool(one) for one in (notebook.note, notebook.add, notebook.clock)]
     said = way(model(talk.base, f"demo/{dialect}"), tools, HumanMessage(PROMPT))
-    check(talk, notebook, said, dialect, keeps_thinking)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)

@@ -13,7 +13,17 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from tests.support.client_loops import DIALECTS, KEY, PROMPT, SCHEMAS, STEPS, Json, Notebook, Talk, check
+from tests.support.client_loops import (
+    DIALECTS,
+    KEY,
+    PROMPT,
+    SCHEMAS,
+    STEPS,
+    GatewaySession,
+    Json,
+    Notebook,
+    check_tool_loop,
+)
 
 TURNS = len(STEPS) + 3
 """More than needed: a loop ends by itself."""
@@ -128,7 +138,7 @@ CHATS: list[Chat] = [chat_whole, chat_stream, chat_helper, chat_strict_helper, c
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", CHATS)
-def test_chat(talk: Talk, dialect: str, ask: Chat) -> None:
+def test_chat(talk: GatewaySession, dialect: str, ask: Chat) -> None:
     notebook, messages, said = Notebook(), chat_prompt(), ""
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
         for _ in range(TURNS):
@@ -137,10 +147,10 @@ def test_chat(talk: Talk, dialect: str, ask: Chat) -> None:
             if not message.tool_calls:
                 break
             messages += chat_turn(message, notebook)
-    check(talk, notebook, said, dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking=True)
 
 
-def test_chat_async(talk: Talk) -> None:
+def test_chat_async(talk: GatewaySession) -> None:
     async def run(notebook: Notebook) -> str:
         messages = chat_prompt()
         async with AsyncOpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
@@ -155,7 +165,7 @@ def test_chat_async(talk: Talk) -> None:
 
     notebook = Notebook()
     said = asyncio.run(run(notebook))
-    check(talk, notebook, said, "kimi_k2", keeps_thinking=True)
+    check_tool_loop(talk, notebook, said, "kimi_k2", keeps_thinking=True)
 
 
 def chat_prompt() -> Any:
@@ -181,7 +191,7 @@ class Weather(BaseModel):
     degrees: int
 
 
-def test_a_schema_for_the_answer(talk: Talk) -> None:
+def test_a_schema_for_the_answer(talk: GatewaySession) -> None:
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
         asked: Any = [{"role": "user", "content": "How warm is it in Paris?"}]
         completion = client.chat.completions.parse(model="demo/hermes", messages=asked, response_format=Weather)
@@ -235,7 +245,7 @@ RESPONSES: list[Respond] = [response_whole, response_stream, response_helper, re
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", RESPONSES)
-def test_responses(talk: Talk, dialect: str, ask: Respond) -> None:
+def test_responses(talk: GatewaySession, dialect: str, ask: Respond) -> None:
     notebook, said = Notebook(), ""
     items: list[Any] = [{"role": "user", "content": PROMPT}]
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
@@ -256,7 +266,7 @@ def test_responses(talk: Talk, dialect: str, ask: Respond) -> None:
                 }
                 for call in calls
             ]
-    check(talk, notebook, said, dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking=True)
 
 
 def _given_back(item: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client_loops import DIALECTS, KEY, PROMPT, Notebook, Talk, check
+from tests.support.client_loops import DIALECTS, KEY, PROMPT, GatewaySession, Notebook, check_tool_loop
 
 
 def chat(client: Any, model: str) -> Any:
@@ -42,7 +42,7 @@ async def stream(agent: Any) -> str:
 @pytest.mark.parametrize("way", [run, stream])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True)])
 def test_openai_agents(
-    talk: Talk,
+    talk: GatewaySession,
     dialect: str,
     way: Callable[[Any], Any],
     model: Callable[[Any, str], Any],
@@ -67,4 +67,4 @@ def test_openai_agents(
 
     notebook = Notebook()
     said = asyncio.run(loop(notebook))
-    check(talk, notebook, said, dialect, keeps_thinking)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)

@@ -11,7 +11,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.support.client_loops import DIALECTS, KEY, PROMPT, Notebook, Talk, check
+from tests.support.client_loops import DIALECTS, KEY, PROMPT, GatewaySession, Notebook, check_tool_loop
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ async def stream(agent: Any) -> str:
     [(chat, True), (responses, False), (sealed_responses, True), (messages, True)],
 )
 def test_pydantic_ai(
-    talk: Talk,
+    talk: GatewaySession,
     dialect: str,
     way: Callable[[Any], Any],
     model: Callable[[str, str], AbstractAsyncContextManager[Any]],
@@ -90,4 +90,4 @@ def test_pydantic_ai(
 
     notebook = Notebook()
     said = asyncio.run(loop(notebook))
-    check(talk, notebook, said, dialect, keeps_thinking)
+    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)

@@ -16,22 +16,22 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua.core.reply import Part, Reasoning, Reply
-from interlingua.core.tools import Offer
-from interlingua.dialects.registry import dialect_named
-from interlingua.gateway.demo.argument_faker import Hints, fill
-from interlingua.gateway.demo.planner import TIRED, reply_to
-from interlingua.gateway.demo.prompt_language import own_words, steps
-from interlingua.gateway.demo.server import MODELS, start
-from interlingua.gateway.demo.tokenizer import UNWRITABLE, deltas, native, pieces
+from interlingua.core.tools import ToolSet
+from interlingua.dialects.registry import get_dialect
+from interlingua.gateway.demo.argument_faker import ArgumentHints, fake_arguments
+from interlingua.gateway.demo.planner import MAX_TOOL_TURNS, plan_reply
+from interlingua.gateway.demo.prompt_language import parse_steps, user_text
+from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server
+from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, reply_deltas, tokenize
 from interlingua.translation.request_translation import prepare_request
 from tests.support.harness import tool
 from tests.support.request_forms import CHAT
-from tests.support.sdk import listen
+from tests.support.sdk import read_strict
 from tests.translation.test_recorded_requests import REQUESTS, WHOLE
 
 Json = dict[str, Any]
 ALL = pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
-HERMES, KIMI = dialect_named("hermes"), dialect_named("kimi_k2")
+HERMES, KIMI = get_dialect("hermes"), get_dialect("kimi_k2")
 
 
 def needing(name: str, params: Json) -> Json:
@@ -82,12 +82,12 @@ PROMPTS = [
 @ALL
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_what_it_writes_is_read_as_what_it_meant(dialect: il.Dialect, prompt: str) -> None:
-    meant = reply_to(body(prompt), dialect)
+    meant = plan_reply(body(prompt), dialect)
     assert meant.calls
     if dialect.grammar is None:
         return
-    text = native(meant, dialect)
-    cut = pieces(text, dialect)
+    text = native_text(meant, dialect)
+    cut = tokenize(text, dialect)
     assert "".join(cut) == text
     parser = il.Parser(dialect, tools=TOOLS)
     piecewise = il.fold([event for piece in cut for event in parser.feed(piece)] + parser.close())
@@ -100,7 +100,7 @@ def test_what_it_writes_is_read_as_what_it_meant(dialect: il.Dialect, prompt: st
 
 @ALL
 def test_special_tokens_are_one_piece(dialect: il.Dialect) -> None:
-    cut = pieces(dialect.sample, dialect)
+    cut = tokenize(dialect.sample, dialect)
     assert "".join(cut) == dialect.sample
     for token in dialect.tokens:
         if token in dialect.sample and not any(token in other for other in dialect.tokens if other != token):
@@ -111,10 +111,10 @@ def test_special_tokens_are_one_piece(dialect: il.Dialect) -> None:
 def test_words_are_read_as_words(dialect: il.Dialect) -> None:
     marks = " ".join(dialect.markers[:3])
     for asked in ({"messages": [{"role": "user", "content": f"Hi, {marks} you"}]}, body("now", tool_choice="none")):
-        meant = reply_to(asked, dialect)
+        meant = plan_reply(asked, dialect)
         assert dialect.name in meant.text
         if dialect.grammar is not None:
-            assert il.parse(native(meant, dialect), dialect, tools=TOOLS).text == meant.text
+            assert il.parse(native_text(meant, dialect), dialect, tools=TOOLS).text == meant.text
 
 
 @ALL
@@ -128,7 +128,7 @@ def test_a_whole_loop(dialect: il.Dialect) -> None:
     ids: list[str] = []
     more: list[Json] = []
     for _ in range(3):
-        reply = reply_to(body(prompt, *more), dialect)
+        reply = plan_reply(body(prompt, *more), dialect)
         commands.append([args["command"] for _, args in called(reply)])
         ids += [call.id for call in reply.calls]
         more += turn(reply, "it worked")
@@ -138,29 +138,29 @@ def test_a_whole_loop(dialect: il.Dialect) -> None:
 
 
 def test_kimi_counts_over_the_conversation() -> None:
-    first = reply_to(body("get_time and now(), then get_time"), KIMI)
+    first = plan_reply(body("get_time and now(), then get_time"), KIMI)
     assert [call.id for call in first.calls] == ["functions.get_time:0", "functions.now:1"]
-    second = native(reply_to(body("get_time and now(), then get_time", *turn(first)), KIMI), KIMI)
+    second = native_text(plan_reply(body("get_time and now(), then get_time", *turn(first)), KIMI), KIMI)
     assert "functions.get_time:2<" in second
 
 
 def test_thinking_comes_first_unless_it_is_switched_off() -> None:
-    assert isinstance(reply_to(body("hi"), KIMI).parts[0], Reasoning)
+    assert isinstance(plan_reply(body("hi"), KIMI).parts[0], Reasoning)
     for off in (
         {"reasoning_effort": "none"},
         {"thinking": {"type": "disabled"}},
         {"reasoning": {"enabled": False}},
         {"chat_template_kwargs": {"enable_thinking": False}},
     ):
-        assert not reply_to(body("hi", **off), KIMI).reasoning
+        assert not plan_reply(body("hi", **off), KIMI).reasoning
     assert not any(
-        reply_to(body("hi"), d).reasoning for d in il.dialects() if d.grammar and not (d.thinking or d.router)
+        plan_reply(body("hi"), d).reasoning for d in il.dialects() if d.grammar and not (d.thinking or d.router)
     )
 
 
 def test_what_a_dialect_cannot_write_is_said_in_words() -> None:
     unwritable = Reply(parts=[Reasoning("hm"), il.Call("1", "a<|tool_call_end|>", "{}")])
-    assert il.parse(native(unwritable, KIMI), KIMI).text == UNWRITABLE
+    assert il.parse(native_text(unwritable, KIMI), KIMI).text == UNWRITABLE_REPLY
 
 
 # ── the language of prompts ───────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +194,9 @@ LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
 
 @pytest.mark.parametrize(("prompt", "expected"), LANGUAGE, ids=[prompt for prompt, _ in LANGUAGE])
 def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Json]]]) -> None:
-    assert [[(wish.tool, wish.args) for wish in step] for step in steps(prompt, Offer([*TOOLS, FREE]))] == expected
+    assert [
+        [(wish.tool, wish.args) for wish in step] for step in parse_steps(prompt, ToolSet([*TOOLS, FREE]))
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Jso
     ],
 )
 def test_notes_of_agents_are_not_the_users_words(message: str, words: str) -> None:
-    assert own_words(message) == words
+    assert user_text(message) == words
 
 
 REMINDER = {"role": "user", "content": "<system-reminder>Bash command='rm -r x'</system-reminder>"}
@@ -222,7 +224,7 @@ ANSWER = {"role": "assistant", "content": "Done."}
 
 
 def again(prompt: str) -> list[Json]:
-    return turn(reply_to(body(prompt), HERMES))
+    return turn(plan_reply(body(prompt), HERMES))
 
 
 CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
@@ -290,15 +292,15 @@ CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
 
 @pytest.mark.parametrize(("prompt", "more", "fields", "expected"), CONVERSATIONS)
 def test_where_a_conversation_stands(prompt: str, more: list[Json], fields: Json, expected: list[Any]) -> None:
-    assert called(reply_to({**body(prompt, *more), **fields}, HERMES)) == expected
+    assert called(plan_reply({**body(prompt, *more), **fields}, HERMES)) == expected
 
 
 def test_the_last_tool_where_one_must_be_called() -> None:
     tools = [BASH, needing("final_answer", {"answer": "string"})]
     first = {**body("Bash command=ls"), "tools": tools, "tool_choice": "required"}
-    assert [name for name, _ in called(reply_to(first, HERMES))] == ["Bash"]
+    assert [name for name, _ in called(plan_reply(first, HERMES))] == ["Bash"]
     told = [{"role": "assistant", "content": "Calling tools: …"}, {"role": "user", "content": "Observation:\nok"}]
-    assert [name for name, _ in called(reply_to({**first, "messages": first["messages"] + told}, HERMES))] == [
+    assert [name for name, _ in called(plan_reply({**first, "messages": first["messages"] + told}, HERMES))] == [
         "final_answer"
     ]
 
@@ -308,7 +310,7 @@ def test_the_last_tool_where_one_must_be_called() -> None:
 def test_it_always_comes_to_an_end(prompt: str, nudge: str) -> None:
     messages: list[Json] = [{"role": "user", "content": prompt}]
     for _ in range(10):
-        reply = reply_to({"messages": messages, "tools": TOOLS}, HERMES)
+        reply = plan_reply({"messages": messages, "tools": TOOLS}, HERMES)
         if not reply.calls:
             return
         messages += turn(reply) + ([{"role": "user", "content": nudge}] if nudge else [])
@@ -317,30 +319,30 @@ def test_it_always_comes_to_an_end(prompt: str, nudge: str) -> None:
 
 def test_it_tires_of_being_told_to_go_on() -> None:
     messages: list[Json] = []
-    for _ in range(TIRED):
+    for _ in range(MAX_TOOL_TURNS):
         messages.append({"role": "user", "content": "Go on."})
-        messages += [*turn(reply_to({"messages": messages, "tools": TOOLS}, HERMES)), ANSWER]
-    reply = reply_to({"messages": [*messages, {"role": "user", "content": "Go on."}], "tools": TOOLS}, HERMES)
+        messages += [*turn(plan_reply({"messages": messages, "tools": TOOLS}, HERMES)), ANSWER]
+    reply = plan_reply({"messages": [*messages, {"role": "user", "content": "Go on."}], "tools": TOOLS}, HERMES)
     assert not reply.calls
 
 
 def test_titles_and_formats() -> None:
     system = {"role": "system", "content": "Write a title for this conversation."}
-    titled = reply_to({"messages": [system, {"role": "user", "content": "hi " * 500}]}, HERMES)
+    titled = plan_reply({"messages": [system, {"role": "user", "content": "hi " * 500}]}, HERMES)
     assert len(titled.text) < 40
     schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
     asked = {"messages": [system], "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
-    assert isinstance(json.loads(reply_to(asked, HERMES).text)["title"], str)
-    assert json.loads(reply_to({**asked, "response_format": {"type": "json_object"}}, HERMES).text)
+    assert isinstance(json.loads(plan_reply(asked, HERMES).text)["title"], str)
+    assert json.loads(plan_reply({**asked, "response_format": {"type": "json_object"}}, HERMES).text)
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_recorded_requests(name: str) -> None:
     wire, request = REQUESTS[name]
     asked = prepare_request(json.loads(json.dumps(request)), wire, CHAT).body
-    for dialect in (KIMI, HERMES, dialect_named("qwen3_coder"), dialect_named("pythonic")):
-        reply = reply_to(asked, dialect)
-        text = native(reply, dialect)
+    for dialect in (KIMI, HERMES, get_dialect("qwen3_coder"), get_dialect("pythonic")):
+        reply = plan_reply(asked, dialect)
+        text = native_text(reply, dialect)
         assert called(il.parse(text, dialect, tools=asked.get("tools"))) == called(reply), text
 
 
@@ -400,7 +402,7 @@ PLACE = {"type": "object", "properties": {"lat": {"type": "number", "maximum": 9
 @given(objects(), st.sampled_from(["", "Add 2 and 3.5 to a/b.txt in Oslo, see https://example.com/x", "-7 99999"]))
 def test_made_up_arguments_are_valid(schema: Json, prompt: str) -> None:
     schema = {**schema, "$defs": {"place": PLACE}}
-    made = fill(schema, Hints("demo/x", prompt))
+    made = fake_arguments(schema, ArgumentHints("demo/x", prompt))
     jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(made)))
     assert set(made) == set(schema["required"])
 
@@ -434,7 +436,9 @@ GUESSES: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("name", "schema", "expected"), GUESSES)
 def test_guesses(name: str, schema: Any, expected: Any) -> None:
     prompt = "Look at src/a.py 12 times from New York, see https://example.com/q"
-    assert fill({"properties": {name: schema}, "required": [name]}, Hints("demo/x", prompt)) == {name: expected}
+    assert fake_arguments({"properties": {name: schema}, "required": [name]}, ArgumentHints("demo/x", prompt)) == {
+        name: expected
+    }
 
 
 @pytest.mark.parametrize(
@@ -453,7 +457,7 @@ def test_a_hostile_pattern_is_not_tried(pattern: str) -> None:
     """It is a client's. A matcher may take longer for it than there is time."""
     schema = {"properties": {"code": {"type": "string", "pattern": pattern}}, "required": ["code"]}
     began = time.process_time()
-    assert fill(schema, Hints("demo/x"))["code"]
+    assert fake_arguments(schema, ArgumentHints("demo/x"))["code"]
     assert time.process_time() - began < 0.5
 
 
@@ -468,7 +472,7 @@ def test_circles_end() -> None:
             "required": ["l"],
         },
     ):
-        assert isinstance(fill(schema, Hints("demo/x")), dict)
+        assert isinstance(fake_arguments(schema, ArgumentHints("demo/x")), dict)
 
 
 anything = st.recursive(
@@ -490,8 +494,8 @@ anything = st.recursive(
     st.fixed_dictionaries({}, optional=dict.fromkeys(["messages", "tools", "tool_choice", "response_format"], anything))
 )
 def test_whatever_is_asked_has_an_answer(asked: Json) -> None:
-    reply = reply_to(asked, KIMI)
-    assert list(deltas(reply, KIMI))
+    reply = plan_reply(asked, KIMI)
+    assert list(reply_deltas(reply, KIMI))
 
 
 # ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -499,7 +503,7 @@ def test_whatever_is_asked_has_an_answer(asked: Json) -> None:
 
 def asking(what: Callable[[aiohttp.ClientSession, str], Awaitable[None]], pace: float = 0) -> None:
     async def run() -> None:
-        url, runner = await start(pace)
+        url, runner = await start_demo_server(pace)
         try:
             async with aiohttp.ClientSession() as session:
                 await asyncio.wait_for(what(session, url), 10)
@@ -548,7 +552,7 @@ def test_a_loop_over_http(dialect: il.Dialect) -> None:
             translator = il.Translator("openai-chat", "openai-chat", dialect, tools=TOOLS)
             async with session.post(f"{url}/chat/completions", json=asked) as response:
                 sent = [translator.feed(piece) async for piece in response.content.iter_any()]
-            said = listen(b"".join([*sent, translator.close()])).choices[0]
+            said = read_strict(b"".join([*sent, translator.close()])).choices[0]
             turns.append([(name, json.loads(arguments)) for _, name, arguments in said.calls])
             calls: list[Part] = [il.Call(*call) for call in said.calls]
             asked["messages"] += turn(Reply(parts=calls), "all is well")
@@ -563,7 +567,7 @@ def test_a_loop_over_http(dialect: il.Dialect) -> None:
 def test_models_and_refusals() -> None:
     async def what(session: aiohttp.ClientSession, url: str) -> None:
         async with session.get(f"{url}/models") as response:
-            assert [model["id"] for model in (await response.json())["data"]] == list(MODELS)
+            assert [model["id"] for model in (await response.json())["data"]] == list(DEMO_DIALECTS)
         for sent, status in (
             (json.dumps(body("hi", model="gpt-5")), 404),
             ("[]", 400),

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from interlingua.gateway.http.connection_listener import Door
-from interlingua.gateway.observability.log import Log
+from interlingua.gateway.http.connection_listener import ConnectionListener
+from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.schema import RequestLimits
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 
 SECRET = "sk-SECRET-0123456789"
 HEAD = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
@@ -28,13 +28,13 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def gateway() -> Iterator[Running]:
-    with running("--demo", "--log-level", "debug") as started:
+def gateway() -> Iterator[GatewayProcess]:
+    with run_gateway("--demo", "--log-level", "debug") as started:
         yield started
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_cannot_be_read_is_told_without_quoting_it(gateway: Running, what: str) -> None:
+def test_what_cannot_be_read_is_told_without_quoting_it(gateway: GatewayProcess, what: str) -> None:
     host, port = gateway.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(BROKEN[what].encode("latin-1"))
@@ -45,7 +45,7 @@ def test_what_cannot_be_read_is_told_without_quoting_it(gateway: Running, what: 
     assert head.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")), head
     assert json.loads(body)["error"]["type"] == "invalid_request_error"
     assert SECRET.encode() not in came
-    log = gateway.told("cannot be read")
+    log = gateway.wait_for_log("cannot be read")
     assert SECRET not in log
     assert "Traceback" not in log
 
@@ -60,8 +60,8 @@ def test_a_connection_that_brings_nothing_is_closed() -> None:
         await runner.setup()
         assert runner.server is not None
         listener = socket.create_server(("127.0.0.1", 0))
-        log = Log(settings.Log(), [])
-        opened = Door(runner.server, log, lambda: RequestLimits(head=0.2))
+        log = GatewayLog(settings.Log(), [])
+        opened = ConnectionListener(runner.server, log, lambda: RequestLimits(head=0.2))
         await opened.open(listener)
         reader, writer = await asyncio.open_connection(*listener.getsockname()[:2])
         writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: loc")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
-from tests.support.raw_client import CHAT, MESSAGES, ask, get, request, send
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import CHAT, MESSAGES, build_request, get, request_reply, send_bytes
 from tests.support.upstream_server import UpstreamServer
 
 FAKED = "\r\n2026-01-01T00:00:00.000Z 200 ok  faked\n"
@@ -33,28 +33,32 @@ def upstream() -> Iterator[UpstreamServer]:
     server.stop()
 
 
-def play(upstream: UpstreamServer, gateway: Running) -> None:
+def play(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     """Whatever may bring it: ids of models, headers, errors, texts, names of tools, words that are none."""
     spoken = up.ROLE + up.delta(EVIL) + up.event({"error": {"message": EVIL, "type": EVIL, "code": EVIL}})
     odd = up.ROLE + up.delta(tool_calls=[{"index": 0, "id": EVIL, "function": {"name": EVIL, "arguments": EVIL}}])
-    upstream.add(EVIL, up.head(), up.send(spoken))
-    upstream.add("odd", up.head(), up.send(odd + up.delta(finish=EVIL) + up.DONE))
-    upstream.add("refused", up.answer("418 Teapot", json.dumps({"error": {"message": EVIL, "code": EVIL}}).encode()))
-    upstream.add("page", up.answer("500 Oh", EVIL.encode(), "text/html"))
+    upstream.add(EVIL, up.send_headers(), up.send(spoken))
+    upstream.add("odd", up.send_headers(), up.send(odd + up.delta(finish=EVIL) + up.DONE))
+    upstream.add(
+        "refused", up.send_response("418 Teapot", json.dumps({"error": {"message": EVIL, "code": EVIL}}).encode())
+    )
+    upstream.add("page", up.send_response("500 Oh", EVIL.encode(), "text/html"))
     for wire in (CHAT, MESSAGES):
         for model in (EVIL, "odd", "refused", "page", f"{EVIL * 20}"):
-            upstream.add(f"{EVIL * 20}", up.answer("404 No", EVIL.encode()))
-            got = ask(gateway, wire, model)
+            upstream.add(f"{EVIL * 20}", up.send_response("404 No", EVIL.encode()))
+            got = request_reply(gateway, wire, model)
             assert not any(OBEYED.search(value) for _, value in got.headers)
-    send(gateway, request("/v1/messages", b'{"model": "' + EVIL.encode() + b'"}', {"user-agent": "\x1b[2J"}))
-    send(gateway, b"GET /\x1b[2J HTTP/1.1\r\nhost: x\r\n\r\n")
+    send_bytes(
+        gateway, build_request("/v1/messages", b'{"model": "' + EVIL.encode() + b'"}', {"user-agent": "\x1b[2J"})
+    )
+    send_bytes(gateway, b"GET /\x1b[2J HTTP/1.1\r\nhost: x\r\n\r\n")
     get(gateway, "/v1/%0d%0a%1b%5b2J")
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_38_a_line_of_the_log_is_one_and_shows_all(upstream: UpstreamServer, form: str, level: str) -> None:
-    with running(config=CONFIG.format(url=upstream.url, form=form, level=level)) as gateway:
+    with run_gateway(config=CONFIG.format(url=upstream.url, form=form, level=level)) as gateway:
         play(upstream, gateway)
         assert gateway.stop() == 0
         text = gateway.log.read_text(encoding="utf-8")
@@ -70,7 +74,7 @@ def test_38_a_line_of_the_log_is_one_and_shows_all(upstream: UpstreamServer, for
 
 
 def test_38_captures_are_shown_without_being_obeyed(upstream: UpstreamServer) -> None:
-    with running(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
+    with run_gateway(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
         play(upstream, gateway)
         assert gateway.stop() == 0
         files = sorted((gateway.folder / "captures").glob("*.jsonl"))
@@ -85,10 +89,10 @@ def test_38_captures_are_shown_without_being_obeyed(upstream: UpstreamServer) ->
 
 def test_38_nothing_is_a_page(upstream: UpstreamServer) -> None:
     """Nobody serves HTML here, and no browser may guess that somebody does."""
-    upstream.add("<script>", up.answer("404 No", b"<html><script>alert(1)</script>"))
-    with running(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
+    upstream.add("<script>", up.send_response("404 No", b"<html><script>alert(1)</script>"))
+    with run_gateway(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
         answers = [get(gateway, path) for path in ("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/<script>")]
-        answers += [ask(gateway, CHAT, "<script>"), ask(gateway, CHAT, "<script>", stream=False)]
+        answers += [request_reply(gateway, CHAT, "<script>"), request_reply(gateway, CHAT, "<script>", stream=False)]
     for got in answers:
         assert "html" not in str(got.header("content-type"))
         assert got.header("x-content-type-options") == "nosniff"

@@ -12,19 +12,19 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     WIRES,
-    Got,
-    body_for,
+    RawResponse,
+    build_request,
     connect,
-    finish,
     get,
-    request,
-    text_of,
-    whole_answer,
+    minimal_body,
+    parse_complete,
+    read_to_end,
+    reply_text,
 )
 from tests.support.upstream_server import UpstreamServer
 
@@ -42,18 +42,18 @@ def upstream() -> Iterator[UpstreamServer]:
 
 
 @pytest.fixture(scope="module")
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running(config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
 @pytest.fixture
 def hello(upstream: UpstreamServer) -> str:
-    return upstream.add("hello", up.chat("Hello"))
+    return upstream.add("hello", up.chat_stream("Hello"))
 
 
 def asked(wire: str, model: str, stream: bool = True) -> bytes:
-    return json.dumps(body_for(wire, model, stream)).encode()
+    return json.dumps(minimal_body(wire, model, stream)).encode()
 
 
 def chunked(body: bytes, size: int = 7) -> bytes:
@@ -61,14 +61,14 @@ def chunked(body: bytes, size: int = 7) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
-def read_one(sock: socket.socket, end: bytes) -> Got:
+def read_one(sock: socket.socket, end: bytes) -> RawResponse:
     """One answer of several, up to these bytes."""
     data = b""
     while not data.endswith(end):
         piece = sock.recv(1)
         assert piece, data
         data += piece
-    return whole_answer(data)
+    return parse_complete(data)
 
 
 # ── 21: half-closed, HTTP/1.0, pipelined, 100-continue, chunked ───────────────────────────────────────────────────
@@ -77,42 +77,46 @@ def read_one(sock: socket.socket, end: bytes) -> Got:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_21_a_client_that_sends_no_more_is_told_why_it_gets_no_answer(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
 ) -> None:
     """It cannot be told from one that is gone, for which no model need go on."""
     model = upstream.add(f"21-half-{wire}-{stream}", up.wait(20))
     sock = connect(gateway)
-    sock.sendall(request(f"/v1/{wire}", asked(wire, model, stream)))
-    one = upstream.asked(model)[0]
+    sock.sendall(build_request(f"/v1/{wire}", asked(wire, model, stream)))
+    one = upstream.wait_for_requests(model)[0]
     sock.shutdown(socket.SHUT_WR)
     began = time.monotonic()
-    got = finish(sock)
+    got = read_to_end(sock)
     assert got.status == 400
     assert "closed its side" in got.json["error"]["message"]
-    assert one.done.wait(5)
-    assert one.left is not None
-    assert one.left - began < 1
-    gateway.told(rf"499 client-left .*{model}")
+    assert one.finished.wait(5)
+    assert one.client_left_at is not None
+    assert one.client_left_at - began < 1
+    gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_21_http_1_0_ends_with_its_connection(gateway: Running, hello: str, wire: str, stream: bool) -> None:
-    data = request(f"/v1/{wire}", asked(wire, hello, stream), {"connection": ""}).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+def test_21_http_1_0_ends_with_its_connection(gateway: GatewayProcess, hello: str, wire: str, stream: bool) -> None:
+    data = build_request(f"/v1/{wire}", asked(wire, hello, stream), {"connection": ""}).replace(
+        b"HTTP/1.1", b"HTTP/1.0", 1
+    )
     with connect(gateway) as sock:
         sock.sendall(data)
-        got = finish(sock)
+        got = read_to_end(sock)
     assert (got.status, got.header("transfer-encoding")) == (200, None)
-    assert text_of(got, wire) == "Hello"
+    assert reply_text(got, wire) == "Hello"
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_21_pipelined_requests_are_answered_in_turn(gateway: Running, upstream: UpstreamServer, stream: bool) -> None:
-    slow = upstream.add(f"21-slow-{stream}", up.wait(0.3), up.chat("first"))
-    fast = upstream.add(f"21-fast-{stream}", up.chat("second"))
-    first = request("/v1/chat/completions", asked(CHAT, slow, stream), {"connection": "keep-alive"})
+def test_21_pipelined_requests_are_answered_in_turn(
+    gateway: GatewayProcess, upstream: UpstreamServer, stream: bool
+) -> None:
+    slow = upstream.add(f"21-slow-{stream}", up.wait(0.3), up.chat_stream("first"))
+    fast = upstream.add(f"21-fast-{stream}", up.chat_stream("second"))
+    first = build_request("/v1/chat/completions", asked(CHAT, slow, stream), {"connection": "keep-alive"})
     with connect(gateway) as sock:
-        sock.sendall(first + request("/v1/chat/completions", asked(CHAT, fast, stream)))
+        sock.sendall(first + build_request("/v1/chat/completions", asked(CHAT, fast, stream)))
         data = b""
         while piece := sock.recv(1 << 16):
             data += piece
@@ -121,52 +125,52 @@ def test_21_pipelined_requests_are_answered_in_turn(gateway: Running, upstream: 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_21_who_asks_whether_to_go_on_is_told_so(gateway: Running, hello: str, wire: str) -> None:
+def test_21_who_asks_whether_to_go_on_is_told_so(gateway: GatewayProcess, hello: str, wire: str) -> None:
     body = asked(wire, hello)
-    whole = request(f"/v1/{wire}", body, {"expect": "100-continue"})
+    whole = build_request(f"/v1/{wire}", body, {"expect": "100-continue"})
     with connect(gateway) as sock:
         sock.sendall(whole[: -len(body)])
         assert sock.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
         sock.sendall(body)
-        assert text_of(finish(sock), wire) == "Hello"
+        assert reply_text(read_to_end(sock), wire) == "Hello"
 
 
-def test_21_what_nobody_can_expect_is_refused(gateway: Running, hello: str) -> None:
+def test_21_what_nobody_can_expect_is_refused(gateway: GatewayProcess, hello: str) -> None:
     with connect(gateway) as sock:
-        sock.sendall(request("/v1/messages", asked(MESSAGES, hello), {"expect": "wonders"}))
-        assert finish(sock).status == 417
+        sock.sendall(build_request("/v1/messages", asked(MESSAGES, hello), {"expect": "wonders"}))
+        assert read_to_end(sock).status == 417
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("packed", [False, True])
-def test_21_a_body_in_chunks(gateway: Running, hello: str, wire: str, packed: bool) -> None:
+def test_21_a_body_in_chunks(gateway: GatewayProcess, hello: str, wire: str, packed: bool) -> None:
     body = gzip.compress(asked(wire, hello)) if packed else asked(wire, hello)
     headers = {"transfer-encoding": "chunked", "content-encoding": "gzip" if packed else ""}
     with connect(gateway) as sock:
-        sock.sendall(request(f"/v1/{wire}", None, headers) + chunked(body))
-        assert text_of(finish(sock), wire) == "Hello"
+        sock.sendall(build_request(f"/v1/{wire}", None, headers) + chunked(body))
+        assert reply_text(read_to_end(sock), wire) == "Hello"
 
 
 @pytest.mark.parametrize("body", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}", b"-1\r\n{}\r\n"])
-def test_21_chunks_that_are_none_are_400(gateway: Running, body: bytes) -> None:
+def test_21_chunks_that_are_none_are_400(gateway: GatewayProcess, body: bytes) -> None:
     with connect(gateway) as sock:
-        sock.sendall(request("/v1/messages", None, {"transfer-encoding": "chunked"}) + body)
+        sock.sendall(build_request("/v1/messages", None, {"transfer-encoding": "chunked"}) + body)
         time.sleep(0.3)
         sock.shutdown(socket.SHUT_WR)
-        assert finish(sock).status == 400
+        assert read_to_end(sock).status == 400
 
 
-def test_21_two_lengths_are_refused(gateway: Running, hello: str) -> None:
+def test_21_two_lengths_are_refused(gateway: GatewayProcess, hello: str) -> None:
     """Or what one server takes for a body, another takes for a request."""
     with connect(gateway) as sock:
-        sock.sendall(request("/v1/messages", asked(MESSAGES, hello), {"transfer-encoding": "chunked"}))
-        assert finish(sock).status == 400
+        sock.sendall(build_request("/v1/messages", asked(MESSAGES, hello), {"transfer-encoding": "chunked"}))
+        assert read_to_end(sock).status == 400
 
 
 # ── 24: who comes slowly, or often ────────────────────────────────────────────────────────────────────────────────
 
 
-def drip(sock: socket.socket, data: bytes, seconds: float) -> tuple[Got, float]:
+def drip(sock: socket.socket, data: bytes, seconds: float) -> tuple[RawResponse, float]:
     """Sends byte by byte until it is answered, and how long that took."""
     began = time.monotonic()
     sock.settimeout(0.1)
@@ -180,49 +184,49 @@ def drip(sock: socket.socket, data: bytes, seconds: float) -> tuple[Got, float]:
         sock.settimeout(10)
         while piece := sock.recv(1 << 16):
             came += piece
-        return whole_answer(came), time.monotonic() - began
+        return parse_complete(came), time.monotonic() - began
     raise AssertionError("it was never answered")
 
 
-def test_24_a_head_that_drips(gateway: Running) -> None:
+def test_24_a_head_that_drips(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
-        got, seconds = drip(sock, request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
+        got, seconds = drip(sock, build_request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
     assert (got.status, got.json["error"]["message"]) == (408, "the head of the request took longer than 1 s")
     assert 0.9 <= seconds < 3
 
 
-def test_24_a_head_that_drips_behind_another_request(gateway: Running) -> None:
+def test_24_a_head_that_drips_behind_another_request(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
-        sock.sendall(request("/healthz", None, {"connection": "keep-alive"}, "GET"))
+        sock.sendall(build_request("/healthz", None, {"connection": "keep-alive"}, "GET"))
         assert read_one(sock, b"ok\n").status == 200
         time.sleep(1.5)  # who is silent between two requests is not slow
-        got, seconds = drip(sock, request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
+        got, seconds = drip(sock, build_request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
     assert got.status == 408
     assert 0.9 <= seconds < 3
 
 
 def test_24_a_body_that_comes_too_slowly(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
-    with running(config=config) as started, connect(started) as sock:
+    with run_gateway(config=config) as started, connect(started) as sock:
         began = time.monotonic()
-        sock.sendall(request("/v1/messages", None, {"content-length": "1000000"}) + b" " * 1000)
-        got = finish(sock)
+        sock.sendall(build_request("/v1/messages", None, {"content-length": "1000000"}) + b" " * 1000)
+        got = read_to_end(sock)
     assert got.status == 400
     assert "took longer than 10.01 s, and 1,000 bytes of it came" in got.json["error"]["message"]
     assert 9 < time.monotonic() - began < 15
 
 
-def test_24_a_body_that_comes_fast_enough_may_take_longer(gateway: Running, hello: str) -> None:
+def test_24_a_body_that_comes_fast_enough_may_take_longer(gateway: GatewayProcess, hello: str) -> None:
     body = asked(MESSAGES, hello).ljust(1_200_000)
     with connect(gateway) as sock:
-        sock.sendall(request("/v1/messages", None, {"content-length": str(len(body))}))
+        sock.sendall(build_request("/v1/messages", None, {"content-length": str(len(body))}))
         for at in range(0, len(body), 100_000):
             sock.sendall(body[at : at + 100_000])
             time.sleep(0.9)
-        assert text_of(finish(sock), MESSAGES) == "Hello"
+        assert reply_text(read_to_end(sock), MESSAGES) == "Hello"
 
 
-def test_24_more_connections_than_allowed(gateway: Running) -> None:
+def test_24_more_connections_than_allowed(gateway: GatewayProcess) -> None:
     with ExitStack() as stack:
         socks = [stack.enter_context(connect(gateway)) for _ in range(40)]
         got = get(gateway, "/healthz")

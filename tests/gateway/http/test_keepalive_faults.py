@@ -15,8 +15,8 @@ import pytest
 from tests.support import anthropic_scenarios as messages
 from tests.support import responses_scenarios as responses
 from tests.support import upstream_server as up
-from tests.support.gateway_process import running
-from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, asking, call
+from tests.support.gateway_process import run_gateway
+from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, GatewayStage, call, request_fields
 
 CONFIG = """
 log: {{format: json}}
@@ -36,13 +36,13 @@ SIGNS = {
 FINISH = up.delta(finish="tool_calls") + up.DONE
 CHAT_PIECES = [up.ROLE + up.delta("Let me see."), call('{"path": ', name="read"), call('"a"}') + FINISH]
 MESSAGE = messages.sse(
-    messages.begin(),
-    *messages.text(0, "Let me see."),
-    *messages.call(1, '{"path": "a"}', name="read"),
-    *messages.end("tool_use"),
+    messages.message_start(),
+    *messages.text_block(0, "Let me see."),
+    *messages.tool_use_block(1, '{"path": "a"}', name="read"),
+    *messages.message_end("tool_use"),
 )
-RESPONSE = responses.told(
-    responses.told_message(["Let me see."]), responses.told_call(['{"path": "a"}'], index=1, name="read")
+RESPONSE = responses.response_stream(
+    responses.message_events(["Let me see."]), responses.call_events(['{"path": "a"}'], index=1, name="read")
 )
 
 
@@ -61,18 +61,18 @@ PIECES = {
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[Stage]:
+def on() -> Iterator[GatewayStage]:
     upstream = up.UpstreamServer()
     try:
-        with running(config=CONFIG.format(url=upstream.url)) as gateway:
-            yield Stage(upstream, gateway)
+        with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
+            yield GatewayStage(upstream, gateway)
     finally:
         upstream.stop()
 
 
 @pytest.mark.parametrize("what", PIECES)
-def test_02_signs_of_life_stand_between_frames(on: Stage, what: str) -> None:
-    for api, heard in on.ask_all(on.plays(what, (up.head(), up.each(PIECES[what], 0.9)))).items():
+def test_02_signs_of_life_stand_between_frames(on: GatewayStage, what: str) -> None:
+    for api, heard in on.send_all(on.add_scripts(what, (up.send_headers(), up.send_pieces(PIECES[what], 0.9)))).items():
         assert (heard.text, heard.calls, heard.error) == ("Let me see.", [("read", '{"path": "a"}')], "")
         assert heard.ended
         first = heard.body.index(b"Let")
@@ -81,30 +81,30 @@ def test_02_signs_of_life_stand_between_frames(on: Stage, what: str) -> None:
             assert heard.body[: sign.start()].endswith(b"\n\n") or not sign.start()
 
 
-def test_02_who_hears_enough_gets_none(on: Stage) -> None:
+def test_02_who_hears_enough_gets_none(on: GatewayStage) -> None:
     pieces = [up.ROLE, *[up.delta("word ")] * 30, up.delta(finish="stop") + up.DONE]
-    for heard in on.ask_all(on.plays("talks", (up.head(), up.each(pieces, 0.03)))).values():
+    for heard in on.send_all(on.add_scripts("talks", (up.send_headers(), up.send_pieces(pieces, 0.03)))).values():
         assert b"keep-alive" not in heard.body[heard.body.index(b"word") :]
         assert b"ping" not in heard.body
 
 
-def sdk_tool(on: Stage, api: str, model: str) -> Any:
+def sdk_tool(on: GatewayStage, api: str, model: str) -> Any:
     """The arguments of the one call, as the official SDK puts them together."""
     if api == MESSAGES:
         client = anthropic.Anthropic(api_key="none", base_url=on.gateway.base, max_retries=0)
-        with client.messages.stream(model=model, **asking(api)) as stream:
+        with client.messages.stream(model=model, **request_fields(api)) as stream:
             return stream.get_final_message().content[1].input  # type: ignore[union-attr]
     openai_client = openai.OpenAI(api_key="none", base_url=f"{on.gateway.base}/v1", max_retries=0)
     if api == CHAT:
-        with openai_client.chat.completions.stream(model=model, **asking(api)) as chat:
+        with openai_client.chat.completions.stream(model=model, **request_fields(api)) as chat:
             return chat.get_final_completion().choices[0].message.tool_calls[0].function.arguments  # type: ignore[index]
-    with openai_client.responses.stream(model=model, **asking(api)) as told:
+    with openai_client.responses.stream(model=model, **request_fields(api)) as told:
         return told.get_final_response().output[1].arguments  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_02_the_official_sdks_do_not_mind(on: Stage, api: str) -> None:
-    model = on.plays("in frames for an SDK", (up.head(), up.each(CHAT_PIECES, 0.9)))
+def test_02_the_official_sdks_do_not_mind(on: GatewayStage, api: str) -> None:
+    model = on.add_scripts("in frames for an SDK", (up.send_headers(), up.send_pieces(CHAT_PIECES, 0.9)))
     began = time.monotonic()
     got = sdk_tool(on, api, model)
     assert got == ({"path": "a"} if api == MESSAGES else '{"path": "a"}')

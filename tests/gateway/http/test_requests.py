@@ -15,22 +15,22 @@ from pathlib import Path
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
     WIRES,
-    Got,
-    ask,
-    body_for,
-    calls_of,
+    RawResponse,
+    build_request,
     connect,
-    offered,
-    parsed,
-    request,
-    send,
-    text_of,
+    minimal_body,
+    parse_response,
+    reply_calls,
+    reply_text,
+    request_reply,
+    send_bytes,
+    tools_field,
 )
 from tests.support.upstream_server import UpstreamServer
 
@@ -50,27 +50,27 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 @pytest.fixture(scope="module")
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running(config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
 @pytest.fixture(autouse=True)
-def no_fault_of_its_own(gateway: Running) -> Iterator[None]:
+def no_fault_of_its_own(gateway: GatewayProcess) -> Iterator[None]:
     yield
     assert "a fault of the gateway" not in gateway.log.read_text(encoding="utf-8", errors="replace")
     assert gateway.process.poll() is None
 
 
-def most_memory(gateway: Running) -> int:
+def most_memory(gateway: GatewayProcess) -> int:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{gateway.process.pid}/status").read_text())
     assert found
     return int(found[1]) * 1024
 
 
-def post(gateway: Running, wire: str, body: bytes, **headers: str) -> Got:
+def post(gateway: GatewayProcess, wire: str, body: bytes, **headers: str) -> RawResponse:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return send(gateway, request(f"/v1/{wire}", body, given))
+    return send_bytes(gateway, build_request(f"/v1/{wire}", body, given))
 
 
 STREAM = up.ROLE + b"".join(map(up.delta, ["Hel", "lo"])) + up.delta(finish="stop") + up.DONE
@@ -84,52 +84,54 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate":
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", PACKED)
 def test_22_packed_replies_are_unpacked(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool, name: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, name: str
 ) -> None:
     data = PACKED[name](STREAM if stream else WHOLE)
     kind = "text/event-stream" if stream else "application/json"
     cuts = [data[:15], data[15:40], data[40:]]
     model = f"22-{name}-{wire}-{stream}"
-    upstream.add(model, up.head("200 OK", kind, f"content-encoding: {name}"), up.each(cuts, 0.01))
-    got = ask(gateway, wire, model, stream)
+    upstream.add(model, up.send_headers("200 OK", kind, f"content-encoding: {name}"), up.send_pieces(cuts, 0.01))
+    got = request_reply(gateway, wire, model, stream)
     assert got.status == 200, got.body
-    assert text_of(got, wire) == "Hello"
+    assert reply_text(got, wire) == "Hello"
     assert got.header("content-encoding") is None
-    assert upstream.asked(model)[0].headers["accept-encoding"] == "identity"
+    assert upstream.wait_for_requests(model)[0].headers["accept-encoding"] == "identity"
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", ["br", "zstd", "gzip", "deflate", "compress"])
 def test_22_what_cannot_be_unpacked_is_an_error_of_the_upstream(
-    gateway: Running, upstream: UpstreamServer, stream: bool, name: str
+    gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, name: str
 ) -> None:
     junk = b"\x8b\x03\x80\x00\xff\x01 this is nothing that anybody has packed \x03" * 3
     kind = "text/event-stream" if stream else "application/json"
-    model = upstream.add(f"22-junk-{name}-{stream}", up.answer("200 OK", junk, kind, f"content-encoding: {name}"))
-    got = ask(gateway, MESSAGES, model, stream)
+    model = upstream.add(
+        f"22-junk-{name}-{stream}", up.send_response("200 OK", junk, kind, f"content-encoding: {name}")
+    )
+    got = request_reply(gateway, MESSAGES, model, stream)
     assert (got.status, got.json["error"]["type"]) == (502, "api_error"), got.body
 
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Broken"])
 @pytest.mark.parametrize("stream", [True, False])
 def test_22_a_bomb_is_not_unpacked_to_its_end(
-    gateway: Running, upstream: UpstreamServer, stream: bool, status: str
+    gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, status: str
 ) -> None:
     pack = zlib.compressobj(1, wbits=31)
     bomb = b"".join(pack.compress(b" " * MIB) for _ in range(300)) + pack.flush()
     kind = "text/event-stream" if stream else "application/json"
-    model = upstream.add(f"22-bomb-{status}-{stream}", up.answer(status, bomb, kind, "content-encoding: gzip"))
-    got = ask(gateway, CHAT, model, stream)
+    model = upstream.add(f"22-bomb-{status}-{stream}", up.send_response(status, bomb, kind, "content-encoding: gzip"))
+    got = request_reply(gateway, CHAT, model, stream)
     assert got.status in (500, 502) or b'"error"' in got.body, got.body[-300:]
     assert most_memory(gateway) < 128 * MIB
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_22_packed_requests(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
-    model = upstream.add(f"22-request-{wire}", up.chat("Hello"))
-    body = gzip.compress(json.dumps(body_for(wire, model)).encode())
+def test_22_packed_requests(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+    model = upstream.add(f"22-request-{wire}", up.chat_stream("Hello"))
+    body = gzip.compress(json.dumps(minimal_body(wire, model)).encode())
     got = post(gateway, wire, body, content_encoding="gzip")
-    assert text_of(got, wire) == "Hello"
+    assert reply_text(got, wire) == "Hello"
     half = post(gateway, wire, body[:-20], content_encoding="gzip")
     assert half.status == 400
     assert post(gateway, wire, b"junk" * 20, content_encoding="gzip").status == 400
@@ -139,26 +141,26 @@ def test_22_packed_requests(gateway: Running, upstream: UpstreamServer, wire: st
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", ["br", "zstd", "foo", "x-gzip", "gzip, deflate", "cookie:" * 500])
-def test_22_a_request_in_an_encoding_that_nobody_knows(gateway: Running, wire: str, name: str) -> None:
-    got = post(gateway, wire, json.dumps(body_for(wire, "m")).encode(), content_encoding=name)
+def test_22_a_request_in_an_encoding_that_nobody_knows(gateway: GatewayProcess, wire: str, name: str) -> None:
+    got = post(gateway, wire, json.dumps(minimal_body(wire, "m")).encode(), content_encoding=name)
     assert (got.status, got.json["error"]["type"]) == (415, "invalid_request_error")
     assert "nobody knows" in got.json["error"]["message"]
     assert len(got.body) < 1000
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_body_beyond_the_limit_is_413_in_the_clients_words(gateway: Running, wire: str) -> None:
-    got = post(gateway, wire, json.dumps(body_for(wire, "m", user="x" * MIB)).encode())
+def test_23_a_body_beyond_the_limit_is_413_in_the_clients_words(gateway: GatewayProcess, wire: str) -> None:
+    got = post(gateway, wire, json.dumps(minimal_body(wire, "m", user="x" * MIB)).encode())
     assert got.status == 413
     assert "limits.body" in got.json["error"]["message"]
     if wire == MESSAGES:
         assert got.json["error"]["type"] == "request_too_large"
 
 
-def test_23_a_body_that_says_it_is_too_large_is_not_read(gateway: Running) -> None:
+def test_23_a_body_that_says_it_is_too_large_is_not_read(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
-        sock.sendall(request("/v1/messages", b"{}", length=str(10**12)))
-        assert parsed(sock.recv(MIB)).status == 413
+        sock.sendall(build_request("/v1/messages", b"{}", length=str(10**12)))
+        assert parse_response(sock.recv(MIB)).status == 413
 
 
 HOSTILE: dict[str, bytes] = {
@@ -182,8 +184,8 @@ HOSTILE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_23_hostile_json_is_400(gateway: Running, upstream: UpstreamServer, wire: str, name: str) -> None:
-    upstream.add("m", up.chat("should not be asked"))
+def test_23_hostile_json_is_400(gateway: GatewayProcess, upstream: UpstreamServer, wire: str, name: str) -> None:
+    upstream.add("m", up.chat_stream("should not be asked"))
     for path in (wire, f"{MESSAGES}/count_tokens"):
         got = post(gateway, path, HOSTILE[name])
         assert got.status == 400 or path != wire, got.body
@@ -203,30 +205,32 @@ WHY = {
 
 
 @pytest.mark.parametrize("name", WHY)
-def test_23_what_is_wrong_is_told_in_words(gateway: Running, name: str) -> None:
+def test_23_what_is_wrong_is_told_in_words(gateway: GatewayProcess, name: str) -> None:
     message = post(gateway, CHAT, HOSTILE[name]).json["error"]["message"].lower()
     assert WHY[name].lower() in message
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_number_beyond_all_goes_to_no_upstream(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
-    model = upstream.add(f"23-infinite-{wire}", up.chat("Hello"))
-    body = json.dumps(body_for(wire, model, temperature=7)).encode().replace(b": 7", b": 1e400")
+def test_23_a_number_beyond_all_goes_to_no_upstream(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
+    model = upstream.add(f"23-infinite-{wire}", up.chat_stream("Hello"))
+    body = json.dumps(minimal_body(wire, model, temperature=7)).encode().replace(b": 7", b": 1e400")
     got = post(gateway, wire, body)
     assert (got.status, "1e400" in got.json["error"]["message"]) == (400, True)
     assert upstream.count(model) == 0
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_mark_of_the_byte_order_is_no_fault(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
-    model = upstream.add(f"23-bom-{wire}", up.chat("Hello"))
-    got = post(gateway, wire, b"\xef\xbb\xbf" + json.dumps(body_for(wire, model)).encode())
-    assert text_of(got, wire) == "Hello"
+def test_23_a_mark_of_the_byte_order_is_no_fault(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+    model = upstream.add(f"23-bom-{wire}", up.chat_stream("Hello"))
+    got = post(gateway, wire, b"\xef\xbb\xbf" + json.dumps(minimal_body(wire, model)).encode())
+    assert reply_text(got, wire) == "Hello"
 
 
 def test_23_a_body_that_drips_is_not_waited_for(upstream: UpstreamServer) -> None:
-    with running(config=CONFIG.format(url=upstream.url).replace("body: ", "send: 1, body: ")) as started:
-        whole = request("/v1/messages", b" " * 100)
+    with run_gateway(config=CONFIG.format(url=upstream.url).replace("body: ", "send: 1, body: ")) as started:
+        whole = build_request("/v1/messages", b" " * 100)
         with connect(started) as sock:
             began = time.monotonic()
             sock.sendall(whole[:-100])
@@ -236,34 +240,34 @@ def test_23_a_body_that_drips_is_not_waited_for(upstream: UpstreamServer) -> Non
                 with suppress(TimeoutError):
                     sock.sendall(b" ")
                     data = sock.recv(MIB)
-    assert parsed(data).status == 400
-    assert "body took longer than 1 s" in parsed(data).json["error"]["message"]
+    assert parse_response(data).status == 400
+    assert "body took longer than 1 s" in parse_response(data).json["error"]["message"]
     assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("depth", [100, 300, 450, 900])
 def test_23_deep_schemas_are_taken_or_refused(
-    gateway: Running, upstream: UpstreamServer, wire: str, depth: int
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, depth: int
 ) -> None:
     schema = b'{"type": "object", "properties": {"a": ' * depth + b'{"type": "string"}' + b"}}" * depth
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "deep", "arguments": "{}"}}
     reply = up.ROLE + up.delta(tool_calls=[call]) + up.delta(finish="tool_calls") + up.DONE
-    model = upstream.add(f"23-schema-{wire}-{depth}", up.head(), up.send(reply))
-    body = json.dumps(body_for(wire, model, **offered(wire, "deep", {"here": 1}))).encode()
+    model = upstream.add(f"23-schema-{wire}-{depth}", up.send_headers(), up.send(reply))
+    body = json.dumps(minimal_body(wire, model, **tools_field(wire, "deep", {"here": 1}))).encode()
     got = post(gateway, wire, body.replace(b'{"here": 1}', schema))
     assert got.status in (200, 400)
     if got.status == 200:
-        assert calls_of(got, wire) == [("deep", "{}")]
+        assert reply_calls(got, wire) == [("deep", "{}")]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_of_two_keys_the_last_counts(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
-    model = upstream.add(f"23-twice-{wire}", up.chat("Hello"))
-    whole = json.dumps(body_for(wire, model)).encode()
+def test_23_of_two_keys_the_last_counts(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+    model = upstream.add(f"23-twice-{wire}", up.chat_stream("Hello"))
+    whole = json.dumps(minimal_body(wire, model)).encode()
     got = post(gateway, wire, b'{"model": "another", ' + whole[1:])
-    assert text_of(got, wire) == "Hello"
-    assert upstream.asked(model)[0].body["model"] == model
+    assert reply_text(got, wire) == "Hello"
+    assert upstream.wait_for_requests(model)[0].body["model"] == model
 
 
 def conversation(wire: str, args: str) -> bytes:
@@ -289,7 +293,7 @@ def conversation(wire: str, args: str) -> bytes:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("number", [BIG, HUGE, -HUGE, DIGITS])
 def test_23_integers_keep_their_digits(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool, number: int
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, number: int
 ) -> None:
     args = f'{{"n": {number}}}'
     function = {"name": "count", "arguments": args}
@@ -297,29 +301,33 @@ def test_23_integers_keep_their_digits(
     model = f"23-{wire}-{stream}-{number}"
     if stream:
         reply = up.ROLE + up.delta(tool_calls=[call]) + up.delta(finish="tool_calls") + up.DONE
-        upstream.add(model, up.head(), up.send(reply))
+        upstream.add(model, up.send_headers(), up.send(reply))
     else:
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-        upstream.add(model, up.answer("200 OK", json.dumps({"choices": [choice]}).encode()))
-    rest = json.dumps({"model": model, "stream": stream, "max_tokens": 9, **offered(wire, "count", SCHEMA)}).encode()
+        upstream.add(model, up.send_response("200 OK", json.dumps({"choices": [choice]}).encode()))
+    rest = json.dumps(
+        {"model": model, "stream": stream, "max_tokens": 9, **tools_field(wire, "count", SCHEMA)}
+    ).encode()
     got = post(gateway, wire, b"{" + conversation(wire, args) + b"," + rest[1:])
     assert got.status == 200, got.body
-    asked = upstream.asked(model)[0].body
+    asked = upstream.wait_for_requests(model)[0].body
     assert json.loads(asked["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"n": number}
-    assert [json.loads(args) for _, args in calls_of(got, wire)] == [{"n": number}]
+    assert [json.loads(args) for _, args in reply_calls(got, wire)] == [{"n": number}]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_23_half_characters_in_a_request(gateway: Running, upstream: UpstreamServer, wire: str, stream: bool) -> None:
+def test_23_half_characters_in_a_request(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
+) -> None:
     model = f"23-half-{wire}-{stream}"
-    upstream.add(model, up.chat("Hello") if stream else up.answer("200 OK", WHOLE))
+    upstream.add(model, up.chat_stream("Hello") if stream else up.send_response("200 OK", WHOLE))
     said = rb'"a\ud83d b"'
     text = b'"input": ' + said if wire == RESPONSES else b'"messages": [{"role": "user", "content": ' + said + b"}]"
     rest = json.dumps({"model": model, "stream": stream, "max_tokens": 9}).encode()
     got = post(gateway, wire, b"{" + text + b"," + rest[1:])
     assert got.status in (200, 400), got.body
     if got.status == 200:
-        assert text_of(got, wire) == "Hello"
+        assert reply_text(got, wire) == "Hello"
     assert post(gateway, wire, rb'{"model": "\ud83d", "messages": []}').status in (200, 400, 404, 502)

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
     WIRES,
-    Got,
-    ask,
-    body_for,
+    RawResponse,
+    build_request,
     get,
-    parsed,
-    request,
-    send,
-    text_of,
+    minimal_body,
+    parse_response,
+    reply_text,
+    request_reply,
+    send_bytes,
 )
 from tests.support.upstream_server import UpstreamServer
 
@@ -82,22 +82,24 @@ TOLD = {
 
 
 @pytest.fixture(scope="module")
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running("--log-level", "debug", "--capture", "kept", config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway("--log-level", "debug", "--capture", "kept", config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def locked(upstream: UpstreamServer) -> Iterator[Running]:
+def locked(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
     """One that wants keys."""
     config = CONFIG.format(url=upstream.url) + f"keys: [{CLIENT_KEY}, another-{CLIENT_KEY}]\nhosts: [gate.example]\n"
-    with running("--log-level", "debug", config=config) as started:
+    with run_gateway("--log-level", "debug", config=config) as started:
         yield started
 
 
-def post(gateway: Running, wire: str, model: str, stream: bool = True, **headers: str) -> Got:
+def post(gateway: GatewayProcess, wire: str, model: str, stream: bool = True, **headers: str) -> RawResponse:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return send(gateway, request(f"/v1/{wire}", json.dumps(body_for(wire, model, stream)).encode(), given))
+    return send_bytes(
+        gateway, build_request(f"/v1/{wire}", json.dumps(minimal_body(wire, model, stream)).encode(), given)
+    )
 
 
 # ── 35 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,11 +108,13 @@ def post(gateway: Running, wire: str, model: str, stream: bool = True, **headers
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_35_of_the_clients_headers_none_goes_on(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
 ) -> None:
-    model = upstream.add(f"35-{wire}-{stream}", up.chat("Hello"))
-    send(gateway, request(f"/v1/{wire}?a=b", json.dumps(body_for(wire, model, stream)).encode(), CHATTY))
-    asked = upstream.asked(model)[0]
+    model = upstream.add(f"35-{wire}-{stream}", up.chat_stream("Hello"))
+    send_bytes(
+        gateway, build_request(f"/v1/{wire}?a=b", json.dumps(minimal_body(wire, model, stream)).encode(), CHATTY)
+    )
+    asked = upstream.wait_for_requests(model)[0]
     assert set(asked.headers) == SENT | {"authorization"}
     assert asked.headers["authorization"] == f"Bearer {UPSTREAM_KEY}"
     assert asked.headers["user-agent"].startswith("interlingua/")
@@ -118,19 +122,19 @@ def test_35_of_the_clients_headers_none_goes_on(
     assert OWN_KEY not in str((asked.headers, asked.body, asked.path))
 
 
-def test_35_an_upstream_of_messages_is_told_of_features(gateway: Running, upstream: UpstreamServer) -> None:
-    model = upstream.add("messages-35", up.answer("500 Broken", b"{}"))
-    send(gateway, request("/v1/messages", json.dumps(body_for(MESSAGES, model)).encode(), CHATTY))
-    headers = upstream.asked(model)[0].headers
+def test_35_an_upstream_of_messages_is_told_of_features(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    model = upstream.add("messages-35", up.send_response("500 Broken", b"{}"))
+    send_bytes(gateway, build_request("/v1/messages", json.dumps(minimal_body(MESSAGES, model)).encode(), CHATTY))
+    headers = upstream.wait_for_requests(model)[0].headers
     assert set(headers) == SENT | {"authorization", "x-api-key", "anthropic-version", "anthropic-beta"}
     assert headers["x-api-key"] == UPSTREAM_KEY
     assert OWN_KEY not in str(headers)
 
 
-def test_35_passing_through_is_for_keys_alone(gateway: Running, upstream: UpstreamServer) -> None:
-    model = upstream.add("through-35", up.chat("Hello"))
-    send(gateway, request("/v1/chat/completions", json.dumps(body_for(CHAT, model)).encode(), CHATTY))
-    headers = upstream.asked(model)[0].headers
+def test_35_passing_through_is_for_keys_alone(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    model = upstream.add("through-35", up.chat_stream("Hello"))
+    send_bytes(gateway, build_request("/v1/chat/completions", json.dumps(minimal_body(CHAT, model)).encode(), CHATTY))
+    headers = upstream.wait_for_requests(model)[0].headers
     assert set(headers) == SENT | {"authorization"}
     assert headers["authorization"] == f"Bearer {OWN_KEY}"
     assert UPSTREAM_KEY not in str(headers)
@@ -138,22 +142,22 @@ def test_35_passing_through_is_for_keys_alone(gateway: Running, upstream: Upstre
 
 @pytest.mark.parametrize("given", ["authorization", "x_api_key"])
 def test_35_a_key_that_passes_is_written_as_the_upstream_wants_it(
-    gateway: Running, upstream: UpstreamServer, given: str
+    gateway: GatewayProcess, upstream: UpstreamServer, given: str
 ) -> None:
-    model = upstream.add(f"through-35-{given}", up.chat("Hello"))
+    model = upstream.add(f"through-35-{given}", up.chat_stream("Hello"))
     shown = {given: f"Bearer {OWN_KEY}" if given == "authorization" else OWN_KEY}
     post(gateway, MESSAGES, model, True, **shown)
-    assert upstream.asked(model)[0].headers["authorization"] == f"Bearer {OWN_KEY}"
+    assert upstream.wait_for_requests(model)[0].headers["authorization"] == f"Bearer {OWN_KEY}"
 
 
 def test_35_the_gateways_own_key_never_passes(upstream: UpstreamServer) -> None:
     key = "key-of-the-gateway-0123456789"
     config = f"upstreams: {{one: {{url: {upstream.url}, passthrough: true}}}}\nkeys: [{key}]\n"
-    with running(config=config) as started:
-        model = upstream.add("35-both", up.chat("Hello"))
+    with run_gateway(config=config) as started:
+        model = upstream.add("35-both", up.chat_stream("Hello"))
         assert post(started, CHAT, model, authorization=f"Bearer {OWN_KEY}", x_api_key=key).status == 200
         assert post(started, CHAT, model, authorization=f"Bearer {key}").status == 200
-        both, alone = upstream.asked(model, 2)
+        both, alone = upstream.wait_for_requests(model, 2)
         assert both.headers["authorization"] == f"Bearer {OWN_KEY}"
         assert "authorization" not in alone.headers
         assert key not in str((both.headers, alone.headers))
@@ -163,15 +167,15 @@ def test_35_the_gateways_own_key_never_passes(upstream: UpstreamServer) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("status", ["200 OK", "429 Slow", "401 Who", "500 Broken"])
 def test_35_of_the_upstreams_headers_none_comes_back(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool, status: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, status: str
 ) -> None:
     chatty = ["set-cookie: a=b", "server: nginx-secret", "openai-organization: org-2", "x-ratelimit-limit: 5"]
     chatty += ["location: http://elsewhere", "access-control-allow-origin: *", "cf-ray: 1", "x-request-id: theirs"]
     choice = {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}
     whole = json.dumps({"choices": [choice]} if status == "200 OK" else {"error": {"message": "no"}})
-    reply = up.answer(status, whole.encode(), "application/json", *chatty)
+    reply = up.send_response(status, whole.encode(), "application/json", *chatty)
     model = upstream.add(f"35-back-{wire}-{stream}-{status}", reply)
-    got = ask(gateway, wire, model, stream)
+    got = request_reply(gateway, wire, model, stream)
     assert {name for name, _ in got.headers} <= TOLD
     values = str([value for _, value in got.headers])
     assert not [word for word in ("nginx", "org-2", "theirs", "elsewhere", "a=b") if word in values]
@@ -198,30 +202,33 @@ def was_asked(server: socket.socket) -> bool:
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Temporary", "308 Permanent"])
 def test_36_no_redirect_is_followed(
-    gateway: Running, upstream: UpstreamServer, stranger: socket.socket, status: str
+    gateway: GatewayProcess, upstream: UpstreamServer, stranger: socket.socket, status: str
 ) -> None:
     where = f"location: http://127.0.0.1:{stranger.getsockname()[1]}/v1/chat/completions"
-    model = upstream.add(f"36-{status}", up.answer(status, b"", "text/html", where))
-    got = ask(gateway, CHAT, model)
+    model = upstream.add(f"36-{status}", up.send_response(status, b"", "text/html", where))
+    got = request_reply(gateway, CHAT, model)
     assert (got.status, "redirect" in got.json["error"]["message"]) == (502, True), got.body
     assert not was_asked(stranger)
     assert upstream.count(model) == 1
 
 
 def test_36_nothing_in_a_request_says_who_is_asked(
-    gateway: Running, upstream: UpstreamServer, stranger: socket.socket
+    gateway: GatewayProcess, upstream: UpstreamServer, stranger: socket.socket
 ) -> None:
     elsewhere = f"http://127.0.0.1:{stranger.getsockname()[1]}/v1"
     names = ["api_base", "base_url", "url", "upstream", "custom_llm_provider", "api_key"]
     more: dict[str, Any] = dict.fromkeys(names, elsewhere)
     image = {"type": "image_url", "image_url": {"url": f"{elsewhere}/image.png"}}
     more["messages"] = [{"role": "user", "content": [{"type": "text", "text": "look"}, image]}]
-    model = upstream.add("36-request", up.chat("Hello"))
-    body = json.dumps(body_for(CHAT, model, **more)).encode()
+    model = upstream.add("36-request", up.chat_stream("Hello"))
+    body = json.dumps(minimal_body(CHAT, model, **more)).encode()
     headers = {"x-forwarded-host": elsewhere, "x-upstream": elsewhere, "x-portkey-custom-host": elsewhere}
-    got = send(gateway, request("/v1/chat/completions", body, headers))
-    assert text_of(got, CHAT) == "Hello"
-    assert ask(gateway, CHAT, upstream.add(f"{elsewhere}/../..", up.chat("Hello"))).status in (200, 404)
+    got = send_bytes(gateway, build_request("/v1/chat/completions", body, headers))
+    assert reply_text(got, CHAT) == "Hello"
+    assert request_reply(gateway, CHAT, upstream.add(f"{elsewhere}/../..", up.chat_stream("Hello"))).status in (
+        200,
+        404,
+    )
     assert not was_asked(stranger)
 
 
@@ -237,38 +244,38 @@ WHOSE = ["", "through-"]
 def blabs(kind: str) -> list[up.Step]:
     error = json.dumps({"error": {"message": BLABBING, "type": "x", "code": None, "param": None}}).encode()
     if kind == "status":
-        return [up.answer("401 Who", error)]
+        return [up.send_response("401 Who", error)]
     if kind == "page":
-        return [up.answer("500 Broken", f"<p>{BLABBING}</p>".encode(), "text/html")]
+        return [up.send_response("500 Broken", f"<p>{BLABBING}</p>".encode(), "text/html")]
     if kind == "first event":
-        return [up.head(), up.send(up.event(error))]
+        return [up.send_headers(), up.send(up.event(error))]
     if kind == "with the first word":
-        return [up.head(), up.send(up.ROLE + up.delta("Hello") + up.event(error))]
-    return [up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(0.1), up.send(up.event(error))]
+        return [up.send_headers(), up.send(up.ROLE + up.delta("Hello") + up.event(error))]
+    return [up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(0.1), up.send(up.event(error))]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("whose", WHOSE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_37_a_key_that_an_upstream_repeats_is_told_to_nobody(
-    gateway: Running, upstream: UpstreamServer, wire: str, whose: str, kind: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, whose: str, kind: str
 ) -> None:
     model = upstream.add(f"{whose}37-{wire}-{kind}", *blabs(kind))
     got = post(gateway, wire, model, authorization=f"Bearer {OWN_KEY}", x_api_key=OWN_KEY)
     assert b"error" in got.body
     assert b"is not known" in got.body
     assert UPSTREAM_KEY.encode() not in got.body
-    gateway.told(f"upstream-failed .*{model}")
+    gateway.wait_for_log(f"upstream-failed .*{model}")
 
 
-def test_37_no_key_in_log_or_captures(gateway: Running, upstream: UpstreamServer) -> None:
+def test_37_no_key_in_log_or_captures(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     """Neither of what is asked here, nor of what was asked before."""
     asked = [(f"{whose}37-kept-{kind}-{OWN_KEY}", kind) for whose in WHOSE for kind in KINDS]
     for model, kind in asked:
         post(gateway, RESPONSES, upstream.add(model, *blabs(kind)), authorization=f"Bearer {OWN_KEY}")
-    send(gateway, request(f"/v1/{OWN_KEY}?key={OWN_KEY}", b"{}", {"authorization": f"Bearer {OWN_KEY}"}))
-    assert ask(gateway, CHAT, upstream.add("37-last", up.chat("Hello"))).status == 200
-    log = gateway.told("37-last")
+    send_bytes(gateway, build_request(f"/v1/{OWN_KEY}?key={OWN_KEY}", b"{}", {"authorization": f"Bearer {OWN_KEY}"}))
+    assert request_reply(gateway, CHAT, upstream.add("37-last", up.chat_stream("Hello"))).status == 200
+    log = gateway.wait_for_log("37-last")
     assert UPSTREAM_KEY not in log
     kept = captures(gateway, "37-kept-", len(asked))
     assert not [text for text in kept if UPSTREAM_KEY in text or OWN_KEY in text]
@@ -277,7 +284,7 @@ def test_37_no_key_in_log_or_captures(gateway: Running, upstream: UpstreamServer
     assert OWN_KEY not in log
 
 
-def captures(gateway: Running, about: str, count: int) -> list[str]:
+def captures(gateway: GatewayProcess, about: str, count: int) -> list[str]:
     """All of them, once there are so many of these models."""
     until = time.monotonic() + 10
     while True:
@@ -291,19 +298,19 @@ def captures(gateway: Running, about: str, count: int) -> list[str]:
 def test_37_nor_after_the_settings_were_read_again(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
     new = "another-key-of-the-upstream-99"
-    with running("--log-level", "debug", config=config) as gateway:
+    with run_gateway("--log-level", "debug", config=config) as gateway:
         (gateway.folder / "interlingua.yaml").write_text(config.replace(UPSTREAM_KEY, new))
-        gateway.signal(signal.SIGHUP)
-        gateway.told("reloaded")
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("reloaded")
         body = json.dumps({"error": {"message": f"no {new} and no {UPSTREAM_KEY}"}}).encode()
-        model = upstream.add(f"37-again-{new}", up.answer("400 Bad", body))
-        got = ask(gateway, CHAT, model)
-        assert upstream.asked(model)[0].headers["authorization"] == f"Bearer {new}"
+        model = upstream.add(f"37-again-{new}", up.send_response("400 Bad", body))
+        got = request_reply(gateway, CHAT, model)
+        assert upstream.wait_for_requests(model)[0].headers["authorization"] == f"Bearer {new}"
         assert new.encode() not in got.body
-        assert new not in gateway.told("37-again")
+        assert new not in gateway.wait_for_log("37-again")
 
 
-def test_37_a_key_in_the_clients_json_is_quoted_in_no_error(locked: Running) -> None:
+def test_37_a_key_in_the_clients_json_is_quoted_in_no_error(locked: GatewayProcess) -> None:
     got = post(locked, CHAT, "m", authorization=f"Bearer {OWN_KEY}")
     assert (got.status, OWN_KEY.encode() in got.body) == (401, False)
     assert OWN_KEY not in locked.log.read_text()
@@ -333,22 +340,22 @@ PAGES = ["/v1/models", "/v1/models/m", "/metrics", "/openapi.json"]
     ],
 )
 def test_39_web_pages_are_not_answered(
-    gateway: Running, upstream: UpstreamServer, headers: dict[str, str], status: int
+    gateway: GatewayProcess, upstream: UpstreamServer, headers: dict[str, str], status: int
 ) -> None:
-    model = upstream.add(f"39-{headers}", up.chat("Hello"))
+    model = upstream.add(f"39-{headers}", up.chat_stream("Hello"))
     for wire in WIRES:
-        got = send(gateway, request(f"/v1/{wire}", json.dumps(body_for(wire, model)).encode(), headers))
+        got = send_bytes(gateway, build_request(f"/v1/{wire}", json.dumps(minimal_body(wire, model)).encode(), headers))
         assert got.status == status or (got.status, status) == (400, 403), got.body
         assert not [name for name, _ in got.headers if name.startswith("access-control")]
     for path in PAGES:
-        got = send(gateway, request(path, headers=headers, method="GET"))
+        got = send_bytes(gateway, build_request(path, headers=headers, method="GET"))
         assert got.status == status or (got.status, status) == (400, 403), got.body
     assert upstream.count(model) == (3 if status == 200 else 0)
 
 
-def test_39_no_page_may_ask_whether_it_may(gateway: Running) -> None:
+def test_39_no_page_may_ask_whether_it_may(gateway: GatewayProcess) -> None:
     headers = {"origin": "https://evil.example", "access-control-request-method": "POST"}
-    got = send(gateway, request("/v1/messages", headers=headers, method="OPTIONS"))
+    got = send_bytes(gateway, build_request("/v1/messages", headers=headers, method="OPTIONS"))
     assert got.status >= 400
     assert not [name for name, _ in got.headers if name.startswith("access-control")]
 
@@ -373,9 +380,9 @@ def test_39_no_page_may_ask_whether_it_may(gateway: Running) -> None:
     ],
 )
 def test_39_without_a_key_nobody_is_answered(
-    locked: Running, upstream: UpstreamServer, wire: str, headers: dict[str, str], known: bool
+    locked: GatewayProcess, upstream: UpstreamServer, wire: str, headers: dict[str, str], known: bool
 ) -> None:
-    model = upstream.add(f"39-key-{wire}-{headers}", up.chat("Hello"))
+    model = upstream.add(f"39-key-{wire}-{headers}", up.chat_stream("Hello"))
     got = post(locked, wire, model, True, **headers)
     assert got.status == (200 if known else 401)
     assert upstream.count(model) == known
@@ -394,21 +401,21 @@ def test_39_without_a_key_nobody_is_answered(
     ["x/#@y", "127.0.0.1/#@y", "127.0.0.1/healthz", "127.0.0.1/healthz?", "gate.example/../healthz", "127.0.0.1@y", ""],
 )
 @pytest.mark.parametrize("path", ["/v1/models", "/metrics", "//metrics", "/healthz/../metrics", "http://y/metrics"])
-def test_39_no_host_and_no_spelling_of_a_path_lets_anybody_in(locked: Running, host: str, path: str) -> None:
+def test_39_no_host_and_no_spelling_of_a_path_lets_anybody_in(locked: GatewayProcess, host: str, path: str) -> None:
     """Who may ask is decided where it is answered, and not by an address that is put together again."""
-    got = send(locked, request(path, headers={"host": host}, method="GET"))
+    got = send_bytes(locked, build_request(path, headers={"host": host}, method="GET"))
     assert got.status in (400, 401, 403, 404)
     assert b"interlingua_" not in got.body
 
 
-def test_39_the_key_is_asked_for_before_the_body_is_read(locked: Running) -> None:
+def test_39_the_key_is_asked_for_before_the_body_is_read(locked: GatewayProcess) -> None:
     sock = socket.create_connection(("127.0.0.1", int(locked.base.rsplit(":", 1)[1])), 5)
     with sock:
-        sock.sendall(request("/v1/messages", b"", length="1000000"))
-        assert parsed(sock.recv(1 << 16)).status == 401
+        sock.sendall(build_request("/v1/messages", b"", length="1000000"))
+        assert parse_response(sock.recv(1 << 16)).status == 401
 
 
-def test_39_other_names_are_known_if_they_are_set(locked: Running) -> None:
+def test_39_other_names_are_known_if_they_are_set(locked: GatewayProcess) -> None:
     key = {"authorization": f"Bearer {CLIENT_KEY}"}
     assert get(locked, "/v1/models", host="gate.example:80", **key).status == 200
     assert get(locked, "/v1/models", host="other.example", **key).status == 403

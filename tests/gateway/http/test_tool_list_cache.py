@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlingua.gateway.http.request_body__bodies import decoded
-from interlingua.gateway.http.request_body__shared import LARGEST, OFFERS, Shared
+from interlingua.gateway.http.request_body__bodies import decode_body
+from interlingua.gateway.http.request_body__shared import (
+    MAX_CACHED_TOOL_LIST_BYTES,
+    MAX_CACHED_TOOL_LISTS,
+    ToolListCache,
+)
 
 
 def body(tools: Any) -> dict[str, Any]:
-    return decoded(json.dumps({"model": "m", "tools": tools}).encode())
+    return decode_body(json.dumps({"model": "m", "tools": tools}).encode())
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -20,8 +24,8 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_the_same_tools_are_one_object() -> None:
-    shared = Shared()
-    first, second = (shared.body(body([tool("a"), tool("b")])) for _ in range(2))
+    shared = ToolListCache()
+    first, second = (shared.share_tools(body([tool("a"), tool("b")])) for _ in range(2))
     assert first == second == body([tool("a"), tool("b")])
     assert first["tools"] is second["tools"]
 
@@ -36,25 +40,27 @@ def test_the_same_tools_are_one_object() -> None:
     ],
 )
 def test_what_differs_stays_apart(one: list[Any], other: list[Any]) -> None:
-    shared = Shared()
-    shared.body(body(one))
-    assert json.dumps(shared.body(body(other))) == json.dumps(body(other))
+    shared = ToolListCache()
+    shared.share_tools(body(one))
+    assert json.dumps(shared.share_tools(body(other))) == json.dumps(body(other))
 
 
-@pytest.mark.parametrize("tools", [None, [], {}, "x", [{"name": "\ud800"}], [tool("a", x="y" * LARGEST)]], ids=str)
+@pytest.mark.parametrize(
+    "tools", [None, [], {}, "x", [{"name": "\ud800"}], [tool("a", x="y" * MAX_CACHED_TOOL_LIST_BYTES)]], ids=str
+)
 def test_what_cannot_be_kept_stays_as_it_is(tools: Any) -> None:
-    shared = Shared()
+    shared = ToolListCache()
     given = {"model": "m", "tools": tools}
-    assert shared.body(given)["tools"] is tools
-    assert not shared._kept
+    assert shared.share_tools(given)["tools"] is tools
+    assert not shared._lists
 
 
 def test_only_the_last_ones_are_kept() -> None:
-    shared = Shared()
-    for n in range(OFFERS + 3):
-        shared.body(body([tool("often")]))
-        shared.body(body([tool(f"t{n}")]))
-    assert len(shared._kept) == OFFERS
-    kept = [json.loads(text)[0]["name"] for text in shared._kept]
+    shared = ToolListCache()
+    for n in range(MAX_CACHED_TOOL_LISTS + 3):
+        shared.share_tools(body([tool("often")]))
+        shared.share_tools(body([tool(f"t{n}")]))
+    assert len(shared._lists) == MAX_CACHED_TOOL_LISTS
+    kept = [json.loads(text)[0]["name"] for text in shared._lists]
     assert "often" in kept
     assert "t0" not in kept

@@ -16,9 +16,16 @@ import pytest
 
 from interlingua.errors import BadInput
 from interlingua.events import Finding
-from interlingua.gateway.observability.capture_format import Asked, Captured, End, Findings, Request, Sent
-from interlingua.gateway.observability.capture_writer import Captures, Recording, read
-from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.capture_format import (
+    CapturedExchange,
+    ClientRequestLine,
+    EndLine,
+    FindingsLine,
+    SentLine,
+    UpstreamRequestLine,
+)
+from interlingua.gateway.observability.capture_writer import CaptureRecording, CaptureWriter, read_capture
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor
 
@@ -26,45 +33,47 @@ KEY = "correcthorse42"
 CLIENTS = "the-clients-own-key-1234"
 
 
-def exchange(id: str = "req_1", **fields: Any) -> Exchange:
-    return Exchange(**{"id": id, "path": "/v1/messages", "wire": "anthropic-messages", "started": 0.0, **fields})
+def exchange(id: str = "req_1", **fields: Any) -> ExchangeRecord:
+    return ExchangeRecord(**{"id": id, "path": "/v1/messages", "wire": "anthropic-messages", "started": 0.0, **fields})
 
 
-def captures_in(folder: Path, keep: int = 1000, **options: Any) -> Captures:
-    return Captures(settings.Capture(dir=str(folder), keep=keep), Redactor([KEY]), **options)
+def captures_in(folder: Path, keep: int = 1000, **options: Any) -> CaptureWriter:
+    return CaptureWriter(settings.Capture(dir=str(folder), keep=keep), Redactor([KEY]), **options)
 
 
-def play(recording: Recording, pieces: Iterable[bytes], told: Exchange) -> None:
-    recording.request({"Authorization": f"Bearer {CLIENTS}", "User-Agent": "test"}, b'{"model": "m"}')
-    recording.asked("https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}')
+def play(recording: CaptureRecording, pieces: Iterable[bytes], told: ExchangeRecord) -> None:
+    recording.on_request({"Authorization": f"Bearer {CLIENTS}", "User-Agent": "test"}, b'{"model": "m"}')
+    recording.on_upstream_request(
+        "https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}'
+    )
     for piece in pieces:
-        recording.received(piece)
-        recording.sent(piece.upper())
-    recording.finish(told)
+        recording.on_received(piece)
+        recording.on_sent(piece.upper())
+    recording.on_finish(told)
 
 
-def captured(folder: Path) -> Captured:
+def captured(folder: Path) -> CapturedExchange:
     (path,) = folder.glob("*")
-    return read(path)
+    return read_capture(path)
 
 
 def test_a_whole_exchange(tmp_path: Path) -> None:
     captures = captures_in(tmp_path / "a" / "b")
     findings = [Finding("noise", f"saw {KEY}", "place\ud800")]
     told = exchange(status=200, model="m\ud800", error=f"bad {KEY}", findings=findings)
-    play(captures.open(told), [b"data: 1\n\n", "data: é".encode()[:-1], b"\xa9\n\n", b""], told)
+    play(captures.start_recording(told), [b"data: 1\n\n", "data: é".encode()[:-1], b"\xa9\n\n", b""], told)
     captures.close()
 
     capture = captured(tmp_path / "a" / "b")
-    (request,), (asked,) = capture.all(Request), capture.all(Asked)
+    (request,), (asked,) = capture.lines_of(ClientRequestLine), capture.lines_of(UpstreamRequestLine)
     assert (request.id, request.path, request.wire) == ("req_1", "/v1/messages", "anthropic-messages")
     assert request.headers == {"Authorization": "***", "User-Agent": "test"}
     assert (request.data, asked.data) == (b'{"model": "m"}', b'{"model": "n"}')
     assert (asked.url, asked.headers) == ("https://host/v1/chat?key=***", {"x-api-key": "***", "accept": "*/*"})
     assert [line.data for line in capture.received] == [b"data: 1\n\n", b"data: \xc3", b"\xa9\n\n", b""]
-    assert [line.data for line in capture.all(Sent)] == [b"DATA: 1\n\n", b"DATA: \xc3", b"\xa9\n\n", b""]
-    assert capture.all(Findings)[0].findings == [Finding("noise", "saw ***", "place\\ud800")]
-    (end,) = capture.all(End)
+    assert [line.data for line in capture.lines_of(SentLine)] == [b"DATA: 1\n\n", b"DATA: \xc3", b"\xa9\n\n", b""]
+    assert capture.lines_of(FindingsLine)[0].findings == [Finding("noise", "saw ***", "place\\ud800")]
+    (end,) = capture.lines_of(EndLine)
     assert (end.exchange["status"], end.exchange["error"], end.truncated) == (200, "bad ***", False)
     assert [line.at for line in capture.lines] == sorted(line.at for line in capture.lines)
     assert captures.dropped == 0
@@ -73,18 +82,18 @@ def test_a_whole_exchange(tmp_path: Path) -> None:
 def test_every_byte_comes_back(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     pieces = [bytes([byte]) for byte in range(256)] + [os.urandom(5000), b"correct", b"horse", b"\r", b"\n"]
-    play(captures.open(exchange()), pieces, exchange())
+    play(captures.start_recording(exchange()), pieces, exchange())
     captures.close()
     assert [line.data for line in captured(tmp_path).received] == pieces
 
 
 def test_attempts_are_told_apart(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
-    recording = captures.open(exchange())
+    recording = captures.start_recording(exchange())
     for data in (b"first", b"second"):
-        recording.asked("http://x", {}, b"")
-        recording.received(data)
-    recording.finish(exchange())
+        recording.on_upstream_request("http://x", {}, b"")
+        recording.on_received(data)
+    recording.on_finish(exchange())
     captures.close()
     assert [line.data for line in captured(tmp_path).received] == [b"second"]
 
@@ -95,7 +104,7 @@ def test_a_secret_that_is_cut(tmp_path: Path, key: str, size: int) -> None:
     """An upstream may repeat a key, and the network may cut it anywhere."""
     captures = captures_in(tmp_path)
     data = f'{{"error": "no such key: {key}, or {key[:9]}"}}'.encode()
-    play(captures.open(exchange()), [data[at : at + size] for at in range(0, len(data), size)], exchange())
+    play(captures.start_recording(exchange()), [data[at : at + size] for at in range(0, len(data), size)], exchange())
     captures.close()
     whole = b"".join(line.data for line in captured(tmp_path).received)
     assert whole == data.replace(key.encode(), b"***")
@@ -105,11 +114,11 @@ def test_a_secret_that_is_cut(tmp_path: Path, key: str, size: int) -> None:
 
 def test_headers_that_are_no_text(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
-    recording = captures.open(exchange("../../odd id"))
-    recording.request({"user-agent": "caf\udce9"}, b"")
-    recording.finish(exchange())
+    recording = captures.start_recording(exchange("../../odd id"))
+    recording.on_request({"user-agent": "caf\udce9"}, b"")
+    recording.on_finish(exchange())
     captures.close()
-    assert captured(tmp_path).all(Request)[0].headers == {"user-agent": "caf\\udce9"}
+    assert captured(tmp_path).lines_of(ClientRequestLine)[0].headers == {"user-agent": "caf\\udce9"}
     (path,) = tmp_path.iterdir()
     assert path.name.endswith("-______odd_id.jsonl")
 
@@ -117,7 +126,7 @@ def test_headers_that_are_no_text(tmp_path: Path) -> None:
 def test_for_its_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     captures = captures_in(folder)
-    play(captures.open(exchange()), [], exchange())
+    play(captures.start_recording(exchange()), [], exchange())
     captures.close()
     (path,) = folder.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -126,8 +135,8 @@ def test_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_only_whole_files_have_names(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
-    recording = captures.open(exchange())
-    recording.request({}, b"x" * 100_000)
+    recording = captures.start_recording(exchange())
+    recording.on_request({}, b"x" * 100_000)
     wait_for(lambda: [path.name[0] + path.suffix for path in tmp_path.iterdir()] == ["..part"])
     captures.close()
     assert [*tmp_path.iterdir()] == []
@@ -154,7 +163,7 @@ def test_the_oldest_go_first(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").touch()
     for number in range(5):
         captures = captures_in(tmp_path, keep=3)
-        play(captures.open(exchange(f"req_{number}")), [], exchange())
+        play(captures.start_recording(exchange(f"req_{number}")), [], exchange())
         captures.close()
     kept = sorted(path.name.partition("-")[2] for path in tmp_path.iterdir())
     assert kept == ["", "req_2.jsonl", "req_3.jsonl", "req_4.jsonl"]  # and the file that is none of ours
@@ -181,9 +190,9 @@ def test_a_full_disk(tmp_path: Path, room: int) -> None:
         disks[-1].room = room if len(disks) == 1 else 1 << 20
         return disks[-1]
 
-    captures = captures_in(tmp_path, create=create)
-    play(captures.open(exchange("a")), [b"data"] * 10, exchange())
-    play(captures.open(exchange("b")), [b"data"] * 10, exchange())
+    captures = captures_in(tmp_path, create_file=create)
+    play(captures.start_recording(exchange("a")), [b"data"] * 10, exchange())
+    play(captures.start_recording(exchange("b")), [b"data"] * 10, exchange())
     captures.close()
     assert [path.name.partition("-")[2] for path in tmp_path.iterdir()] == ["b.jsonl"]
     assert captures.dropped == 1
@@ -193,7 +202,7 @@ def test_a_full_disk(tmp_path: Path, room: int) -> None:
 def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
     captures = captures_in(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    play(captures.open(exchange()), [b"data"], exchange())
+    play(captures.start_recording(exchange()), [b"data"], exchange())
     captures.close()
     assert captures.dropped == 1
 
@@ -205,13 +214,13 @@ def test_a_slow_disk_holds_up_nobody(tmp_path: Path) -> None:
         may.wait(10)
         return path.open("xb")
 
-    captures = captures_in(tmp_path, limit=5000, create=create)
+    captures = captures_in(tmp_path, max_queued_bytes=5000, create_file=create)
     begun = time.monotonic()
-    first = captures.open(exchange("first"))
-    second = captures.open(exchange("second"))
+    first = captures.start_recording(exchange("first"))
+    second = captures.start_recording(exchange("second"))
     play(first, [b"x" * 1000] * 100, exchange())
     for number in range(100):
-        play(captures.open(exchange(f"more_{number}")), [b"x" * 5000], exchange())
+        play(captures.start_recording(exchange(f"more_{number}")), [b"x" * 5000], exchange())
     assert time.monotonic() - begun < 2
     may.set()
     captures.close()
@@ -219,24 +228,24 @@ def test_a_slow_disk_holds_up_nobody(tmp_path: Path) -> None:
 
     captures = captures_in(tmp_path)
     (path,) = tmp_path.glob("*-first.jsonl")
-    capture = read(path)
-    assert capture.all(End)[0].truncated
+    capture = read_capture(path)
+    assert capture.lines_of(EndLine)[0].truncated
     assert [line.data for line in capture.received] == [b"x" * 1000] * len(capture.received)
     assert len(capture.received) < 5
-    second.finish(exchange())  # after the end: nothing happens
+    second.on_finish(exchange())  # after the end: nothing happens
 
 
 def test_a_body_that_is_larger_than_all_room(tmp_path: Path) -> None:
-    captures = captures_in(tmp_path, limit=5000)
-    play(captures.open(exchange()), [b"x" * 6000], exchange())
+    captures = captures_in(tmp_path, max_queued_bytes=5000)
+    play(captures.start_recording(exchange()), [b"x" * 6000], exchange())
     captures.close()
-    assert captured(tmp_path).all(End)[0].truncated
+    assert captured(tmp_path).lines_of(EndLine)[0].truncated
     assert captures.dropped == 1
 
 
 def test_without_settings_nothing_is_kept() -> None:
-    captures = Captures(None, Redactor([]))
-    play(captures.open(exchange()), [b"data"], exchange())
+    captures = CaptureWriter(None, Redactor([]))
+    play(captures.start_recording(exchange()), [b"data"], exchange())
     captures.close()
     assert captures.dropped == 0
 
@@ -253,4 +262,4 @@ def test_a_file_that_is_no_capture(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"kind": "sent", "at": 0, "text": "x"}\n' + line + b"\n")
     with pytest.raises(BadInput, match="line 2 is none of a capture"):
-        read(path)
+        read_capture(path)

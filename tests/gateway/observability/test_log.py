@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from interlingua.events import Finding, Usage
-from interlingua.gateway.observability.background_writer import Later
-from interlingua.gateway.observability.exchange_record import Exchange
-from interlingua.gateway.observability.log import Log, Output
+from interlingua.gateway.observability.background_writer import BackgroundWriter
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.log import GatewayLog, LogOutput
 from interlingua.gateway.settings import schema as settings
 
 NOON = 1767268800.0
@@ -42,13 +42,15 @@ class Lines:
         return self.written.decode().splitlines()
 
 
-def log_to(output: Output, format: str = "text", level: str = "info", limit: int = 1 << 20) -> Log:
+def log_to(output: LogOutput, format: str = "text", level: str = "info", limit: int = 1 << 20) -> GatewayLog:
     wanted = settings.Log(format=format, level=level)  # type: ignore[arg-type]  # words of a settings file
-    return Log(wanted, [KEY], output, limit, clock=lambda: NOON)
+    return GatewayLog(wanted, [KEY], output, limit, clock=lambda: NOON)
 
 
-def exchange(**fields: Any) -> Exchange:
-    return Exchange(**{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields})
+def exchange(**fields: Any) -> ExchangeRecord:
+    return ExchangeRecord(
+        **{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields}
+    )
 
 
 FULL = exchange(
@@ -100,7 +102,7 @@ FULL = exchange(
     ],
     ids=["all", "refused", "usual", "left", "injected"],
 )
-def test_a_request_as_text(told: Exchange, line: str) -> None:
+def test_a_request_as_text(told: ExchangeRecord, line: str) -> None:
     output = Lines()
     log = log_to(output)
     log.request(told)
@@ -160,7 +162,7 @@ def test_levels(level: str, written: list[str]) -> None:
     log = log_to(output, "json", level)
     log.request(FULL)
     log.request(exchange(outcome="upstream-failed"))
-    log.note("hello")
+    log.info("hello")
     log.error("bad")
     log.debug("body", body=b'{"key": "x"}')
     log.close()
@@ -170,7 +172,7 @@ def test_levels(level: str, written: list[str]) -> None:
 def test_notes_as_text() -> None:
     output = Lines()
     log = log_to(output, level="debug")
-    log.note("listening", url="http://127.0.0.1:8484", workers=2, models=["a", "b c"], empty="")
+    log.info("listening", url="http://127.0.0.1:8484", workers=2, models=["a", "b c"], empty="")
     log.error("no\nline", headers={"Authorization": "x", "a": f"={KEY}"})
     log.debug("body", body=f'{{"a": "{"x" * 70_000}{KEY}"}}'.encode())
     log.close()
@@ -202,7 +204,7 @@ def test_a_disk_that_is_full_for_a_while(takes: list[int | OSError | None], line
     output = Lines(*takes)
     log = log_to(output)
     for message in ("one", "two", "three", "four"):
-        log.note(message)
+        log.info(message)
     log.close()
     assert [line.removeprefix("2026-01-01T12:00:00.000Z ") for line in output.lines] == lines
     assert log.dropped == 4 - sum("lost" not in line for line in lines)
@@ -225,7 +227,7 @@ def test_a_slow_reader_holds_up_nobody() -> None:
     log = log_to(output, limit=5000)
     begun = time.monotonic()
     for number in range(100):
-        log.note("line", number=number)
+        log.info("line", number=number)
     assert time.monotonic() - begun < 2
     assert log.dropped == 90
     log.close(0.01)  # does not wait for ever either
@@ -237,10 +239,10 @@ def test_a_slow_reader_holds_up_nobody() -> None:
 
 def test_standard_error() -> None:
     code = (
-        "from interlingua.gateway.observability.log import Log\n"
+        "from interlingua.gateway.observability.log import GatewayLog\n"
         "from interlingua.gateway.settings import schema\n"
-        "log = Log(schema.Log(), [])\n"
-        "log.note('hello')\n"
+        "log = GatewayLog(schema.Log(), [])\n"
+        "log.info('hello')\n"
         "log.close()"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
@@ -256,7 +258,7 @@ def test_later_is_in_order_and_within_its_limit() -> None:
         may.wait(10)
         done.append(item)
 
-    later = Later(do, limit=10, name="test")
+    later = BackgroundWriter(do, max_weight=10, name="test")
     assert later.close()  # nothing was put, and no thread has begun
     assert [later.put(item, weight) for item, weight in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0)]] == [
         True,

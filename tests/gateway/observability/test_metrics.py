@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from interlingua.events import Finding, Usage
-from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.metrics import Metrics
 
 
@@ -50,8 +50,10 @@ def parsed(text: str) -> dict[str, Family]:
     return families
 
 
-def exchange(**fields: Any) -> Exchange:
-    return Exchange(**{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields})
+def exchange(**fields: Any) -> ExchangeRecord:
+    return ExchangeRecord(
+        **{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields}
+    )
 
 
 GOOD = exchange(

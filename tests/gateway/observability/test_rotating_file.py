@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from interlingua.errors import BadInput
-from interlingua.gateway.observability.rotating_file import ASIDE, LogFile
+from interlingua.gateway.observability.rotating_file import MAX_ROTATED_FILES, RotatingFile
 from tests.support import upstream_server as up
-from tests.support.gateway_process import running
-from tests.support.raw_client import CHAT, ask
+from tests.support.gateway_process import run_gateway
+from tests.support.raw_client import CHAT, request_reply
 from tests.support.upstream_server import UpstreamServer
 
 SMALL = 1000
@@ -28,7 +28,7 @@ def sizes(path: Path) -> dict[str, int]:
 
 def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = LogFile(str(path), SMALL)
+    log = RotatingFile(str(path), SMALL)
     for number in range(55):
         assert log.write(b"%2d" % number + LINE[2:]) == len(LINE)
     log.close()
@@ -41,7 +41,7 @@ def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_larger_than_a_file_is_written(tmp_path: Path) -> None:
-    log = LogFile(str(tmp_path / "log"), 10)
+    log = RotatingFile(str(tmp_path / "log"), 10)
     assert log.write(LINE) == log.write(LINE) == len(LINE)
     log.close()
     assert (tmp_path / "log").read_bytes() == (tmp_path / "log.1").read_bytes() == LINE
@@ -49,7 +49,7 @@ def test_a_line_that_is_larger_than_a_file_is_written(tmp_path: Path) -> None:
 
 def test_a_file_that_somebody_has_moved_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = LogFile(str(path))
+    log = RotatingFile(str(path))
     log.write(LINE)
     path.rename(tmp_path / "moved")
     log.write(LINE)
@@ -59,10 +59,10 @@ def test_a_file_that_somebody_has_moved_is_begun_anew(tmp_path: Path) -> None:
 
 WRITER = """
 import os, sys
-from interlingua.gateway.observability.rotating_file import LogFile
+from interlingua.gateway.observability.rotating_file import RotatingFile
 path, name, lines, largest = sys.argv[1:]
-log = LogFile(path, int(largest))
-os.dup2(log._file, 2)
+log = RotatingFile(path, int(largest))
+os.dup2(log._fd, 2)
 for number in range(int(lines)):
     log.write(f"{name} {number:06}\\n".encode())
 log.write(b"last\\n")
@@ -73,7 +73,7 @@ os.write(2, b"what others write\\n")
 def test_several_processes_lose_no_line(tmp_path: Path) -> None:
     """Three files of this size have room for all: what is missing was lost by turning over, not by age."""
     path, lines, writers = tmp_path / "log", 2000, 3
-    largest = lines * writers * 9 // ASIDE
+    largest = lines * writers * 9 // MAX_ROTATED_FILES
     args = [sys.executable, "-c", WRITER, str(path)]
     processes = [subprocess.Popen([*args, str(name), str(lines), str(largest)]) for name in range(writers)]
     assert [process.wait(60) for process in processes] == [0] * writers
@@ -95,15 +95,15 @@ def test_what_is_no_file_is_refused_with_its_name(tmp_path: Path, kind: str) -> 
     else:
         path = path / "log"
     with pytest.raises(BadInput, match=f"cannot write the log {path}"):
-        LogFile(str(path))
+        RotatingFile(str(path))
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_gateways_own_log(upstream: UpstreamServer, tmp_path: Path, workers: str) -> None:
-    upstream.add("logged", up.chat("Hello"))
+    upstream.add("logged", up.chat_stream("Hello"))
     file = tmp_path / "gateway.log"
-    with running("--upstream", upstream.url, "--workers", workers, INTERLINGUA_LOG__FILE=str(file)) as gateway:
-        assert ask(gateway, CHAT, "logged").status == 200
+    with run_gateway("--upstream", upstream.url, "--workers", workers, INTERLINGUA_LOG__FILE=str(file)) as gateway:
+        assert request_reply(gateway, CHAT, "logged").status == 200
         assert gateway.stop() == 0
         assert "200 ok" in file.read_text()
         assert file.read_text().count("stopped cut=0") == int(workers)
@@ -122,7 +122,7 @@ def test_whoever_named_a_socket_is_told(workers: str, abstract: bool) -> None:
         path = f"@interlingua-{os.getpid()}-{workers}" if abstract else f"{folder}/socket"
         listener.bind(path.replace("@", "\0"))
         listener.settimeout(10)
-        with running("--demo", "--workers", workers, NOTIFY_SOCKET=path) as gateway:
+        with run_gateway("--demo", "--workers", workers, NOTIFY_SOCKET=path) as gateway:
             for _ in range(int(workers)):
                 assert listener.recv(1000).decode() == f"READY=1\nSTATUS=listening on {gateway.base}"
             assert gateway.stop() == 0

@@ -16,18 +16,20 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from interlingua.errors import InterlinguaError
 from interlingua.events import Finding, Usage
-from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.settings.schema import Settings
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def exchange(**fields: Any) -> Exchange:
-    return Exchange(**{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields})
+def exchange(**fields: Any) -> ExchangeRecord:
+    return ExchangeRecord(
+        **{"id": "req_1", "path": "/v1/messages", "wire": "anthropic-messages", "started": 10.0, **fields}
+    )
 
 
-def traced(told: Exchange, headers: dict[str, str]) -> tuple[ReadableSpan, dict[str, str]]:
+def traced(told: ExchangeRecord, headers: dict[str, str]) -> tuple[ReadableSpan, dict[str, str]]:
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -101,7 +103,7 @@ def test_a_request_that_went_well() -> None:
         (exchange(outcome="client-left", model="\ud800"), "client-left", "client-left"),
     ],
 )
-def test_a_request_that_did_not(told: Exchange, kind: str, message: str) -> None:
+def test_a_request_that_did_not(told: ExchangeRecord, kind: str, message: str) -> None:
     span, headers = traced(told, {"traceparent": "nonsense"})
     assert (span.attributes or {})["error.type"] == kind
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, message)
@@ -117,7 +119,7 @@ def test_an_upstream_of_anthropic() -> None:
 
 
 def test_it_is_off_by_default() -> None:
-    trace = Tracer.of(Settings()).begin({"traceparent": PARENT})
+    trace = Tracer.from_settings(Settings()).begin({"traceparent": PARENT})
     trace.end(exchange())
     assert trace.headers == {}
 
@@ -126,7 +128,7 @@ def test_it_is_off_by_default() -> None:
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(InterlinguaError, match="otel is set, but opentelemetry") as error:
-        Tracer.of(Settings(otel=True))
+        Tracer.from_settings(Settings(otel=True))
     assert error.value.hint == "pip install 'interlingua[otel]'"
 
 
@@ -135,7 +137,7 @@ def test_the_provider_that_a_process_has(monkeypatch: pytest.MonkeyPatch) -> Non
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr(api, "get_tracer_provider", lambda: provider)
-    Tracer.of(Settings(otel=True)).begin({}).end(exchange())
+    Tracer.from_settings(Settings(otel=True)).begin({}).end(exchange())
     assert len(spans.get_finished_spans()) == 1
 
 
@@ -146,7 +148,7 @@ def test_a_provider_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     module.OTLPSpanExporter = lambda: spans  # type: ignore[attr-defined]  # as the package has it
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", module)
     assert isinstance(spans, SpanExporter)
-    tracer = Tracer.of(Settings(otel=True))
+    tracer = Tracer.from_settings(Settings(otel=True))
     tracer.begin({}).end(exchange(model="m"))
     tracer._provider.shutdown()
     assert [span.name for span in spans.get_finished_spans()] == ["chat m"]

@@ -7,13 +7,13 @@ import urllib.request
 
 import pytest
 
-from tests.support.gateway_process import running
+from tests.support.gateway_process import run_gateway
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("level", ["debug", "info"])
 def test_bodies_are_in_the_log_if_it_is_told_so(level: str, stream: bool) -> None:
-    with running("--demo", "--log-level", level) as gateway:
+    with run_gateway("--demo", "--log-level", level) as gateway:
         body = {
             "model": "demo/hermes",
             "stream": stream,

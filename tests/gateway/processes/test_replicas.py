@@ -18,23 +18,23 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlingua.gateway.api.app import ENDPOINTS
+from interlingua.gateway.api.app import RELAY_ENDPOINTS
 from tests.support import upstream_server as up
-from tests.support.chat_scenarios import kimi
-from tests.support.gateway_process import BUSY, Running, running
+from tests.support.chat_scenarios import kimi_call
+from tests.support.gateway_process import START_TIMEOUT_SECONDS, GatewayProcess, run_gateway
 from tests.support.paths import ROOT
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
     WIRES,
-    Got,
-    ask,
-    begin,
-    body_for,
-    offered,
-    text_of,
-    whole_answer,
+    RawResponse,
+    minimal_body,
+    open_request,
+    parse_complete,
+    reply_text,
+    request_reply,
+    tools_field,
 )
 from tests.support.upstream_server import UpstreamServer
 from tests.translation.test_ids_over_turns import turn
@@ -74,11 +74,11 @@ needs_nginx = pytest.mark.skipif(NGINX is None, reason="there is no nginx here (
 
 
 class Replicas(NamedTuple):
-    both: list[Running]
-    front: Running
+    both: list[GatewayProcess]
+    front: GatewayProcess
     """nginx, asked like a gateway."""
 
-    def behind(self, got: Got) -> Running:
+    def behind(self, got: RawResponse) -> GatewayProcess:
         """Who has answered."""
         last = str(got.header("x-replica")).split(", ")[-1]
         return next(one for one in self.both if one.base.endswith(last))
@@ -96,7 +96,7 @@ def listens(port: int) -> bool:
 
 
 @contextmanager
-def nginx(replicas: list[Running]) -> Iterator[Running]:
+def nginx(replicas: list[GatewayProcess]) -> Iterator[GatewayProcess]:
     """What deploy/ says, on free ports; and each answer tells who gave it."""
     port = free_port()
     conf = CONF.read_text()
@@ -117,12 +117,12 @@ def nginx(replicas: list[Running]) -> Iterator[Running]:
         errors = folder / "error.log"
         process = subprocess.Popen([NGINX, "-p", name, "-c", str(folder / "nginx.conf")], stderr=subprocess.DEVNULL)
         try:
-            until = time.monotonic() + BUSY
+            until = time.monotonic() + START_TIMEOUT_SECONDS
             while not listens(port):
                 assert process.poll() is None, errors.read_text()
                 assert time.monotonic() < until
                 time.sleep(0.02)
-            yield Running(f"http://127.0.0.1:{port}", process, errors, folder)
+            yield GatewayProcess(f"http://127.0.0.1:{port}", process, errors, folder)
         finally:
             process.terminate()
             process.wait(10)
@@ -133,7 +133,7 @@ def replicated(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
     with ExitStack() as stack:
         keys = seal_keys or ("the same for both",) * 2
         configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
-        both = [stack.enter_context(running(config=config)) for config in configs]
+        both = [stack.enter_context(run_gateway(config=config)) for config in configs]
         yield Replicas(both, stack.enter_context(nginx(both)))
 
 
@@ -142,13 +142,13 @@ class Stream:
 
     def __init__(self, replicas: Replicas, wire: str, model: str) -> None:
         self.wire = wire
-        self._socket = begin(replicas.front, wire, model)
+        self._socket = open_request(replicas.front, wire, model)
         self._data = bytearray()
         self.begun = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
         assert self.begun.wait(20)
-        head = Got(*(parsed_head(bytes(self._data))), b"")
+        head = RawResponse(*(parsed_head(bytes(self._data))), b"")
         self.replica = replicas.behind(head)
 
     def _read(self) -> None:
@@ -164,14 +164,14 @@ class Stream:
                 if not piece:
                     break
 
-    def got(self) -> Got:
+    def got(self) -> RawResponse:
         """Raises if the body breaks off before its last chunk."""
         self._thread.join(30)
-        return whole_answer(bytes(self._data))
+        return parse_complete(bytes(self._data))
 
     @property
     def is_whole(self) -> bool:
-        return text_of(got := self.got(), self.wire) == TEXT and has_ended(got, self.wire)
+        return reply_text(got := self.got(), self.wire) == TEXT and has_ended(got, self.wire)
 
     @property
     def is_cut(self) -> bool:
@@ -186,7 +186,7 @@ def parsed_head(data: bytes) -> tuple[int, list[tuple[str, str]]]:
     return int(head[0].split()[1]), [(name.lower(), value.strip()) for name, _, value in fields]
 
 
-def has_ended(got: Got, wire: str) -> bool:
+def has_ended(got: RawResponse, wire: str) -> bool:
     last = got.events[-1]
     if wire == CHAT:
         return bool(last == "[DONE]")
@@ -198,14 +198,16 @@ def long_stream(upstream: UpstreamServer, model: str) -> tuple[str, threading.Ev
     go = threading.Event()
     first, others = up.ROLE + b"".join(map(up.delta, WORDS[:5])), [*map(up.delta, WORDS[5:])]
     end = up.delta(finish="stop") + up.DONE
-    upstream.add(model, up.head(), up.send(first), up.until(go), up.each(others, 0.03), up.send(end))
+    upstream.add(
+        model, up.send_headers(), up.send(first), up.wait_for_event(go), up.send_pieces(others, 0.03), up.send(end)
+    )
     return model, go
 
 
 class Askers:
     """Clients that ask one short question after the other."""
 
-    def __init__(self, front: Running, model: str, count: int = ASKERS) -> None:
+    def __init__(self, front: GatewayProcess, model: str, count: int = ASKERS) -> None:
         self.answers: list[tuple[float, bool]] = []
         """When each was asked, and whether the answer was right."""
         self._over = threading.Event()
@@ -213,11 +215,11 @@ class Askers:
         for thread in self._threads:
             thread.start()
 
-    def _ask(self, front: Running, model: str, number: int) -> None:
+    def _ask(self, front: GatewayProcess, model: str, number: int) -> None:
         while not self._over.is_set():
             wire, began = WIRES[number % len(WIRES)], time.monotonic()
             try:
-                self.answers.append((began, text_of(ask(front, wire, model), wire) == "short"))
+                self.answers.append((began, reply_text(request_reply(front, wire, model), wire) == "short"))
             except (OSError, AssertionError, ValueError, KeyError, IndexError):
                 self.answers.append((began, False))
 
@@ -237,7 +239,7 @@ class Askers:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
     model, go = long_stream(upstream, f"replica-{number.name}")
-    short = upstream.add(f"short-{number.name}", up.chat("short"))
+    short = upstream.add(f"short-{number.name}", up.chat_stream("short"))
     with replicated(upstream) as replicas:
         streams = [Stream(replicas, WIRES[n % 3], model) for n in range(STREAMS)]
         first, second = replicas.both
@@ -248,7 +250,7 @@ def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Sign
         askers.wait_for(12)
         go.set()
         time.sleep(0.3)  # all of them are in the middle
-        first.signal(number)
+        first.send_signal(number)
         signalled = time.monotonic()
         askers.wait_for(30)
         for stream in on_second:
@@ -273,16 +275,16 @@ def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Sign
 
 @needs_nginx
 def test_an_upstreams_503_is_the_clients_and_takes_no_replica_out(upstream: UpstreamServer) -> None:
-    busy = upstream.add("busy", up.answer("503 Service Unavailable", b'{"error": {"message": "busy today"}}'))
-    fine = upstream.add("fine", up.chat("Hello"))
+    busy = upstream.add("busy", up.send_response("503 Service Unavailable", b'{"error": {"message": "busy today"}}'))
+    fine = upstream.add("fine", up.chat_stream("Hello"))
     with replicated(upstream) as replicas:
         for _ in range(6):
-            got = ask(replicas.front, CHAT, busy)
+            got = request_reply(replicas.front, CHAT, busy)
             assert (got.status, "busy today" in got.json["error"]["message"]) == (503, True)
         served = set()
         for _ in range(8):
-            got = ask(replicas.front, CHAT, fine)
-            assert text_of(got, CHAT) == "Hello"
+            got = request_reply(replicas.front, CHAT, fine)
+            assert reply_text(got, CHAT) == "Hello"
             served.add(replicas.behind(got).base)
         assert len(served) == 2
 
@@ -306,8 +308,8 @@ THOUGHT = {
 
 def goes_on(wire: str, model: str, reply: Any) -> dict[str, Any]:
     """The next request of a client that got this reply."""
-    _, said = turn(ENDPOINTS[f"/{wire}"], reply)
-    body = {**body_for(wire, model, stream=False), **offered(wire, "ls")}
+    _, said = turn(RELAY_ENDPOINTS[f"/{wire}"], reply)
+    body = {**minimal_body(wire, model, stream=False), **tools_field(wire, "ls")}
     field = "input" if wire == RESPONSES else "messages"
     question = [{"role": "user", "content": "hi"}]
     return {**body, field: [*question, *said]}
@@ -318,18 +320,18 @@ def goes_on(wire: str, model: str, reply: Any) -> dict[str, Any]:
 def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, wire: str, same_key: bool) -> None:
     """The signature goes back to the upstream that gave it, if both replicas have one seal key; else it does not."""
     body = json.dumps(THOUGHT).encode()
-    upstream.add("claude-talk", up.answer("200 OK", body))
+    upstream.add("claude-talk", up.send_response("200 OK", body))
     keys = ("one", "one" if same_key else "another")
     with ExitStack() as stack:
         configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
-        first, second = (stack.enter_context(running(config=config)) for config in configs)
+        first, second = (stack.enter_context(run_gateway(config=config)) for config in configs)
         more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
-        reply = ask(first, wire, "claude-talk", stream=False, **offered(wire, "ls"), **more).json
+        reply = request_reply(first, wire, "claude-talk", stream=False, **tools_field(wire, "ls"), **more).json
         before = upstream.count("claude-talk")
         again = goes_on(wire, "claude-talk", reply)
-        got = ask(second, wire, again.pop("model"), **again)
+        got = request_reply(second, wire, again.pop("model"), **again)
         assert got.status == 200, got.body
-        sent = upstream.asked("claude-talk", before + 1)[-1].body["messages"]
+        sent = upstream.wait_for_requests("claude-talk", before + 1)[-1].body["messages"]
     past = next(message for message in sent if message["role"] == "assistant")["content"]
     assert ("SIG" in [block.get("signature") for block in past if block["type"] == "thinking"]) is same_key
     assert [block["id"] for block in past if block["type"] == "tool_use"] == ["toolu_1"]
@@ -340,17 +342,17 @@ def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, w
 @pytest.mark.parametrize("wire", WIRES)
 def test_ids_begun_on_one_are_known_on_the_other(upstream: UpstreamServer, wire: str) -> None:
     model = "moonshotai/kimi-k2"
-    text = kimi("functions.ls:0", '{"city": "Oslo"}') + kimi("functions.ls:1", '{"city": "Rome"}')
+    text = kimi_call("functions.ls:0", '{"city": "Oslo"}') + kimi_call("functions.ls:1", '{"city": "Rome"}')
     body = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
-    upstream.add(model, up.answer("200 OK", json.dumps(body).encode()))
+    upstream.add(model, up.send_response("200 OK", json.dumps(body).encode()))
     with ExitStack() as stack:
         config = CONFIG.format(url=upstream.url, key="one")
-        first, second = (stack.enter_context(running(config=config)) for _ in range(2))
-        reply = ask(first, wire, model, stream=False, **offered(wire, "ls")).json
+        first, second = (stack.enter_context(run_gateway(config=config)) for _ in range(2))
+        reply = request_reply(first, wire, model, stream=False, **tools_field(wire, "ls")).json
         before = upstream.count(model)
         again = goes_on(wire, model, reply)
-        assert ask(second, wire, again.pop("model"), **again).status == 200
-        sent = upstream.asked(model, before + 1)[-1].body["messages"]
+        assert request_reply(second, wire, again.pop("model"), **again).status == 200
+        sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
     calls = next(message for message in sent if message["role"] == "assistant")["tool_calls"]
     assert [call["id"] for call in calls] == ["functions.ls:0", "functions.ls:1"]
     assert [m["tool_call_id"] for m in sent if m["role"] == "tool"] == ["functions.ls:0", "functions.ls:1"]

@@ -22,21 +22,21 @@ from pathlib import Path
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_process import STARTED, Running, running
+from tests.support.gateway_process import LISTENING_PATTERN, GatewayProcess, run_gateway
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     WIRES,
-    Got,
-    ask,
-    begin,
+    RawResponse,
+    build_request,
     connect,
-    finish,
     get,
-    parsed,
-    request,
-    text_of,
-    whole_answer,
+    open_request,
+    parse_complete,
+    parse_response,
+    read_to_end,
+    reply_text,
+    request_reply,
 )
 from tests.support.upstream_server import UpstreamServer
 
@@ -52,9 +52,9 @@ SHORT = CONFIG.replace("drain: 1.5", "drain: 0.5")
 END = up.delta(" world") + up.delta(finish="stop") + up.DONE
 
 
-def begun(gateway: Running, wire: str, model: str) -> tuple[socket.socket, bytes]:
+def begun(gateway: GatewayProcess, wire: str, model: str) -> tuple[socket.socket, bytes]:
     """A stream whose first word has come."""
-    sock, data = begin(gateway, wire, model), b""
+    sock, data = open_request(gateway, wire, model), b""
     while b"Hello" not in data:
         piece = sock.recv(1 << 16)
         assert piece, data
@@ -62,15 +62,15 @@ def begun(gateway: Running, wire: str, model: str) -> tuple[socket.socket, bytes
     return sock, data
 
 
-def rest(stream: tuple[socket.socket, bytes]) -> Got:
+def rest(stream: tuple[socket.socket, bytes]) -> RawResponse:
     sock, data = stream
     with sock:
         while piece := sock.recv(1 << 16):
             data += piece
-    return whole_answer(data)
+    return parse_complete(data)
 
 
-def has_a_proper_end(got: Got, wire: str) -> bool:
+def has_a_proper_end(got: RawResponse, wire: str) -> bool:
     """Whether it tells that the reply was broken off, as clients of this wire are told."""
     last = got.events[-1]
     if wire == CHAT:
@@ -80,45 +80,47 @@ def has_a_proper_end(got: Got, wire: str) -> bool:
 
 def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer) -> None:
     go = threading.Event()
-    ends = upstream.add("34-ends", up.head(), up.send(up.ROLE + up.delta("Hello")), up.until(go), up.send(END))
-    hangs = upstream.add("34-hangs", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    silent = upstream.add("34-silent", up.head(), up.wait(20))
-    with running(config=CONFIG.format(url=upstream.url)) as gateway:
+    ends = upstream.add(
+        "34-ends", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
+    )
+    hangs = upstream.add("34-hangs", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    silent = upstream.add("34-silent", up.send_headers(), up.wait(20))
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
         ending = [(wire, begun(gateway, wire, ends)) for wire in WIRES for _ in range(5)]
         hanging = [(wire, begun(gateway, wire, hangs)) for wire in WIRES for _ in range(5)]
-        waiting = [begin(gateway, wire, silent, stream) for wire in WIRES for stream in (True, False)]
-        upstream.asked(silent, len(waiting))
-        gateway.signal(signal.SIGTERM)
-        gateway.told("stopping")
+        waiting = [open_request(gateway, wire, silent, stream) for wire in WIRES for stream in (True, False)]
+        upstream.wait_for_requests(silent, len(waiting))
+        gateway.send_signal(signal.SIGTERM)
+        gateway.wait_for_log("stopping")
         with pytest.raises(ConnectionError):
-            ask(gateway, CHAT, ends)
+            request_reply(gateway, CHAT, ends)
         go.set()
         for wire, stream in ending:
-            assert text_of(got := rest(stream), wire) == "Hello world", got.body
+            assert reply_text(got := rest(stream), wire) == "Hello world", got.body
         for wire, stream in hanging:
             assert has_a_proper_end(got := rest(stream), wire), got.body
-        for got in map(finish, waiting):
+        for got in map(read_to_end, waiting):
             assert got.status == 503
             assert "stopping" in got.json["error"]["message"]
         assert gateway.process.wait(10) == 0
-        told = gateway.told("stopped")
+        told = gateway.wait_for_log("stopped")
         assert len(re.findall("200 stopped", told)) == len(hanging)
         assert len(re.findall("503 stopped", told)) == len(waiting)
-    assert all(asked.left for asked in upstream.asked(hangs))
+    assert all(asked.client_left_at for asked in upstream.wait_for_requests(hangs))
 
 
 def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: UpstreamServer) -> None:
-    model = upstream.add("34-old", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    with running(config=SHORT.format(url=upstream.url)) as gateway:
+    model = upstream.add("34-old", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    with run_gateway(config=SHORT.format(url=upstream.url)) as gateway:
         kept = connect(gateway)
-        kept.sendall(request("/healthz", headers={"connection": "keep-alive"}, method="GET"))
-        assert parsed(kept.recv(1 << 16)).status == 200
+        kept.sendall(build_request("/healthz", headers={"connection": "keep-alive"}, method="GET"))
+        assert parse_response(kept.recv(1 << 16)).status == 200
         stream = begun(gateway, MESSAGES, model)
-        gateway.signal(signal.SIGTERM)
-        gateway.told("stopping")
-        kept.sendall(request("/v1/messages", b"{}"))
+        gateway.send_signal(signal.SIGTERM)
+        gateway.wait_for_log("stopping")
+        kept.sendall(build_request("/v1/messages", b"{}"))
         try:
-            got = finish(kept)
+            got = read_to_end(kept)
         except ConnectionError:
             pass
         else:
@@ -129,7 +131,7 @@ def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: Ups
 
 
 def test_34_told_to_stop_with_nothing_under_way_it_goes_at_once(upstream: UpstreamServer) -> None:
-    with running(config=SHORT.format(url=upstream.url)) as gateway:
+    with run_gateway(config=SHORT.format(url=upstream.url)) as gateway:
         began = time.monotonic()
         assert gateway.stop() == 0
         assert time.monotonic() - began < 1.5
@@ -137,29 +139,31 @@ def test_34_told_to_stop_with_nothing_under_way_it_goes_at_once(upstream: Upstre
 
 def test_34_new_settings_count_for_new_requests(upstream: UpstreamServer) -> None:
     go = threading.Event()
-    old = upstream.add("34-old-model", up.head(), up.send(up.ROLE + up.delta("Hello")), up.until(go), up.send(END))
-    upstream.add("34-new-model", up.chat("new"))
+    old = upstream.add(
+        "34-old-model", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
+    )
+    upstream.add("34-new-model", up.chat_stream("new"))
     config = CONFIG.format(url=upstream.url)
     aliases = [f"models: {{alias: {{upstream: test, model: {model}}}}}\n" for model in (old, "34-new-model")]
-    with running(config=config + aliases[0]) as gateway:
+    with run_gateway(config=config + aliases[0]) as gateway:
         streams = [(wire, begun(gateway, wire, "alias")) for wire in WIRES]
         file = gateway.folder / "interlingua.yaml"
         file.write_text(config + aliases[1])
-        gateway.signal(signal.SIGHUP)
-        gateway.told("reloaded")
-        assert text_of(ask(gateway, CHAT, "alias"), CHAT) == "new"
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("reloaded")
+        assert reply_text(request_reply(gateway, CHAT, "alias"), CHAT) == "new"
         for bad in ("upstreams: [", config + "no_such_setting: 1\n", config + "models: {x: {upstream: nobody}}\n"):
             before = len(re.findall("old ones stay", gateway.log.read_text()))
             file.write_text(bad)
-            gateway.signal(signal.SIGHUP)
-            gateway.told(f"(?s)(old ones stay.*){{{before + 1}}}")
-            assert text_of(ask(gateway, CHAT, "alias"), CHAT) == "new"
+            gateway.send_signal(signal.SIGHUP)
+            gateway.wait_for_log(f"(?s)(old ones stay.*){{{before + 1}}}")
+            assert reply_text(request_reply(gateway, CHAT, "alias"), CHAT) == "new"
         assert "no_such_setting" in gateway.log.read_text()
         go.set()
-        assert [text_of(rest(stream), wire) for wire, stream in streams] == ["Hello world"] * 3
+        assert [reply_text(rest(stream), wire) for wire, stream in streams] == ["Hello world"] * 3
 
 
-def workers_of(gateway: Running) -> list[int]:
+def workers_of(gateway: GatewayProcess) -> list[int]:
     pid = gateway.process.pid
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -173,14 +177,16 @@ def eventually(check: Callable[[], bool], seconds: float = 10) -> None:
 
 def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None:
     go = threading.Event()
-    held = upstream.add("34-held", up.head(), up.send(up.ROLE + up.delta("Hello")), up.until(go), up.send(END))
-    upstream.add("34-short", up.chat("fine"))
-    with running("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
+    held = upstream.add(
+        "34-held", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
+    )
+    upstream.add("34-short", up.chat_stream("fine"))
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
         eventually(lambda: len(workers_of(gateway)) == 2)
         streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(24)]
         victim, other = workers_of(gateway)
         os.kill(victim, signal.SIGKILL)
-        gateway.told("has died: started again")
+        gateway.wait_for_log("has died: started again")
         go.set()
         whole, broken = 0, 0
         for wire, stream in streams:
@@ -189,26 +195,26 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
             except (AssertionError, ConnectionError):  # it breaks off
                 broken += 1
             else:
-                assert text_of(got, wire) == "Hello world"
+                assert reply_text(got, wire) == "Hello world"
                 whole += 1
         assert whole
         assert broken
         eventually(lambda: len(workers_of(gateway)) == 2)
         assert other in workers_of(gateway)
         for _ in range(24):  # whichever worker it comes to
-            assert text_of(ask(gateway, CHAT, "34-short"), CHAT) == "fine"
-        gateway.signal(signal.SIGHUP)
-        gateway.told("(?s)reloaded.*reloaded")
+            assert reply_text(request_reply(gateway, CHAT, "34-short"), CHAT) == "fine"
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("(?s)reloaded.*reloaded")
         assert len([got for _ in range(4) if (got := get(gateway, "/metrics")).status == 200]) == 4
         assert gateway.stop() == 0
 
 
 def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer) -> None:
-    held = upstream.add("34-crew", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    with running("--workers", "2", config=SHORT.format(url=upstream.url)) as gateway:
+    held = upstream.add("34-crew", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    with run_gateway("--workers", "2", config=SHORT.format(url=upstream.url)) as gateway:
         streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(12)]
-        gateway.signal(signal.SIGTERM)
-        gateway.told("(?s)stopping.*stopping")
+        gateway.send_signal(signal.SIGTERM)
+        gateway.wait_for_log("(?s)stopping.*stopping")
         time.sleep(0.2)
         with pytest.raises(ConnectionRefusedError):
             connect(gateway)
@@ -219,14 +225,14 @@ def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_34_no_capture_is_half_written(upstream: UpstreamServer, number: signal.Signals) -> None:
-    held = upstream.add(f"34-kept-{number}", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    done = upstream.add(f"34-kept-done-{number}", up.chat("Hello"))
-    with running("--capture", "kept", config=SHORT.format(url=upstream.url)) as gateway:
+    held = upstream.add(f"34-kept-{number}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    done = upstream.add(f"34-kept-done-{number}", up.chat_stream("Hello"))
+    with run_gateway("--capture", "kept", config=SHORT.format(url=upstream.url)) as gateway:
         streams = [begun(gateway, wire, held) for wire in WIRES]
         folder = gateway.folder / "kept"
-        ask(gateway, CHAT, done)
+        request_reply(gateway, CHAT, done)
         eventually(lambda: len(list(folder.glob("*.jsonl"))) == 1)
-        gateway.signal(number)
+        gateway.send_signal(number)
         gateway.process.wait(10)
         for sock, _ in streams:
             sock.close()
@@ -236,46 +242,46 @@ def test_34_no_capture_is_half_written(upstream: UpstreamServer, number: signal.
 
 
 def test_42_no_capture_can_be_written_and_streams_go_on(upstream: UpstreamServer) -> None:
-    model = upstream.add("42-captures", up.chat("Hello"))
-    with running("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
+    model = upstream.add("42-captures", up.chat_stream("Hello"))
+    with run_gateway("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
         folder = gateway.folder / "kept"
-        assert text_of(ask(gateway, MESSAGES, model), MESSAGES) == "Hello"
+        assert reply_text(request_reply(gateway, MESSAGES, model), MESSAGES) == "Hello"
         eventually(lambda: len(list(folder.glob("*.jsonl"))) == 1)
         shutil.rmtree(folder)
         folder.write_text("no directory")
         for wire in WIRES:
-            assert text_of(ask(gateway, wire, model), wire) == "Hello"
+            assert reply_text(request_reply(gateway, wire, model), wire) == "Hello"
         eventually(lambda: b"captures_lost_total 3" in lost(gateway))
         folder.unlink()
         folder.mkdir()
-        assert text_of(ask(gateway, MESSAGES, model), MESSAGES) == "Hello"
+        assert reply_text(request_reply(gateway, MESSAGES, model), MESSAGES) == "Hello"
         eventually(lambda: len(list(folder.glob("*.jsonl"))) == 1)
         assert gateway.stop() == 0
 
 
-def lost(gateway: Running) -> bytes:
+def lost(gateway: GatewayProcess) -> bytes:
     return b"\n".join(line for line in get(gateway, "/metrics").body.splitlines() if b"lost" in line)
 
 
 def test_42_a_full_disk_costs_lines_and_captures_and_no_stream(upstream: UpstreamServer) -> None:
-    model = upstream.add("42-full", up.chat("Hello " * 3000))
-    with running("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
+    model = upstream.add("42-full", up.chat_stream("Hello " * 3000))
+    with run_gateway("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
         pid = gateway.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (1024, before[1]))
         for _ in range(20):
             for wire in WIRES:
-                assert len(text_of(ask(gateway, wire, model), wire)) == 18_000
+                assert len(reply_text(request_reply(gateway, wire, model), wire)) == 18_000
         eventually(lambda: b"captures_lost_total 60" in lost(gateway))
         assert not list((gateway.folder / "kept").glob(".*.part"))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-        ask(gateway, CHAT, model)
-        gateway.told("log lines were lost")
+        request_reply(gateway, CHAT, model)
+        gateway.wait_for_log("log lines were lost")
         eventually(lambda: len(list((gateway.folder / "kept").glob("*.jsonl"))) == 1)
 
 
 @contextmanager
-def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[Running]:
+def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[GatewayProcess]:
     """A gateway whose standard error is a small pipe that nobody reads."""
     (folder / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
     process = subprocess.Popen(
@@ -288,9 +294,9 @@ def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[Runni
     assert process.stderr is not None
     try:
         fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4096)
-        found = STARTED.search(process.stderr.readline().decode())
+        found = LISTENING_PATTERN.search(process.stderr.readline().decode())
         assert found is not None
-        gateway = Running(found[1], process, folder / "none", folder)
+        gateway = GatewayProcess(found[1], process, folder / "none", folder)
         eventually(lambda: is_ready(gateway))
         yield gateway
     finally:
@@ -299,7 +305,7 @@ def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[Runni
         process.stderr.close()
 
 
-def is_ready(gateway: Running) -> bool:
+def is_ready(gateway: GatewayProcess) -> bool:
     try:
         return get(gateway, "/readyz").status == 200
     except ConnectionError:
@@ -307,21 +313,21 @@ def is_ready(gateway: Running) -> bool:
 
 
 def test_42_nobody_reads_standard_error_and_streams_go_on(upstream: UpstreamServer, tmp_path: Path) -> None:
-    model = upstream.add("42-blocked", up.chat("Hello"))
+    model = upstream.add("42-blocked", up.chat_stream("Hello"))
     with unread(upstream, tmp_path) as gateway:
         for n in range(60):
             wire = WIRES[n % 3]
-            assert text_of(ask(gateway, wire, model), wire) == "Hello"
+            assert reply_text(request_reply(gateway, wire, model), wire) == "Hello"
         assert gateway.stop() == 0
 
 
 def test_42_nobody_reads_standard_error_and_a_worker_dies(upstream: UpstreamServer, tmp_path: Path) -> None:
-    model = upstream.add("42-crew", up.chat("Hello"))
+    model = upstream.add("42-crew", up.chat_stream("Hello"))
     with unread(upstream, tmp_path, "--workers", "2") as gateway:
         for _ in range(60):
-            assert ask(gateway, CHAT, model).status == 200
+            assert request_reply(gateway, CHAT, model).status == 200
         for victim in workers_of(gateway):
             os.kill(victim, signal.SIGKILL)
             eventually(lambda victim=victim: len(set(workers_of(gateway)) - {victim}) == 2)  # type: ignore[misc]
         for _ in range(12):
-            assert text_of(ask(gateway, CHAT, model), CHAT) == "Hello"
+            assert reply_text(request_reply(gateway, CHAT, model), CHAT) == "Hello"

@@ -13,26 +13,26 @@ from pathlib import Path
 import pytest
 
 from interlingua.cli import main
-from interlingua.cli.gateway.serve import hello
+from interlingua.cli.gateway.serve import startup_message
 from interlingua.errors import BadInput, UsageError
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.processes import server as serve
 from interlingua.gateway.routing.routes import routes_for
-from interlingua.gateway.settings.loader import Loaded, load
+from interlingua.gateway.settings.loader import LoadedSettings, load_settings
 from interlingua.gateway.settings.overrides import Flags
-from interlingua.gateway.state import Gateway
+from interlingua.gateway.state import GatewayState
 
 UPSTREAM = "upstreams: {it: {url: 'http://localhost:1/v1'}}\n"
 
 
-def loaded(folder: Path, text: str = "", environment: Mapping[str, str] | None = None, **flags: str) -> Loaded:
+def loaded(folder: Path, text: str = "", environment: Mapping[str, str] | None = None, **flags: str) -> LoadedSettings:
     file = folder / "settings.yaml"
     file.write_text(UPSTREAM + text)
-    return load(file, environment or {}, Flags(**flags))
+    return load_settings(file, environment or {}, Flags(**flags))
 
 
-def told(settings: Loaded) -> str:
-    return hello(settings.settings, settings, 8484)
+def told(settings: LoadedSettings) -> str:
+    return startup_message(settings.settings, settings, 8484)
 
 
 # ── what keeps it from starting ───────────────────────────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ def test_what_traces_need_is_told_before_anything_listens(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UsageError, match="otel is set, but"):
-        serve.check(loaded(tmp_path, "otel: true\n"))
+        serve.check_settings(loaded(tmp_path, "otel: true\n"))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path
     limits = [(1024, 20_000)]
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, both: limits.append(both))
-    assert serve.raise_open_files(loaded(tmp_path).settings) == ""
+    assert serve.raise_file_limit(loaded(tmp_path).settings) == ""
     assert limits[-1] == (20_000, 20_000)
     limits.append((256, 2000))
-    note = serve.raise_open_files(loaded(tmp_path).settings)
+    note = serve.raise_file_limit(loaded(tmp_path).settings)
     assert "2000 files can be open (ulimit -n), which is enough for 950 requests at once" in note
 
 
@@ -145,14 +145,14 @@ def test_codex_is_told_of_a_key_if_there_is_one(tmp_path: Path) -> None:
 
 def test_reloads_leave_no_captures_behind(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f"capture: {{dir: {tmp_path}/kept}}\n")
-    gateway = Gateway(settings, b"key", "")
+    gateway = GatewayState(settings, b"key", "")
     wrong = loaded(tmp_path, f"capture: {{dir: {tmp_path}/other}}\nmodels: {{x: {{upstream: nobody}}}}\n")
     with pytest.raises(BadInput):
-        gateway.made(wrong)
+        gateway.build_config(wrong)
     assert not (tmp_path / "other").exists()
-    assert gateway.made(settings).captures is gateway.setup.captures
+    assert gateway.build_config(settings).captures is gateway.config.captures
     new_key = loaded(tmp_path, f"capture: {{dir: {tmp_path}/kept}}\nkeys: [a-new-secret]\n")
-    assert gateway.made(new_key).captures is not gateway.setup.captures
+    assert gateway.build_config(new_key).captures is not gateway.config.captures
 
 
 def test_the_last_spans_are_sent_and_waited_for_a_while() -> None:
@@ -180,9 +180,9 @@ def test_captures_leave_out_what_a_variable_has_brought_since(tmp_path: Path) ->
         "upstreams: {one: {url: 'http://127.0.0.1:9/v1', headers: {X-Org: '${ORG}'}}}\n"
         f"capture: {{dir: {tmp_path / 'kept'}}}\n"
     )
-    before, after = (load(file, {"ORG": org}) for org in ("first-of-all-secrets", "second-of-all-secrets"))
-    gateway = Gateway(before, b"key", "")
-    old, new = gateway.setup, gateway.made(after)
+    before, after = (load_settings(file, {"ORG": org}) for org in ("first-of-all-secrets", "second-of-all-secrets"))
+    gateway = GatewayState(before, b"key", "")
+    old, new = gateway.config, gateway.build_config(after)
     assert new.captures is not old.captures
-    assert gateway.made(before).captures is old.captures
-    assert new.redactor.text("second-of-all-secrets") == "***"
+    assert gateway.build_config(before).captures is old.captures
+    assert new.redactor.redact_text("second-of-all-secrets") == "***"

@@ -14,34 +14,34 @@ import pytest
 
 from tests.gateway.processes.test_server import CONFIG, END, begun, eventually, has_a_proper_end, rest, workers_of
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
-from tests.support.raw_client import CHAT, WIRES, ask, connect, get, text_of
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import CHAT, WIRES, connect, get, reply_text, request_reply
 from tests.support.upstream_server import UpstreamServer
 
 OLD, NEW = "old-key-that-leaked", "new-key-that-did-not"
 
 
-def with_key(gateway: Running, key: str, path: str = "/v1/models") -> int:
+def with_key(gateway: GatewayProcess, key: str, path: str = "/v1/models") -> int:
     return get(gateway, path, authorization=f"Bearer {key}").status
 
 
-def replaced(gateway: Running, victim: int) -> None:
+def replaced(gateway: GatewayProcess, victim: int) -> None:
     os.kill(victim, signal.SIGKILL)
     eventually(lambda: victim not in workers_of(gateway) and len(workers_of(gateway)) == 2)
 
 
 def test_a_worker_that_takes_anothers_place_has_the_newest_settings(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
-    with running("--workers", "2", config=f"{config}keys: [{OLD}]\n") as gateway:
+    with run_gateway("--workers", "2", config=f"{config}keys: [{OLD}]\n") as gateway:
         file = gateway.folder / "interlingua.yaml"
         file.write_text(f"{config}keys: [{NEW}]\n")
-        gateway.signal(signal.SIGHUP)
-        gateway.told("(?s)reloaded.*reloaded")
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("(?s)reloaded.*reloaded")
         for bad in ("upstreams: [", f"{config}keys: [{OLD}]\nmodels: {{x: {{upstream: nobody}}}}\n"):
             file.write_text(bad)
             before = gateway.log.read_text().count("old ones stay")
-            gateway.signal(signal.SIGHUP)
-            gateway.told(f"(?s)(old ones stay.*){{{before + 1}}}")
+            gateway.send_signal(signal.SIGHUP)
+            gateway.wait_for_log(f"(?s)(old ones stay.*){{{before + 1}}}")
         assert gateway.log.read_text().count("old ones stay") == 2  # by the parent, once for all
         for victim in workers_of(gateway):
             replaced(gateway, victim)
@@ -53,28 +53,28 @@ def test_a_worker_that_takes_anothers_place_has_the_newest_settings(upstream: Up
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_reload_takes_no_keys_off_a_port_that_others_reach(upstream: UpstreamServer, workers: str) -> None:
     config = CONFIG.format(url=upstream.url)
-    with running("--workers", workers, config=f"{config}host: 0.0.0.0\nkeys: [{OLD}]\n") as gateway:
+    with run_gateway("--workers", workers, config=f"{config}host: 0.0.0.0\nkeys: [{OLD}]\n") as gateway:
         file = gateway.folder / "interlingua.yaml"
         file.write_text(f"{config}host: 127.0.0.1\n")
-        gateway.signal(signal.SIGHUP)
-        gateway.told("old ones stay.*a key is required")
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("old ones stay.*a key is required")
         assert (with_key(gateway, ""), with_key(gateway, OLD)) == (401, 200)
         file.write_text(f"{config}host: 127.0.0.1\nkeys: [{NEW}]\n")
-        gateway.signal(signal.SIGHUP)
-        gateway.told("reloaded only_after_a_restart=host")
+        gateway.send_signal(signal.SIGHUP)
+        gateway.wait_for_log("reloaded only_after_a_restart=host")
         eventually(lambda: (with_key(gateway, OLD), with_key(gateway, NEW)) == (401, 200))
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_goes_to_all_and_streams_end_properly(upstream: UpstreamServer, workers: str) -> None:
-    held = upstream.add(f"ctrl-c-{workers}", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
-    with running("--workers", workers, config=CONFIG.format(url=upstream.url)) as gateway:
+    held = upstream.add(f"ctrl-c-{workers}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    with run_gateway("--workers", workers, config=CONFIG.format(url=upstream.url)) as gateway:
         streams = [(wire, begun(gateway, wire, held)) for wire in WIRES for _ in range(3)]
         told = [gateway.process.pid, *workers_of(gateway)]
         for process in told:
             os.kill(process, signal.SIGINT)
         time.sleep(0.2)
-        gateway.signal(signal.SIGINT)  # a second one that comes at once is the same
+        gateway.send_signal(signal.SIGINT)  # a second one that comes at once is the same
         for wire, stream in streams:
             assert has_a_proper_end(got := rest(stream), wire), got.body
         assert gateway.process.wait(10) == 0
@@ -82,43 +82,43 @@ def test_ctrl_c_goes_to_all_and_streams_end_properly(upstream: UpstreamServer, w
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_told_twice_it_goes_at_once(upstream: UpstreamServer, workers: str) -> None:
-    held = upstream.add(f"twice-{workers}", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    held = upstream.add(f"twice-{workers}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     config = CONFIG.replace("drain: 1.5", "drain: 15")
-    with running("--workers", workers, config=config.format(url=upstream.url)) as gateway:
+    with run_gateway("--workers", workers, config=config.format(url=upstream.url)) as gateway:
         stream, _ = begun(gateway, CHAT, held)
-        gateway.signal(signal.SIGTERM)
+        gateway.send_signal(signal.SIGTERM)
         time.sleep(1.3)
-        gateway.signal(signal.SIGTERM)
+        gateway.send_signal(signal.SIGTERM)
         gateway.process.wait(3)
         stream.close()
 
 
 def test_workers_go_with_their_parent(upstream: UpstreamServer) -> None:
-    model = upstream.add("orphans", up.head(), up.send(up.ROLE + up.delta("Hello")), up.wait(0.5), up.send(END))
-    with running("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
+    model = upstream.add("orphans", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(0.5), up.send(END))
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
         streams = [(wire, begun(gateway, wire, model)) for wire in WIRES]
         workers = workers_of(gateway)
-        gateway.signal(signal.SIGKILL)
+        gateway.send_signal(signal.SIGKILL)
         for wire, stream in streams:
-            assert text_of(rest(stream), wire) == "Hello world"
+            assert reply_text(rest(stream), wire) == "Hello world"
         eventually(lambda: not any(Path(f"/proc/{one}").exists() for one in workers))
         with pytest.raises(ConnectionRefusedError):
             connect(gateway)
 
 
 def test_a_child_of_somebody_else_is_none_of_its_business(upstream: UpstreamServer, tmp_path: Path) -> None:
-    upstream.add("foreign", up.chat("fine"))
+    upstream.add("foreign", up.chat_stream("fine"))
     (tmp_path / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
     start = f"sleep 0.1 & sleep 1 & exec {sys.executable} -m interlingua serve --port 0 --workers 2"
     with (tmp_path / "log").open("wb") as output:
         process = subprocess.Popen(["sh", "-c", start], cwd=tmp_path, stderr=output, env={**os.environ, "HOME": "."})
-    gateway = Running("", process, tmp_path / "log", tmp_path)
+    gateway = GatewayProcess("", process, tmp_path / "log", tmp_path)
     try:
-        found = gateway.told(r"listening on (http://\S+) ")
+        found = gateway.wait_for_log(r"listening on (http://\S+) ")
         gateway.base = found.split("listening on ")[1].split()[0]
         time.sleep(1.5)
         assert process.poll() is None
-        assert text_of(ask(gateway, CHAT, "foreign"), CHAT) == "fine"
+        assert reply_text(request_reply(gateway, CHAT, "foreign"), CHAT) == "fine"
         assert gateway.stop() == 0
     finally:
         process.kill()
@@ -142,9 +142,9 @@ def test_a_worker_that_cannot_begin_is_told_and_ends_all(tmp_path: Path) -> None
 
 def test_what_the_parent_tells_is_as_all_of_the_log(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
-    with running("--workers", "2", "--log-format", "json", config=config) as gateway:
+    with run_gateway("--workers", "2", "--log-format", "json", config=config) as gateway:
         victim = workers_of(gateway)[0]
         replaced(gateway, victim)
-        lines = [line for line in gateway.told("has died").splitlines() if "has died" in line]
+        lines = [line for line in gateway.wait_for_log("has died").splitlines() if "has died" in line]
         assert [json.loads(line)["process"] for line in lines] == [victim]
         assert json.loads(lines[0])["signal"] == signal.SIGKILL

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_stage import CHAT, Stage, call, stage, streamed
+from tests.support.gateway_stage import CHAT, GatewayStage, call, stage, stream_response
 
 HELLO = up.ROLE + up.delta("Hello") + up.delta(finish="stop") + up.DONE
 OOPS = b"data: {oops\n\n"
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[Stage]:
+def on() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
@@ -35,41 +35,41 @@ ODD: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_12_odd_events_are_events(on: Stage, odd: str) -> None:
-    for heard in on.ask_all(on.plays(odd, streamed(ODD[odd]))).values():
+def test_12_odd_events_are_events(on: GatewayStage, odd: str) -> None:
+    for heard in on.send_all(on.add_scripts(odd, stream_response(ODD[odd]))).values():
         assert (heard.text, heard.ended, heard.error) == ("Hello", True, "")
         assert (heard.log["outcome"], heard.log["findings"]) == ("ok", {})
 
 
 @pytest.mark.parametrize("odd", ["CRLF", "several lines"])
-def test_12_byte_by_byte(on: Stage, odd: str) -> None:
+def test_12_byte_by_byte(on: GatewayStage, odd: str) -> None:
     pieces = [ODD[odd][at : at + 1] for at in range(len(ODD[odd]))]
-    heard = on.ask(on.plays(f"{odd} in bytes", (up.head(), up.each(pieces, 0.0005))))
+    heard = on.send(on.add_scripts(f"{odd} in bytes", (up.send_headers(), up.send_pieces(pieces, 0.0005))))
     assert (heard.text, heard.ended) == ("Hello", True)
     assert heard.log["reads"] > 100
 
 
 @pytest.mark.parametrize("bad", [OOPS, b"data: 7\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b"data: <html>\n\n"])
-def test_13_an_event_that_is_no_json_is_dropped(on: Stage, bad: bytes) -> None:
+def test_13_an_event_that_is_no_json_is_dropped(on: GatewayStage, bad: bytes) -> None:
     data = HELLO.replace(up.delta("Hello"), up.delta("Hel") + bad + up.delta("lo"))
-    for heard in on.ask_all(on.plays(f"13 {bad!r}", streamed(bad + data))).values():
+    for heard in on.send_all(on.add_scripts(f"13 {bad!r}", stream_response(bad + data))).values():
         assert (heard.text, heard.ended, heard.error) == ("Hello", True, "")
         assert bad.strip() not in heard.body
         assert (heard.log["outcome"], heard.log["findings"]) == ("ok", {"bad-json": 2})
 
 
-def test_13_inside_a_call_it_is_an_error(on: Stage) -> None:
+def test_13_inside_a_call_it_is_an_error(on: GatewayStage) -> None:
     data = up.ROLE + call('{"pa', name="read") + OOPS + call('th": "a"}') + up.delta(finish="tool_calls") + up.DONE
-    for heard in on.ask_all(on.plays("13 call", streamed(data))).values():
+    for heard in on.send_all(on.add_scripts("13 call", stream_response(data))).values():
         assert heard.error == "the upstream sent an event that cannot be read, inside a call"
-        assert (heard.calls, heard.open, heard.ended) == ([], ("read", '{"pa'), False)
+        assert (heard.calls, heard.open_call, heard.ended) == ([], ("read", '{"pa'), False)
         assert heard.log["outcome"] == "upstream-failed"
         assert heard.log["findings"]["bad-json"] == 1
 
 
-def test_13_too_many_are_no_reply(on: Stage) -> None:
+def test_13_too_many_are_no_reply(on: GatewayStage) -> None:
     data = HELLO.replace(up.delta("Hello"), up.delta("Hello") + OOPS * 1000)
-    for heard in on.ask_all(on.plays("13 many", streamed(data))).values():
+    for heard in on.send_all(on.add_scripts("13 many", stream_response(data))).values():
         assert (heard.text, heard.error, heard.ended) == (
             "Hello",
             "the upstream sent too many events that cannot be read",
@@ -78,6 +78,6 @@ def test_13_too_many_are_no_reply(on: Stage) -> None:
         assert heard.log["findings"]["bad-json"] == 100  # of which each is told
 
 
-def test_13_nothing_else_is_asked_again(on: Stage) -> None:
-    heard = on.ask(on.plays("13 only", streamed(OOPS * 1000), up.chat("Hello")), CHAT)
+def test_13_nothing_else_is_asked_again(on: GatewayStage) -> None:
+    heard = on.send(on.add_scripts("13 only", stream_response(OOPS * 1000), up.chat_stream("Hello")), CHAT)
     assert (heard.text, heard.ended, heard.log["attempts"]) == ("Hello", True, 2)

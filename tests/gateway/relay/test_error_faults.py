@@ -11,9 +11,14 @@ from collections.abc import Iterator
 import pytest
 
 from interlingua.events import Failure
-from interlingua.gateway.upstream.errors import CONTEXT, LONGEST, failed, refused
+from interlingua.gateway.upstream.errors import (
+    CONTEXT_LENGTH_CODE,
+    MAX_ERROR_BODY_BYTES,
+    error_from_failure,
+    error_from_response,
+)
 from tests.support import upstream_server as up
-from tests.support.gateway_stage import APIS, KEY, MESSAGES, RESPONSES, Stage, stage
+from tests.support.gateway_stage import APIS, KEY, MESSAGES, RESPONSES, GatewayStage, stage
 
 BODY = json.dumps({"error": {"message": f"no luck with {KEY}", "type": "server_error", "code": "odd"}}).encode()
 PAGE = b"<html><head><title>Bad gateway</title><style>p {color: red}</style></head><body><h1>Oh &amp; no</h1></body>"
@@ -22,15 +27,15 @@ NOTHING = "status 500 and nothing else"
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[Stage]:
+def on() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
 
 def endless(size: int) -> up.Step:
-    async def step(asked: up.Asked) -> None:
-        await up.head("400 Bad Request", "text/plain", length=size)(asked)
-        while asked.sent < size:
+    async def step(asked: up.ReceivedRequest) -> None:
+        await up.send_headers("400 Bad Request", "text/plain", length=size)(asked)
+        while asked.bytes_sent < size:
             await up.send(b"x" * 65536)(asked)
             await asyncio.sleep(0)
 
@@ -39,28 +44,32 @@ def endless(size: int) -> up.Step:
 
 BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
     # what came, the client's status, the message
-    "json": (up.answer("500 Oh", BODY), 500, "no luck with ***"),
-    "json of FastAPI": (up.answer("422 Oh", b'{"detail": [{"msg": "required"}]}'), 422, '[{"msg":"required"}]'),
-    "json of Google": (up.answer("400 Oh", b'[{"error": {"message": "not so", "code": 400}}]'), 400, "not so"),
-    "json of others": (up.answer("404 Oh", b'{"error": "no such model"}'), 404, "no such model"),
-    "json that is none": (up.answer("400 Oh", b'{"error": {"mess'), 400, '{"error": {"mess'),
-    "text": (up.answer("403 Oh", b"go\n away ", "text/plain"), 403, "go away"),
-    "html": (up.answer("502 Oh", PAGE, "text/html"), 502, "Bad gateway Oh & no"),
-    "nothing": (up.answer("500 Oh", b""), 500, NOTHING),
-    "bytes": (up.answer("400 Oh", b"\xff\xfe", "application/octet-stream"), 400, "\ufffd\ufffd"),
-    "gzip": (up.answer("500 Oh", gzip.compress(BODY), "application/json", GZIP), 500, "no luck with ***"),
-    "gzip that is none": (up.answer("500 Oh", b"12345678" + BODY, "application/json", GZIP), 500, NOTHING),
-    "gzip that is cut": (up.answer("500 Oh", gzip.compress(BODY)[:12], "application/json", GZIP), 500, NOTHING),
-    "a body that is cut": ((up.head("400 Oh", length=999), up.send(BODY)), 400, "no luck with ***"),
-    "a body that stalls": ((up.head("400 Oh", length=999), up.send(BODY), up.wait(9)), 400, "no luck with ***"),
-    "a redirect": (up.answer("302 Found", b"", "text/html", "location: http://127.0.0.1:9/"), 502, "set its real"),
+    "json": (up.send_response("500 Oh", BODY), 500, "no luck with ***"),
+    "json of FastAPI": (up.send_response("422 Oh", b'{"detail": [{"msg": "required"}]}'), 422, '[{"msg":"required"}]'),
+    "json of Google": (up.send_response("400 Oh", b'[{"error": {"message": "not so", "code": 400}}]'), 400, "not so"),
+    "json of others": (up.send_response("404 Oh", b'{"error": "no such model"}'), 404, "no such model"),
+    "json that is none": (up.send_response("400 Oh", b'{"error": {"mess'), 400, '{"error": {"mess'),
+    "text": (up.send_response("403 Oh", b"go\n away ", "text/plain"), 403, "go away"),
+    "html": (up.send_response("502 Oh", PAGE, "text/html"), 502, "Bad gateway Oh & no"),
+    "nothing": (up.send_response("500 Oh", b""), 500, NOTHING),
+    "bytes": (up.send_response("400 Oh", b"\xff\xfe", "application/octet-stream"), 400, "\ufffd\ufffd"),
+    "gzip": (up.send_response("500 Oh", gzip.compress(BODY), "application/json", GZIP), 500, "no luck with ***"),
+    "gzip that is none": (up.send_response("500 Oh", b"12345678" + BODY, "application/json", GZIP), 500, NOTHING),
+    "gzip that is cut": (up.send_response("500 Oh", gzip.compress(BODY)[:12], "application/json", GZIP), 500, NOTHING),
+    "a body that is cut": ((up.send_headers("400 Oh", length=999), up.send(BODY)), 400, "no luck with ***"),
+    "a body that stalls": ((up.send_headers("400 Oh", length=999), up.send(BODY), up.wait(9)), 400, "no luck with ***"),
+    "a redirect": (
+        up.send_response("302 Found", b"", "text/html", "location: http://127.0.0.1:9/"),
+        502,
+        "set its real",
+    ),
 }
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_10_every_body_has_a_message(on: Stage, body: str) -> None:
+def test_10_every_body_has_a_message(on: GatewayStage, body: str) -> None:
     script, status, message = BODIES[body]
-    heard = on.ask(on.plays(body, script), MESSAGES, stream=False)
+    heard = on.send(on.add_scripts(body, script), MESSAGES, stream=False)
     assert heard.status == status
     assert heard.error.startswith("chat: ")
     assert message in heard.error
@@ -71,34 +80,36 @@ def test_10_every_body_has_a_message(on: Stage, body: str) -> None:
     assert KEY.encode() not in heard.body
 
 
-def test_10_of_a_huge_body_only_the_beginning_is_read(on: Stage) -> None:
+def test_10_of_a_huge_body_only_the_beginning_is_read(on: GatewayStage) -> None:
     size = 200_000_000
-    heard = on.ask(on.plays("huge", endless(size)))
+    heard = on.send(on.add_scripts("huge", endless(size)))
     assert (heard.status, heard.error_type) == (400, "invalid_request_error")
     assert len(heard.error) < 3000
-    (asked,) = on.upstream.asked("huge")
-    assert asked.done.wait(10)
-    assert asked.sent < size / 4, "the rest was never fetched"
+    (asked,) = on.upstream.wait_for_requests("huge")
+    assert asked.finished.wait(10)
+    assert asked.bytes_sent < size / 4, "the rest was never fetched"
 
 
-def test_10_a_huge_body_in_gzip_is_not_unpacked(on: Stage) -> None:
+def test_10_a_huge_body_in_gzip_is_not_unpacked(on: GatewayStage) -> None:
     bomb = gzip.compress(b"x" * 100_000_000)
-    heard = on.ask(on.plays("bomb", up.answer("400 Oh", bomb, "text/plain", GZIP)))
+    heard = on.send(on.add_scripts("bomb", up.send_response("400 Oh", bomb, "text/plain", GZIP)))
     assert (heard.status, len(heard.error) < 3000) == (400, True)
     assert heard.log["seconds"] < 2
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "413 Too Large", "500 Oh"])
-def test_10_a_prompt_that_is_too_long_is_told_as_agents_know_it(on: Stage, status: str) -> None:
+def test_10_a_prompt_that_is_too_long_is_told_as_agents_know_it(on: GatewayStage, status: str) -> None:
     said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
-    model = on.plays(f"long {status}", up.answer(status, json.dumps({"error": {"message": said}}).encode()))
-    for api, heard in on.ask_all(model).items():
+    model = on.add_scripts(
+        f"long {status}", up.send_response(status, json.dumps({"error": {"message": said}}).encode())
+    )
+    for api, heard in on.send_all(model).items():
         assert (heard.status, heard.error_type) == (400, "invalid_request_error")
         assert said in heard.error
         if api == MESSAGES:
             assert heard.error.startswith("prompt is too long")
         else:
-            assert heard.error_code == CONTEXT
+            assert heard.error_code == CONTEXT_LENGTH_CODE
         assert heard.log["attempts"] == 1, "it would be as long again"
 
 
@@ -123,30 +134,30 @@ TOO_LONG = [
 @pytest.mark.parametrize("said", TOO_LONG)
 def test_10_what_upstreams_say_of_a_long_prompt(said: str) -> None:
     for error in (
-        refused(400, {}, json.dumps({"error": {"message": said}}).encode(), 0),
-        failed(Failure(said)),
+        error_from_response(400, {}, json.dumps({"error": {"message": said}}).encode(), 0),
+        error_from_failure(Failure(said)),
     ):
-        assert (error.status, error.code, error.again) == (400, CONTEXT, False)
+        assert (error.status, error.code, error.retryable) == (400, CONTEXT_LENGTH_CODE, False)
 
 
 @pytest.mark.parametrize("said", ["Rate limit reached: too many tokens per minute", "maximum context length"])
 def test_10_a_limit_of_the_rate_is_no_long_prompt(said: str) -> None:
-    error = refused(429, {"retry-after": "3"}, json.dumps({"error": {"message": said}}).encode(), 0)
-    assert (error.status, error.code, error.retry_after, error.again) == (429, "", 3, True)
+    error = error_from_response(429, {"retry-after": "3"}, json.dumps({"error": {"message": said}}).encode(), 0)
+    assert (error.status, error.code, error.retry_after, error.retryable) == (429, "", 3, True)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 451, 501])
 def test_10_what_is_refused_for_good_is_not_asked_again(status: int) -> None:
-    assert not refused(status, {"retry-after": "1"}, b"", 0).again
+    assert not error_from_response(status, {"retry-after": "1"}, b"", 0).retryable
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520, 524, 529])
 def test_10_what_may_pass_is_asked_again(status: int) -> None:
-    assert refused(status, {}, b"", 0).again
+    assert error_from_response(status, {}, b"", 0).retryable
 
 
 def test_10_no_more_than_the_beginning_counts() -> None:
-    assert len(str(refused(400, {}, b"word " * LONGEST, 0))) < 3000
+    assert len(str(error_from_response(400, {}, b"word " * MAX_ERROR_BODY_BYTES, 0))) < 3000
 
 
 HOSTILE = ["<script", "<style ", "<script></style>", "<", "<<>", "<a", "</script>", "<script>a</script>", "&lt", " &#x"]
@@ -155,12 +166,12 @@ HOSTILE += ["input token count ", "exceeds the ", "maximum ", "prompt token coun
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_10_a_hostile_page_takes_no_longer_than_any_other(unit: str) -> None:
-    page = (unit * LONGEST).encode()[:LONGEST]
+    page = (unit * MAX_ERROR_BODY_BYTES).encode()[:MAX_ERROR_BODY_BYTES]
     times = []
     for _ in range(3):
         began = time.process_time()
-        refused(400, {}, page, 0)
-        failed(Failure(page.decode()))
+        error_from_response(400, {}, page, 0)
+        error_from_failure(Failure(page.decode()))
         times.append(time.process_time() - began)
     assert min(times) < 1  # a fortieth of it on an idle machine; quadratic, it took two seconds
 
@@ -179,21 +190,21 @@ PAGES = [
 
 @pytest.mark.parametrize(("page", "read"), PAGES)
 def test_10_what_is_read_of_a_page(page: str, read: str) -> None:
-    assert str(refused(502, {}, page.encode(), 0)) == read
+    assert str(error_from_response(502, {}, page.encode(), 0)) == read
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_10_a_whole_reply_that_is_an_error(on: Stage, api: str) -> None:
+def test_10_a_whole_reply_that_is_an_error(on: GatewayStage, api: str) -> None:
     """Some servers answer 200, and mean something else."""
-    model = on.plays(f"200 {api}", up.answer("200 OK", b'{"error": {"message": "busy", "code": 429}}'))
+    model = on.add_scripts(f"200 {api}", up.send_response("200 OK", b'{"error": {"message": "busy", "code": 429}}'))
     for stream in (True, False):
-        heard = on.ask(model, api, stream)
+        heard = on.send(model, api, stream)
         assert (heard.status, heard.error_type, heard.error) == (429, "rate_limit_error", "chat: busy")
 
 
-def test_10_a_page_instead_of_a_reply(on: Stage) -> None:
-    model = on.plays("200 page", up.answer("200 OK", PAGE, "text/html"))
+def test_10_a_page_instead_of_a_reply(on: GatewayStage) -> None:
+    model = on.add_scripts("200 page", up.send_response("200 OK", PAGE, "text/html"))
     for stream in (True, False):
-        heard = on.ask(model, RESPONSES, stream)
+        heard = on.send(model, RESPONSES, stream)
         assert (heard.status, heard.log["attempts"]) == (502, 2)
         assert "what it sent is no reply" in heard.error

@@ -8,14 +8,14 @@ import time
 import aiohttp
 import pytest
 
-from interlingua.gateway.observability.exchange_record import Exchange
-from interlingua.gateway.relay.failover import Asker
-from interlingua.gateway.relay.upstream_request import Question
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.relay.failover import UpstreamFailover
+from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
-from interlingua.gateway.tokens.calibration import TokenCounts
+from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.errors import UpstreamFailed
-from interlingua.gateway.upstream.retry_policy import Restraints
+from interlingua.gateway.upstream.retry_policy import RetryPolicies
 
 NOBODY = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
 
@@ -24,15 +24,15 @@ def test_a_body_is_not_kept_once_all_is_asked() -> None:
     """A stream may last for an hour, and what an agent sends has megabytes."""
     settings = Settings(upstreams={"nobody": NOBODY})
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    question = Question("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
-    exchange = Exchange(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
+    question = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
+    exchange = ExchangeRecord(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
-    restraints = Restraints(lambda *_: None)
+    restraints = RetryPolicies(lambda *_: None)
 
     async def ask() -> None:
         async with aiohttp.ClientSession() as session:
-            asker = Asker(session, settings, question, exchange, None, {}, TokenCounts(), restraints)
-            await asker.answer(Routes(settings).find("m"))
+            asker = UpstreamFailover(session, settings, question, exchange, None, {}, EstimateCalibration(), restraints)
+            await asker.open_reply(Routes(settings).find("m"))
 
     with pytest.raises(UpstreamFailed, match="cannot connect"):
         asyncio.run(ask())

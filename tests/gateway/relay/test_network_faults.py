@@ -21,10 +21,10 @@ import pytest
 from interlingua.errors import BadSetting
 from interlingua.gateway.settings.schema import Settings, Upstream
 from interlingua.gateway.upstream.connector__certificates import check_certificates
-from interlingua.gateway.upstream.errors import wait_for
+from interlingua.gateway.upstream.errors import retry_delay
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
-from tests.support.raw_client import CHAT, MESSAGES, Got, ask, text_of
+from tests.support.gateway_process import GatewayProcess, run_gateway
+from tests.support.raw_client import CHAT, MESSAGES, RawResponse, reply_text, request_reply
 from tests.support.upstream_server import UpstreamServer
 
 AUTHORITY = """
@@ -154,12 +154,12 @@ def addresses(folder: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def gateway(folder: Path, addresses: dict[str, str]) -> Iterator[Running]:
-    with running(config=CONFIG.format(folder=folder, **addresses)) as started:
+def gateway(folder: Path, addresses: dict[str, str]) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(folder=folder, **addresses)) as started:
         yield started
 
 
-def message(got: Got) -> str:
+def message(got: RawResponse) -> str:
     return str(got.json["error"]["message"])
 
 
@@ -177,21 +177,21 @@ def message(got: Got) -> str:
 )
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
 def test_33_what_lies_between_is_told_with_what_to_do(
-    gateway: Running, wire: str, model: str, said: str, attempts: int
+    gateway: GatewayProcess, wire: str, model: str, said: str, attempts: int
 ) -> None:
-    got = ask(gateway, wire, model, stream=False)
+    got = request_reply(gateway, wire, model, stream=False)
     assert got.status == 502
     assert got.json["error"]["type"] == ("api_error" if wire == MESSAGES else "server_error")
     assert message(got).startswith(f"{model}: ")
     assert message(got).endswith(said)
     id = got.header("x-interlingua-id")
-    line = next(one for one in gateway.told(f"{id}\n").splitlines() if one.endswith(str(id)))
+    line = next(one for one in gateway.wait_for_log(f"{id}\n").splitlines() if one.endswith(str(id)))
     assert ("2 attempts" in line) == (attempts == 2), "what would fail the same way is not asked again"
 
 
 @pytest.mark.parametrize("model", ["own-certificate", "own"])
-def test_33_a_certificate_of_ones_own(gateway: Running, model: str) -> None:
-    assert text_of(ask(gateway, CHAT, model, stream=False), CHAT) == "Hello"
+def test_33_a_certificate_of_ones_own(gateway: GatewayProcess, model: str) -> None:
+    assert reply_text(request_reply(gateway, CHAT, model, stream=False), CHAT) == "Hello"
 
 
 def test_33_other_refusals_have_a_fallback_where_it_is_set() -> None:
@@ -204,12 +204,12 @@ models:
 """
     upstream = UpstreamServer()
     try:
-        upstream.add("second", up.chat("Hello"))
+        upstream.add("second", up.chat_stream("Hello"))
         for model in ("first", "strict"):
-            upstream.add(model, up.answer("404 No", b'{"error": {"message": "no such model"}}'))
-        with running(config=config.format(url=upstream.url)) as gateway:
-            assert text_of(ask(gateway, CHAT, "first"), CHAT) == "Hello"
-            assert ask(gateway, CHAT, "strict").status == 404
+            upstream.add(model, up.send_response("404 No", b'{"error": {"message": "no such model"}}'))
+        with run_gateway(config=config.format(url=upstream.url)) as gateway:
+            assert reply_text(request_reply(gateway, CHAT, "first"), CHAT) == "Hello"
+            assert request_reply(gateway, CHAT, "strict").status == 404
             assert upstream.count("first") == 1
     finally:
         upstream.stop()
@@ -220,14 +220,14 @@ def test_33_tls_that_fails_has_a_fallback(addresses: dict[str, str], folder: Pat
 upstreams: {{bad: {{url: "https://{expired}"}}, good: {{url: "https://{good}", ca: "{folder}/good.pem"}}}}
 models: {{m: {{upstream: bad, fallback: [n]}}, n: {{upstream: good}}}}
 """
-    with running(config=config.format(folder=folder, **addresses)) as gateway:
-        assert text_of(ask(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
+    with run_gateway(config=config.format(folder=folder, **addresses)) as gateway:
+        assert reply_text(request_reply(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
 
 
 def test_33_the_file_that_the_environment_names_is_trusted(addresses: dict[str, str], folder: Path) -> None:
     url = f"https://{addresses['good']}"
-    with running("--upstream", url, SSL_CERT_FILE=str(folder / "good.pem")) as gateway:
-        assert text_of(ask(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
+    with run_gateway("--upstream", url, SSL_CERT_FILE=str(folder / "good.pem")) as gateway:
+        assert reply_text(request_reply(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
 
 
 @pytest.mark.parametrize("text", [None, "no certificate"])
@@ -296,11 +296,11 @@ def test_33_https_goes_through_its_proxy(addresses: dict[str, str], folder: Path
     url, trusted = f"https://{far}", str(folder / "good.pem")
     with tunnel(status) as (proxy, wanted):
         environment = {"HTTPS_PROXY": proxy, "https_proxy": proxy, "NO_PROXY": "", "no_proxy": ""}
-        with running("--upstream", url, SSL_CERT_FILE=trusted, **environment) as gateway:
-            got = ask(gateway, CHAT, "m", stream=False)
+        with run_gateway("--upstream", url, SSL_CERT_FILE=trusted, **environment) as gateway:
+            got = request_reply(gateway, CHAT, "m", stream=False)
     assert set(wanted) == {far.removesuffix("/v1")}
     if status.startswith("200"):
-        assert text_of(got, CHAT) == "Hello"
+        assert reply_text(got, CHAT) == "Hello"
     else:
         assert got.status == 502
         assert message(got).endswith("refuses: 403; see HTTPS_PROXY and NO_PROXY")
@@ -313,8 +313,8 @@ def test_33_a_proxy_that_is_not_there() -> None:
         "NO_PROXY": "",
         "no_proxy": "",
     }
-    with running("--upstream", "http://model.example/v1", **environment) as gateway:
-        got = ask(gateway, CHAT, "m", stream=False)
+    with run_gateway("--upstream", "http://model.example/v1", **environment) as gateway:
+        got = request_reply(gateway, CHAT, "m", stream=False)
     assert got.status == 502
     assert "the proxy for http://model.example/v1 cannot be reached" in message(got)
 
@@ -339,9 +339,9 @@ def test_33_a_date_is_by_the_clock_of_who_tells_it(then: float, its_clock: float
     headers = {"retry-after": formatdate(then, usegmt=True)}
     if its_clock is not None:
         headers["date"] = formatdate(its_clock, usegmt=True)
-    assert wait_for(headers, NOW) == wait
+    assert retry_delay(headers, NOW) == wait
 
 
 @pytest.mark.parametrize("said", ["soon", "", "Mon, 99 Foo 2026", "Mon, 1 Jan 0001 00:00:00 -0000", "-5", "nan"])
 def test_33_what_is_no_time_is_none(said: str) -> None:
-    assert wait_for({"retry-after": said}, NOW) in (None, 0)
+    assert retry_delay({"retry-after": said}, NOW) in (None, 0)

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from interlingua.faults.apis import past_call
+from interlingua.faults.apis import past_call_fields
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import (
     CHAT,
     MESSAGES,
     RESPONSES,
     WIRES,
-    Got,
-    ask,
-    calls_of,
-    offered,
-    text_of,
-    whole_calls_of,
+    RawResponse,
+    reply_calls,
+    reply_calls_with_ids,
+    reply_text,
+    request_reply,
+    tools_field,
 )
 from tests.support.upstream_server import UpstreamServer, call_delta
 
@@ -40,8 +40,8 @@ WEATHER = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
 
 
 @pytest.fixture(scope="module")
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running(config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
@@ -55,7 +55,7 @@ def completion(content: str | None, *calls: dict[str, Any], finish: str = "stop"
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
 
 
-def ends_well(got: Got, wire: str) -> bool:
+def ends_well(got: RawResponse, wire: str) -> bool:
     last = {CHAT: "[DONE]", MESSAGES: "message_stop", RESPONSES: "response.completed"}[wire]
     return bool((got.events[-1] if wire == CHAT else got.events[-1]["type"]) == last)
 
@@ -63,120 +63,120 @@ def ends_well(got: Got, wire: str) -> bool:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("type", ["application/json", "text/plain", "text/html; charset=utf-8"])
 def test_14_whole_reply_to_a_stream_request_is_told_as_a_stream(
-    gateway: Running, upstream: UpstreamServer, wire: str, type: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, type: str
 ) -> None:
     body = json.dumps(completion("It is", WEATHER, finish="tool_calls")).encode()
-    model = upstream.add(f"14-{wire}-{type}", up.answer("200 OK", b"\n\n" + body, type))
-    got = ask(gateway, wire, model, **offered(wire))
+    model = upstream.add(f"14-{wire}-{type}", up.send_response("200 OK", b"\n\n" + body, type))
+    got = request_reply(gateway, wire, model, **tools_field(wire))
     assert got.status == 200, got.body
     assert str(got.header("content-type")).startswith("text/event-stream")
-    assert text_of(got, wire) == "It is"
-    assert calls_of(got, wire) == [("get_weather", '{"city": "Paris"}')]
+    assert reply_text(got, wire) == "It is"
+    assert reply_calls(got, wire) == [("get_weather", '{"city": "Paris"}')]
     assert ends_well(got, wire)
-    gateway.told("whole-reply")
+    gateway.wait_for_log("whole-reply")
 
 
 @pytest.mark.parametrize("body", [b"", b"   ", b"{", b"[]", b"null", b"<html>busy</html>", b'{"choices": []}', b"{}"])
 @pytest.mark.parametrize("stream", [True, False])
 def test_14_a_body_that_is_no_reply_is_an_error_of_the_upstream(
-    gateway: Running, upstream: UpstreamServer, body: bytes, stream: bool
+    gateway: GatewayProcess, upstream: UpstreamServer, body: bytes, stream: bool
 ) -> None:
-    model = upstream.add(f"14-none-{body!r}-{stream}", up.answer("200 OK", body))
-    got = ask(gateway, MESSAGES, model, stream)
+    model = upstream.add(f"14-none-{body!r}-{stream}", up.send_response("200 OK", body))
+    got = request_reply(gateway, MESSAGES, model, stream)
     assert (got.status, got.json["type"]) == (502, "error"), got.body
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("type", ["text/event-stream", "application/json", "application/octet-stream"])
 def test_15_stream_to_a_whole_request_is_put_together(
-    gateway: Running, upstream: UpstreamServer, wire: str, type: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, type: str
 ) -> None:
     pieces = [call_delta(0, "c0", name="get_weather", arguments=""), call_delta(0, arguments='{"city": "Paris"}')]
     stream = up.ROLE + up.delta("It ") + up.delta("is") + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
-    model = upstream.add(f"15-{wire}-{type}", up.head(type=type), up.send(stream))
-    got = ask(gateway, wire, model, stream=False, **offered(wire))
+    model = upstream.add(f"15-{wire}-{type}", up.send_headers(type=type), up.send(stream))
+    got = request_reply(gateway, wire, model, stream=False, **tools_field(wire))
     assert got.status == 200, got.body
     assert got.header("content-type") == "application/json"
-    assert text_of(got, wire) == "It is"
-    assert [(name, json.loads(args)) for name, args in calls_of(got, wire)] == [("get_weather", {"city": "Paris"})]
+    assert reply_text(got, wire) == "It is"
+    assert [(name, json.loads(args)) for name, args in reply_calls(got, wire)] == [("get_weather", {"city": "Paris"})]
     assert "streamed-reply" in str(got.header("x-interlingua-findings"))
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_15_a_stream_that_breaks_off_makes_no_whole_reply(
-    gateway: Running, upstream: UpstreamServer, wire: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     cut = up.ROLE + call_delta(0, "c0", name="get_weather", arguments='{"city": "Pa')
-    model = upstream.add(f"15-cut-{wire}", up.head(), up.send(cut))
-    got = ask(gateway, wire, model, stream=False, **offered(wire))
+    model = upstream.add(f"15-cut-{wire}", up.send_headers(), up.send(cut))
+    got = request_reply(gateway, wire, model, stream=False, **tools_field(wire))
     assert got.status == 502, got.body
     assert "error" in got.json
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_16_envelopes_are_unwrapped(gateway: Running, upstream: UpstreamServer, wire: str, stream: bool) -> None:
+def test_16_envelopes_are_unwrapped(gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool) -> None:
     def wrapped(event: bytes) -> bytes:
         return up.event({"data": json.loads(event[6:]), "success": True})
 
     if stream:
         said = [*map(wrapped, [up.ROLE, up.delta("Hello"), up.delta(finish="stop")]), up.DONE]
-        model = upstream.add(f"16-{wire}", up.head(), up.send(b"".join(said)))
+        model = upstream.add(f"16-{wire}", up.send_headers(), up.send(b"".join(said)))
     else:
         whole = json.dumps({"data": completion("Hello"), "success": True})
-        model = upstream.add(f"16-{wire}-whole", up.answer("200 OK", whole.encode()))
-    got = ask(gateway, wire, model, stream)
+        model = upstream.add(f"16-{wire}-whole", up.send_response("200 OK", whole.encode()))
+    got = request_reply(gateway, wire, model, stream)
     assert got.status == 200, got.body
-    assert text_of(got, wire) == "Hello"
+    assert reply_text(got, wire) == "Hello"
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_16_a_whole_envelope_to_a_stream_request(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+def test_16_a_whole_envelope_to_a_stream_request(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     whole = json.dumps({"data": completion("Hello"), "success": True})
-    got = ask(gateway, wire, upstream.add(f"16-both-{wire}", up.answer("200 OK", whole.encode())))
+    got = request_reply(gateway, wire, upstream.add(f"16-both-{wire}", up.send_response("200 OK", whole.encode())))
     assert got.status == 200, got.body
-    assert text_of(got, wire) == "Hello"
+    assert reply_text(got, wire) == "Hello"
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_17_one_byte_at_a_time(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+def test_17_one_byte_at_a_time(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     text = "naïve 😀 日本"
     plain = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False).encode()
     pieces = [call_delta(0, "c0", name="get_weather", arguments='{"city": "Zürich 😀"}')]
     stream = up.ROLE + up.event(plain) + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
     each = [stream[n : n + 1] for n in range(len(stream))]
-    model = upstream.add(f"17-{wire}", up.head(), up.each(each, 0.0001))
-    got = ask(gateway, wire, model, **offered(wire))
-    assert text_of(got, wire) == text
-    assert calls_of(got, wire) == [("get_weather", '{"city": "Zürich 😀"}')]
+    model = upstream.add(f"17-{wire}", up.send_headers(), up.send_pieces(each, 0.0001))
+    got = request_reply(gateway, wire, model, **tools_field(wire))
+    assert reply_text(got, wire) == text
+    assert reply_calls(got, wire) == [("get_weather", '{"city": "Zürich 😀"}')]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_17_halves_of_a_character_are_joined_and_bytes_that_are_none_replaced(
-    gateway: Running, upstream: UpstreamServer, wire: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     def said(escaped: bytes) -> bytes:
         return up.event(b'{"choices": [{"index": 0, "delta": {"content": "' + escaped + b'"}}]}')
 
     texts = [rb"a\ud83d", rb"\ude00b", b"c\xff\xfed", rb"e\ud83d f", rb"\ude00g"]
     stream = up.ROLE + b"".join(map(said, texts)) + up.delta(finish="stop") + up.DONE
-    got = ask(gateway, wire, upstream.add(f"17-halves-{wire}", up.head(), up.send(stream)))
+    got = request_reply(gateway, wire, upstream.add(f"17-halves-{wire}", up.send_headers(), up.send(stream)))
     assert got.status == 200, got.body
     got.body.decode()  # strictly
-    assert text_of(got, wire) == "a😀bc\ufffd\ufffdde\ufffd f\ufffdg"
+    assert reply_text(got, wire) == "a😀bc\ufffd\ufffdde\ufffd f\ufffdg"
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_17_half_characters_in_a_whole_reply(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+def test_17_half_characters_in_a_whole_reply(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     body = json.dumps(completion("a\ud83d b😀c")).encode()
-    got = ask(gateway, wire, upstream.add(f"17-whole-{wire}", up.answer("200 OK", body)), stream=False)
+    got = request_reply(gateway, wire, upstream.add(f"17-whole-{wire}", up.send_response("200 OK", body)), stream=False)
     assert got.status == 200, got.body
-    assert text_of(got, wire) == "a\ufffd b😀c"
+    assert reply_text(got, wire) == "a\ufffd b😀c"
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_25_ids_are_made_unique_and_prefixes_are_taken_off(
-    gateway: Running, upstream: UpstreamServer, wire: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     pieces = [
         call_delta(0, "same", name="functions.get_weather", arguments='{"city": "A"}'),
@@ -185,9 +185,9 @@ def test_25_ids_are_made_unique_and_prefixes_are_taken_off(
         call_delta(3, "used", name="get_weather", arguments='{"city": "D"}'),
     ]
     stream = up.ROLE + b"".join(pieces) + up.delta(finish="tool_calls") + up.DONE
-    model = upstream.add(f"25-{wire}", up.head(), up.send(stream))
-    got = ask(gateway, wire, model, **offered(wire), **past_call(wire, "used", '{"city": "Z"}'))
-    calls = whole_calls_of(got, wire)
+    model = upstream.add(f"25-{wire}", up.send_headers(), up.send(stream))
+    got = request_reply(gateway, wire, model, **tools_field(wire), **past_call_fields(wire, "used", '{"city": "Z"}'))
+    calls = reply_calls_with_ids(got, wire)
     assert [name for _, name, _ in calls] == ["get_weather"] * 4
     assert [json.loads(args)["city"] for _, _, args in calls] == ["A", "B", "C", "D"]
     ids = [id for id, _, _ in calls]
@@ -236,12 +236,12 @@ ODD_DELTAS = {
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", ODD_DELTAS)
 def test_26_odd_deltas_make_the_calls_that_are_meant(
-    gateway: Running, upstream: UpstreamServer, wire: str, name: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, name: str
 ) -> None:
     stream = up.ROLE + b"".join(ODD_DELTAS[name]) + up.delta(finish="tool_calls") + up.DONE
-    model = upstream.add(f"26-{wire}-{name}", up.head(), up.each([stream[:200], stream[200:]], 0.001))
-    got = ask(gateway, wire, model, **offered(wire))
-    calls = [(name, json.loads(args)) for name, args in calls_of(got, wire)]
+    model = upstream.add(f"26-{wire}-{name}", up.send_headers(), up.send_pieces([stream[:200], stream[200:]], 0.001))
+    got = request_reply(gateway, wire, model, **tools_field(wire))
+    calls = [(name, json.loads(args)) for name, args in reply_calls(got, wire)]
     assert calls == [("get_weather", {"city": "A"}), ("get_weather", {"city": "B"})]
     assert ends_well(got, wire)
 
@@ -253,13 +253,13 @@ KIMI = (
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_27_a_call_as_text_and_structured_is_one(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+def test_27_a_call_as_text_and_structured_is_one(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     structured = call_delta(0, "functions.get_weather:0", name="get_weather", arguments='{"city": "Paris"}')
     stream = up.ROLE + up.delta("So: " + KIMI) + structured + up.delta(finish="tool_calls") + up.DONE
-    model = upstream.add(f"kimi-27-{wire}", up.head(), up.send(stream))
-    got = ask(gateway, wire, model, **offered(wire))
-    assert [(name, json.loads(args)) for name, args in calls_of(got, wire)] == [("get_weather", {"city": "Paris"})]
-    assert text_of(got, wire).strip() == "So:"
+    model = upstream.add(f"kimi-27-{wire}", up.send_headers(), up.send(stream))
+    got = request_reply(gateway, wire, model, **tools_field(wire))
+    assert [(name, json.loads(args)) for name, args in reply_calls(got, wire)] == [("get_weather", {"city": "Paris"})]
+    assert reply_text(got, wire).strip() == "So:"
     assert b"tool_call" not in got.body.replace(b"tool_calls", b"") or wire == RESPONSES
 
 
@@ -271,40 +271,44 @@ def test_27_a_call_as_text_and_structured_is_one(gateway: Running, upstream: Ups
         "`<tool_call>` opens it, `</tool_call>` closes it.",
     ],
 )
-def test_28_markup_that_is_quoted_is_text(gateway: Running, upstream: UpstreamServer, wire: str, text: str) -> None:
+def test_28_markup_that_is_quoted_is_text(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, text: str
+) -> None:
     pieces = [text[n : n + 3] for n in range(0, len(text), 3)]
-    model = upstream.add(f"hermes-28-{wire}-{text[:12]}", up.chat(*pieces))
-    got = ask(gateway, wire, model, **offered(wire))
-    assert text_of(got, wire) == text
-    assert calls_of(got, wire) == []
+    model = upstream.add(f"hermes-28-{wire}-{text[:12]}", up.chat_stream(*pieces))
+    got = request_reply(gateway, wire, model, **tools_field(wire))
+    assert reply_text(got, wire) == text
+    assert reply_calls(got, wire) == []
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_28_an_example_in_a_code_block_is_no_call(gateway: Running, upstream: UpstreamServer, wire: str) -> None:
+def test_28_an_example_in_a_code_block_is_no_call(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     example = '{"name": "some_tool", "arguments": {}}'
     pieces = ["As in:\n```\n<tool", "_call>\n", example, "\n</tool_call>\n```\nand so on."]
-    got = ask(gateway, wire, upstream.add(f"hermes-28-code-{wire}", up.chat(*pieces)), **offered(wire))
-    assert calls_of(got, wire) == []
-    assert example in text_of(got, wire)
-    assert text_of(got, wire).endswith("```\nand so on.")
-    gateway.told("not-a-tool")
+    got = request_reply(
+        gateway, wire, upstream.add(f"hermes-28-code-{wire}", up.chat_stream(*pieces)), **tools_field(wire)
+    )
+    assert reply_calls(got, wire) == []
+    assert example in reply_text(got, wire)
+    assert reply_text(got, wire).endswith("```\nand so on.")
+    gateway.wait_for_log("not-a-tool")
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("asked", ["no tools", "none", "choice none"])
 def test_29_nothing_is_a_call_where_no_tool_was_offered(
-    gateway: Running, upstream: UpstreamServer, wire: str, stream: bool, asked: str
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, asked: str
 ) -> None:
     model = f"kimi-29-{wire}-{stream}-{asked}"
     if stream:
-        upstream.add(model, up.chat("So: ", *[KIMI[n : n + 7] for n in range(0, len(KIMI), 7)]))
+        upstream.add(model, up.chat_stream("So: ", *[KIMI[n : n + 7] for n in range(0, len(KIMI), 7)]))
     else:
-        upstream.add(model, up.answer("200 OK", json.dumps(completion("So: " + KIMI)).encode()))
+        upstream.add(model, up.send_response("200 OK", json.dumps(completion("So: " + KIMI)).encode()))
     choice = {"type": "none"} if wire == MESSAGES else "none"
-    more = {"no tools": {}, "none": {"tools": []}, "choice none": {**offered(wire), "tool_choice": choice}}[asked]
-    got = ask(gateway, wire, model, stream, **more)
+    more = {"no tools": {}, "none": {"tools": []}, "choice none": {**tools_field(wire), "tool_choice": choice}}[asked]
+    got = request_reply(gateway, wire, model, stream, **more)
     assert got.status == 200, got.body
-    assert calls_of(got, wire) == []
-    assert text_of(got, wire).startswith("So: ")
-    assert "<|tool" not in text_of(got, wire)
+    assert reply_calls(got, wire) == []
+    assert reply_text(got, wire).startswith("So: ")
+    assert "<|tool" not in reply_text(got, wire)

@@ -12,10 +12,10 @@ import pytest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Rest, Retries, Settings, Upstream
 from interlingua.gateway.upstream.errors import UpstreamFailed
-from interlingua.gateway.upstream.retry_policy import FREE, Restraint, Restraints
+from interlingua.gateway.upstream.retry_policy import RETRY_BUDGET_CAPACITY, RetryPolicies, RetryPolicy
 from tests.support import raw_client as raw
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import CHAT, MESSAGES
 from tests.support.upstream_server import UpstreamServer
 
@@ -31,7 +31,7 @@ models:
   with-fallback: {{upstream: first, fallback: [second]}}
   second: {{upstream: second}}
 """
-OH = up.answer("500 Oh", b'{"error": {"message": "oh"}}')
+OH = up.send_response("500 Oh", b'{"error": {"message": "oh"}}')
 MANY = 200
 
 
@@ -43,33 +43,33 @@ def upstream() -> Iterator[UpstreamServer]:
 
 
 @pytest.fixture
-def gateway(upstream: UpstreamServer) -> Iterator[Running]:
-    with running(config=CONFIG.format(url=upstream.url)) as started:
+def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
+    with run_gateway(config=CONFIG.format(url=upstream.url)) as started:
         yield started
 
 
-def statuses(gateway: Running, model: str, at_once: int) -> list[int]:
+def statuses(gateway: GatewayProcess, model: str, at_once: int) -> list[int]:
     with ThreadPoolExecutor(at_once) as pool:
-        return [got.status for got in pool.map(lambda _: raw.ask(gateway, CHAT, model, False), range(MANY))]
+        return [got.status for got in pool.map(lambda _: raw.request_reply(gateway, CHAT, model, False), range(MANY))]
 
 
-def metric(gateway: Running, name: str) -> float:
+def metric(gateway: GatewayProcess, name: str) -> float:
     found = re.search(rf"^interlingua_{name} (\S+)$", raw.get(gateway, "/metrics").body.decode(), re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 
-def test_41_further_attempts_are_a_small_share(upstream: UpstreamServer, gateway: Running) -> None:
+def test_41_further_attempts_are_a_small_share(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("patient-dead", OH)
     began = time.monotonic()
     assert statuses(gateway, model, at_once=50) == [500] * MANY
     seconds = time.monotonic() - began
-    free = FREE + seconds
+    free = RETRY_BUDGET_CAPACITY + seconds
     assert MANY < upstream.count(model) <= MANY * 1.1 + free + 1, "three for each would be 600"
     kind = 'findings_total{kind="not-asked-again"}'
     assert metric(gateway, kind) > MANY / 2
 
 
-def test_41_who_answers_nobody_is_left_alone(upstream: UpstreamServer, gateway: Running) -> None:
+def test_41_who_answers_nobody_is_left_alone(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("dead", OH)
     began = time.monotonic()
     told = statuses(gateway, model, at_once=5)
@@ -78,14 +78,14 @@ def test_41_who_answers_nobody_is_left_alone(upstream: UpstreamServer, gateway: 
     assert upstream.count(model) <= 10 + 5 + probes, "ten, those under way, and one a second"
     assert told.count(503) > MANY * 0.8
     assert metric(gateway, 'rests_total{upstream="first"}') == 1
-    gateway.told('"a model of an upstream is left alone", "upstream": "first", "model": "dead", "failures": 10')
+    gateway.wait_for_log('"a model of an upstream is left alone", "upstream": "first", "model": "dead", "failures": 10')
 
 
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
-def test_41_the_client_is_told_for_how_long(upstream: UpstreamServer, gateway: Running, wire: str) -> None:
+def test_41_the_client_is_told_for_how_long(upstream: UpstreamServer, gateway: GatewayProcess, wire: str) -> None:
     model = upstream.add(f"resting-{wire}", OH)
     statuses(gateway, model, at_once=5)
-    got = raw.ask(gateway, wire, model, True)
+    got = raw.request_reply(gateway, wire, model, True)
     assert (got.status, got.header("retry-after")) == (503, "1")
     assert re.fullmatch(
         r"first: resting-\S+ has failed in \d+ attempts in a row, and is left alone for .* s",
@@ -93,45 +93,45 @@ def test_41_the_client_is_told_for_how_long(upstream: UpstreamServer, gateway: R
     )
 
 
-def test_41_one_tries_and_then_all_do(upstream: UpstreamServer, gateway: Running) -> None:
+def test_41_one_tries_and_then_all_do(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("recovers", OH)
-    while raw.ask(gateway, CHAT, model, False).status != 503:
+    while raw.request_reply(gateway, CHAT, model, False).status != 503:
         pass
-    upstream.add(model, up.chat("Hello"))
+    upstream.add(model, up.chat_stream("Hello"))
     until = time.monotonic() + 10
-    while (got := raw.ask(gateway, CHAT, model, True)).status == 503:
+    while (got := raw.request_reply(gateway, CHAT, model, True)).status == 503:
         assert time.monotonic() < until
         time.sleep(0.05)
-    assert raw.text_of(got, CHAT) == "Hello"
-    gateway.told('"a model of an upstream answers again", "upstream": "first", "model": "recovers"')
-    assert raw.ask(gateway, CHAT, model, True).status == 200
+    assert raw.reply_text(got, CHAT) == "Hello"
+    gateway.wait_for_log('"a model of an upstream answers again", "upstream": "first", "model": "recovers"')
+    assert raw.request_reply(gateway, CHAT, model, True).status == 200
 
 
-def test_41_the_fallback_answers_at_once(upstream: UpstreamServer, gateway: Running) -> None:
+def test_41_the_fallback_answers_at_once(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     upstream.add("with-fallback", OH)
-    upstream.add("second", up.chat("Hello"))
+    upstream.add("second", up.chat_stream("Hello"))
     for _ in range(30):
-        got = raw.ask(gateway, CHAT, "with-fallback", True)
-        assert (got.status, raw.text_of(got, CHAT)) == (200, "Hello")
+        got = raw.request_reply(gateway, CHAT, "with-fallback", True)
+        assert (got.status, raw.reply_text(got, CHAT)) == (200, "Hello")
     assert upstream.count("with-fallback") <= 15, "ten, and a few that tried"
     assert upstream.count("second") == 30
 
 
-def test_41_one_model_that_fails_harms_no_other(upstream: UpstreamServer, gateway: Running) -> None:
-    dead, well = upstream.add("dead too", OH), upstream.add("well", up.chat("Hello"))
+def test_41_one_model_that_fails_harms_no_other(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+    dead, well = upstream.add("dead too", OH), upstream.add("well", up.chat_stream("Hello"))
     statuses(gateway, dead, at_once=5)
-    assert raw.ask(gateway, CHAT, dead, True).status == 503
-    assert raw.ask(gateway, CHAT, well, True).status == 200
+    assert raw.request_reply(gateway, CHAT, dead, True).status == 503
+    assert raw.request_reply(gateway, CHAT, well, True).status == 200
 
 
 @pytest.mark.parametrize("status", ["400 Bad", "401 No", "429 Slow"])
 def test_41_what_is_wrong_with_the_request_is_no_failure(
-    upstream: UpstreamServer, gateway: Running, status: str
+    upstream: UpstreamServer, gateway: GatewayProcess, status: str
 ) -> None:
     model = upstream.add(
-        f"refuses {status}", up.answer(status, b'{"error": {"message": "no"}}', "x", "retry-after: 60")
+        f"refuses {status}", up.send_response(status, b'{"error": {"message": "no"}}', "x", "retry-after: 60")
     )
-    assert {raw.ask(gateway, CHAT, model, True).status for _ in range(30)} == {int(status[:3])}
+    assert {raw.request_reply(gateway, CHAT, model, True).status for _ in range(30)} == {int(status[:3])}
 
 
 # ── the rule itself, without sockets ──────────────────────────────────────────────────────────────────────────────────
@@ -144,37 +144,37 @@ class Clock:
         return self.now
 
 
-def restraint(clock: Clock, budget: float = 0.1, after: int = 3) -> Restraint:
+def restraint(clock: Clock, budget: float = 0.1, after: int = 3) -> RetryPolicy:
     upstream = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(budget=budget), rest=Rest(after=after, seconds=5))
     (route,) = Routes(Settings(upstreams={"one": upstream})).find("m")
-    return Restraints(lambda *_: None, clock).of(route)
+    return RetryPolicies(lambda *_: None, clock).for_route(route)
 
 
 def test_41_ten_are_free_then_a_tenth_and_one_a_second() -> None:
     clock = Clock()
     one = restraint(clock)
-    one.begin()
-    assert [one.take_attempt() for _ in range(11)] == [True] * 10 + [False]
+    one.start_request()
+    assert [one.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
     clock.now += 1
-    assert [one.take_attempt() for _ in range(2)] == [True, False]
+    assert [one.acquire_retry() for _ in range(2)] == [True, False]
     for _ in range(11):
-        one.begin()
-    assert [one.take_attempt() for _ in range(2)] == [True, False]
+        one.start_request()
+    assert [one.acquire_retry() for _ in range(2)] == [True, False]
 
 
 def test_41_one_in_five_seconds_tries_while_it_rests() -> None:
     clock = Clock()
     one = restraint(clock)
     for _ in range(3):
-        assert one.take_turn() == 0
-        one.failed(UpstreamFailed("oh"))
-    assert one.take_turn() == 5
+        assert one.acquire_probe() == 0
+        one.record_failure(UpstreamFailed("oh"))
+    assert one.acquire_probe() == 5
     clock.now += 5
-    assert (one.take_turn(), one.take_turn()) == (0, 5), "one tries, and the others wait for what comes of it"
-    one.failed(UpstreamFailed("oh"))
+    assert (one.acquire_probe(), one.acquire_probe()) == (0, 5), "one tries, and the others wait for what comes of it"
+    one.record_failure(UpstreamFailed("oh"))
     clock.now += 4
-    assert one.take_turn() == 1
+    assert one.acquire_probe() == 1
     clock.now += 1
-    assert one.take_turn() == 0
-    one.answered()
-    assert [one.take_turn() for _ in range(3)] == [0, 0, 0]
+    assert one.acquire_probe() == 0
+    one.record_success()
+    assert [one.acquire_probe() for _ in range(3)] == [0, 0, 0]

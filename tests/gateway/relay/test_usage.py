@@ -15,7 +15,7 @@ import openai
 import pytest
 
 from tests.support import upstream_server as up
-from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, Stage, call, stage, streamed
+from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, GatewayStage, call, stage, stream_response
 
 SAID = "It is a long story, and nobody has heard all of it. " * 20
 TOKENS = 260
@@ -28,7 +28,7 @@ ASKED: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[Stage]:
+def on() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
@@ -74,8 +74,10 @@ def is_estimate(usage: dict[str, Any] | None) -> bool:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_32_a_stream_without_usage_gets_an_estimate(on: Stage, api: str) -> None:
-    heard = on.ask(on.plays(f"32-{api}", streamed(STREAM + up.DONE)), api, **(ASKED if api == CHAT else {}))
+def test_32_a_stream_without_usage_gets_an_estimate(on: GatewayStage, api: str) -> None:
+    heard = on.send(
+        on.add_scripts(f"32-{api}", stream_response(STREAM + up.DONE)), api, **(ASKED if api == CHAT else {})
+    )
     assert (heard.text, heard.ended) == (SAID, True)
     assert is_estimate(last_usage(heard.body))
     assert (heard.estimated, heard.log["findings"]) == (True, {})
@@ -85,17 +87,17 @@ def test_32_a_stream_without_usage_gets_an_estimate(on: Stage, api: str) -> None
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("source", APIS)
-def test_32_a_whole_reply_without_usage_gets_an_estimate(on: Stage, api: str, source: str) -> None:
+def test_32_a_whole_reply_without_usage_gets_an_estimate(on: GatewayStage, api: str, source: str) -> None:
     name = {CHAT: "chat", MESSAGES: "messages", RESPONSES: "responses"}[source]
-    reply = up.answer("200 OK", json.dumps(body(source)).encode())
-    heard = on.ask(on.plays(f"{name}-32-{api}", reply), api, stream=False)
+    reply = up.send_response("200 OK", json.dumps(body(source)).encode())
+    heard = on.send(on.add_scripts(f"{name}-32-{api}", reply), api, stream=False)
     assert heard.text == SAID
     assert is_estimate(json.loads(heard.body)["usage"])
     assert heard.headers["x-interlingua-findings"].endswith("usage-estimated")
 
 
-def test_32_the_sdks_are_content(on: Stage) -> None:
-    model = on.plays("32-sdk", streamed(STREAM + up.DONE))
+def test_32_the_sdks_are_content(on: GatewayStage) -> None:
+    model = on.add_scripts("32-sdk", stream_response(STREAM + up.DONE))
     claude = anthropic.Anthropic(base_url=on.gateway.base, api_key="any")
     with claude.messages.stream(model=model, max_tokens=99, messages=[{"role": "user", "content": "Go"}]) as stream:
         message = stream.get_final_message()
@@ -119,32 +121,32 @@ def test_32_the_sdks_are_content(on: Stage) -> None:
     assert chunks[-1].usage.total_tokens == chunks[-1].usage.prompt_tokens + chunks[-1].usage.completion_tokens
 
 
-def test_32_who_does_not_ask_is_not_told(on: Stage) -> None:
-    heard = on.ask(on.plays("32-quiet", streamed(STREAM + up.DONE)), CHAT)
+def test_32_who_does_not_ask_is_not_told(on: GatewayStage) -> None:
+    heard = on.send(on.add_scripts("32-quiet", stream_response(STREAM + up.DONE)), CHAT)
     assert last_usage(heard.body) is None
     assert (heard.estimated, heard.log["findings"], heard.log["tokens"]) == (False, {}, {})
 
 
-def test_32_arguments_count_too(on: Stage) -> None:
+def test_32_arguments_count_too(on: GatewayStage) -> None:
     args = json.dumps({"path": SAID})
     stream = up.ROLE + call(args[:500], name="read") + call(args[500:]) + up.delta(finish="tool_calls") + up.DONE
-    heard = on.ask(on.plays("32-args", streamed(stream)), MESSAGES)
-    assert TOKENS * 0.8 < heard.tokens < TOKENS * 1.2
+    heard = on.send(on.add_scripts("32-args", stream_response(stream)), MESSAGES)
+    assert TOKENS * 0.8 < heard.output_tokens < TOKENS * 1.2
 
 
-def test_32_a_whole_reply_told_as_a_stream(on: Stage) -> None:
-    heard = on.ask(on.plays("32-told", up.answer("200 OK", json.dumps(body(CHAT)).encode())), RESPONSES)
+def test_32_a_whole_reply_told_as_a_stream(on: GatewayStage) -> None:
+    heard = on.send(on.add_scripts("32-told", up.send_response("200 OK", json.dumps(body(CHAT)).encode())), RESPONSES)
     assert is_estimate(last_usage(heard.body))
     assert (heard.estimated, heard.log["findings"]) == (True, {"whole-reply": 1})
 
 
-def test_32_a_stream_told_as_a_whole_reply(on: Stage) -> None:
-    heard = on.ask(on.plays("32-folded", streamed(STREAM + up.DONE)), MESSAGES, stream=False)
+def test_32_a_stream_told_as_a_whole_reply(on: GatewayStage) -> None:
+    heard = on.send(on.add_scripts("32-folded", stream_response(STREAM + up.DONE)), MESSAGES, stream=False)
     assert is_estimate(json.loads(heard.body)["usage"])
     assert (heard.estimated, heard.log["findings"]) == (True, {"streamed-reply": 1})
 
 
-def test_32_messages_of_messages(on: Stage) -> None:
+def test_32_messages_of_messages(on: GatewayStage) -> None:
     """Their start and their end have a usage that clients insist on."""
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**body(MESSAGES), "content": [], "stop_reason": None}},
@@ -155,12 +157,12 @@ def test_32_messages_of_messages(on: Stage) -> None:
         {"type": "message_stop"},
     ]
     stream = b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
-    heard = on.ask(on.plays("messages-32-same", streamed(stream)), MESSAGES)
+    heard = on.send(on.add_scripts("messages-32-same", stream_response(stream)), MESSAGES)
     assert (heard.text, heard.ended) == (SAID, True)
     assert is_estimate(last_usage(heard.body))
 
 
-def test_32_responses_of_responses(on: Stage) -> None:
+def test_32_responses_of_responses(on: GatewayStage) -> None:
     whole = body(RESPONSES)
     item, part = whole["output"][0], whole["output"][0]["content"][0]
     at = {"output_index": 0, "item_id": "m_1"}
@@ -178,7 +180,7 @@ def test_32_responses_of_responses(on: Stage) -> None:
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': n})}\n\n".encode()
         for n, event in enumerate(events)
     )
-    heard = on.ask(on.plays("responses-32-same", streamed(stream)), RESPONSES)
+    heard = on.send(on.add_scripts("responses-32-same", stream_response(stream)), RESPONSES)
     assert (heard.text, heard.ended) == (SAID, True)
     assert is_estimate(last_usage(heard.body))
     assert heard.body.count(b"response.output_item.done") == 2, "once in its line, once in its data"
@@ -188,14 +190,17 @@ def test_32_responses_of_responses(on: Stage) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_32_what_was_counted_is_not_touched(on: Stage, api: str) -> None:
-    heard = on.ask(on.plays(f"32-counted-{api}", streamed(STREAM + COUNTED + up.DONE)), api)
+def test_32_what_was_counted_is_not_touched(on: GatewayStage, api: str) -> None:
+    heard = on.send(on.add_scripts(f"32-counted-{api}", stream_response(STREAM + COUNTED + up.DONE)), api)
     assert told(last_usage(heard.body)) == (7, 5)
     assert (heard.estimated, heard.log["findings"]) == (False, {})
     assert heard.log["tokens"] == {"input": 7, "output": 5, "cached": 0, "reasoning": 0}
 
 
-def test_32_a_failure_has_no_usage(on: Stage) -> None:
-    heard = on.ask(on.plays("32-cut", streamed(up.ROLE + up.delta("Hel") + call('{"path": "a', name="read"))), MESSAGES)
+def test_32_a_failure_has_no_usage(on: GatewayStage) -> None:
+    heard = on.send(
+        on.add_scripts("32-cut", stream_response(up.ROLE + up.delta("Hel") + call('{"path": "a', name="read"))),
+        MESSAGES,
+    )
     assert heard.error
     assert not heard.estimated

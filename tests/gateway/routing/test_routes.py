@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 import interlingua as il
-from interlingua.dialects.registry import dialect_for, dialect_named
+from interlingua.dialects.registry import dialect_for, get_dialect
 from interlingua.errors import BadSetting, UnknownModel
-from interlingua.gateway.relay.upstream_request import known_as
-from interlingua.gateway.routing.model_patterns import met
+from interlingua.gateway.relay.upstream_request import upstream_identity
+from interlingua.gateway.routing.model_patterns import match_wildcards
 from interlingua.gateway.routing.routes import Route, Routes
 from interlingua.gateway.settings.schema import Settings, Timeouts
-from interlingua.upstreams import for_model
+from interlingua.upstreams import profile_for_model
 
 ROUTER = {"url": "https://openrouter.ai/api/v1"}
 LOCAL = {"url": "http://localhost:8000/v1"}
@@ -59,14 +59,14 @@ def test_what_asterisks_meet() -> None:
         for length in range(6):
             for id in map("".join, itertools.product("ab", repeat=length)):
                 match = means.fullmatch(id)
-                assert met(pattern, id) == (match.groups() if match else None), (pattern, id)
+                assert match_wildcards(pattern, id) == (match.groups() if match else None), (pattern, id)
 
 
 @pytest.mark.parametrize("pattern", ["*-*-*-*-b", "*-*-*-*-*-*-*-*-*", "*a*a*a*a*b"])
 def test_a_hostile_id_takes_no_longer_than_any_other(pattern: str) -> None:
     began = time.process_time()
     for id in ("-" * 100_000, "a" * 100_000, "-a" * 50_000):
-        met(pattern, id)
+        match_wildcards(pattern, id)
     assert time.process_time() - began < 0.5  # a tenth of it on an idle machine; it took seconds
 
 
@@ -176,7 +176,7 @@ def test_profiles(upstream: dict[str, Any], name: str, ids: str) -> None:
 @pytest.mark.parametrize(("ids", "wanted"), [("auto", "functions"), ("any", "any"), ("nine", "nine")])
 def test_the_users_word_on_ids_counts_for_every_model(ids: str, wanted: str) -> None:
     [route] = routes(upstreams={"it": {**ROUTER, "ids": ids}}).find("moonshotai/kimi-k2")
-    assert for_model(route.profile, route.model).ids == wanted
+    assert profile_for_model(route.profile, route.model).ids == wanted
 
 
 DIALECTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -226,7 +226,7 @@ def test_the_demo() -> None:
     demo = routes(upstreams={}, demo=True, models={"k": "demo/kimi_k2"}, tiers={"sonnet": "demo/glm45"})
     for id in ("demo/kimi_k2", "k"):
         [route] = demo.find(id)
-        assert (route.name, route.model, route.dialect) == ("demo", "kimi_k2", dialect_named("kimi_k2"))
+        assert (route.name, route.model, route.dialect) == ("demo", "kimi_k2", get_dialect("kimi_k2"))
         assert route.upstream.url == "http://127.0.0.1:9/v1"
     assert demo.find("claude-sonnet-4-5")[0].dialect_name == "glm45"
     assert demo.find("demo/standard")[0].dialect is dialect_for("")
@@ -236,11 +236,11 @@ def test_the_demo() -> None:
 
 
 def test_the_ids_that_clients_are_told() -> None:
-    assert routes(models=TABLE).ids() == [id for id in TABLE if "*" not in id]
+    assert routes(models=TABLE).model_ids() == [id for id in TABLE if "*" not in id]
     native = [f"demo/{dialect.name}" for dialect in il.dialects() if dialect.name != "standard"]
     demo = routes(upstreams={}, demo=True, dialects={"mine": MINE})
-    assert demo.ids() == [*native, "demo/mine"]
-    assert all(demo.find(id)[0].name == "demo" for id in demo.ids())
+    assert demo.model_ids() == [*native, "demo/mine"]
+    assert all(demo.find(id)[0].name == "demo" for id in demo.model_ids())
 
 
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -446,4 +446,4 @@ def test_a_strangers_name_is_no_known_upstreams() -> None:
     upstreams = {"openai": LOCAL, "mine": {"url": "https://api.openai.com/v1"}}
     models = {"a": {"upstream": "openai"}, "b": {"upstream": "mine"}}
     found = [route for model in models for route in routes(upstreams=upstreams, models=models).find(model)]
-    assert [known_as(route) for route in found] == ["@openai", "openai"]
+    assert [upstream_identity(route) for route in found] == ["@openai", "openai"]

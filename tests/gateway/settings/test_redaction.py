@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
-from interlingua.gateway.settings.loader import load
-from interlingua.gateway.settings.redaction import Redactor, credentials, printable, secrets_of
+from interlingua.gateway.settings.loader import load_settings
+from interlingua.gateway.settings.redaction import Redactor, collect_secrets, credentials, printable
 from interlingua.gateway.settings.schema import Model, Settings, Upstream
-from interlingua.gateway.state import Gateway
+from interlingua.gateway.state import GatewayState
 
 KEY = 'k3y/with+odd "signs" ü'
 PLAIN = "correcthorse42"
@@ -62,9 +62,9 @@ ROWS = [
 @pytest.mark.parametrize(("text", "shown"), ROWS, ids=[row[0][:30] for row in ROWS])
 def test_what_is_shown(text: str, shown: str | None) -> None:
     redactor = Redactor([KEY, PLAIN, "ollama", "short"])
-    assert redactor.text(text) == (text if shown is None else shown)
-    assert redactor.data(text.encode()) == (text if shown is None else shown).encode()
-    assert redactor.text(redactor.text(text)) == redactor.text(text)
+    assert redactor.redact_text(text) == (text if shown is None else shown)
+    assert redactor.redact_bytes(text.encode()) == (text if shown is None else shown).encode()
+    assert redactor.redact_text(redactor.redact_text(text)) == redactor.redact_text(text)
 
 
 _SIZE = 200_000
@@ -109,8 +109,8 @@ def _seconds(work: Callable[[], object]) -> float:
 def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
     for whole in (unit * (_SIZE // len(unit)), unit + " " * _SIZE + unit * 1000):
         data = whole.encode()
-        long = _seconds(lambda data=data: Redactor().data(data))  # type: ignore[misc]
-        short = _seconds(lambda data=data: Redactor().data(data[: len(data) // 8]))  # type: ignore[misc]
+        long = _seconds(lambda data=data: Redactor().redact_bytes(data))  # type: ignore[misc]
+        short = _seconds(lambda data=data: Redactor().redact_bytes(data[: len(data) // 8]))  # type: ignore[misc]
         assert long < 1, (unit, long)  # a twentieth of it on an idle machine; quadratic, it took ten seconds
         assert long < 20 * max(short, 0.001), (unit, short, long)
 
@@ -121,7 +121,7 @@ def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
 def test_a_secret_in_basic_credentials(user: str, encode: Callable[[bytes], bytes], key: str) -> None:
     """Only the two characters are left that hold bits of its neighbours too, and the padding."""
     whole = encode(f"{user}:{key}".encode()).decode()
-    shown = Redactor([key]).text(whole)
+    shown = Redactor([key]).redact_text(whole)
     before, behind = shown.split("***")
     assert before == whole[: len(before)]
     assert len(before) <= -(-len(f"{user}:") * 8 // 6)
@@ -129,7 +129,7 @@ def test_a_secret_in_basic_credentials(user: str, encode: Callable[[bytes], byte
 
 
 def test_a_secret_inside_another() -> None:
-    assert Redactor(["abcdef", "abcdefghi"]).text("abcdefghi abcdef") == "*** ***"
+    assert Redactor(["abcdef", "abcdefghi"]).redact_text("abcdefghi abcdef") == "*** ***"
 
 
 def test_headers_by_their_names() -> None:
@@ -147,20 +147,22 @@ def test_headers_by_their_names() -> None:
         "anthropic-ratelimit-tokens-remaining": "12",
         "content-type": f"text/{PLAIN}",
     }
-    shown = Redactor([PLAIN]).headers(headers)
+    shown = Redactor([PLAIN]).redact_headers(headers)
     assert [name for name, value in shown.items() if value != "***"] == [*headers][-3:]
     assert shown["content-type"] == "text/***"
 
 
 def test_values_within_values() -> None:
-    shown = Redactor([PLAIN]).value({"a": [PLAIN, 1, None], "api_key": "x", "b": {PLAIN: PLAIN.encode()}, "key": 3})
+    shown = Redactor([PLAIN]).redact_value(
+        {"a": [PLAIN, 1, None], "api_key": "x", "b": {PLAIN: PLAIN.encode()}, "key": 3}
+    )
     assert shown == {"a": ["***", 1, None], "api_key": "***", "b": {"***": "***"}, "key": 3}
 
 
 def test_the_key_that_a_client_shows() -> None:
     redactor = Redactor([PLAIN])
     known = redactor.with_credentials({"Authorization": "Bearer this-is-0123456789"})
-    assert known.text(f"{PLAIN} this-is-0123456789") == "*** ***"
+    assert known.redact_text(f"{PLAIN} this-is-0123456789") == "*** ***"
     assert redactor.with_credentials({"x-api-key": "interlingua", "content-type": "application/json"}) is redactor
 
 
@@ -171,18 +173,18 @@ def test_the_secrets_of_settings() -> None:
         "alias": "m",
     }
     settings = Settings(keys=["client-key"], seal_key="seal-key", upstreams={"u": upstream}, models=models)
-    assert set(secrets_of(settings)) == {"client-key", "seal-key", "up-key", "Token tok", "tok", "in-extra"}
-    assert set(secrets_of(Settings(), ["${X}"])) == {"${X}"}
+    assert set(collect_secrets(settings)) == {"client-key", "seal-key", "up-key", "Token tok", "tok", "in-extra"}
+    assert set(collect_secrets(Settings(), ["${X}"])) == {"${X}"}
     assert credentials({}) == set()
 
 
 def test_where_a_secret_may_begin() -> None:
     redactor = Redactor([PLAIN])
     for cut in range(1, len(PLAIN)):
-        assert redactor.may_begin(f"some text {PLAIN[:cut]}".encode()), cut
-    assert not redactor.may_begin(f"some text {PLAIN}!".encode())
-    assert not redactor.may_begin(b"")
-    assert not Redactor([]).may_begin(b"anything")
+        assert redactor.has_partial_secret_at_end(f"some text {PLAIN[:cut]}".encode()), cut
+    assert not redactor.has_partial_secret_at_end(f"some text {PLAIN}!".encode())
+    assert not redactor.has_partial_secret_at_end(b"")
+    assert not Redactor([]).has_partial_secret_at_end(b"anything")
 
 
 @pytest.mark.parametrize(
@@ -203,6 +205,6 @@ def test_one_line_of_a_terminal(text: str, shown: str) -> None:
 def test_the_gateway_hides_what_variables_have_brought(tmp_path: Path) -> None:
     file = tmp_path / "interlingua.yaml"
     file.write_text('upstreams: {u: {url: "http://localhost:1/v1", headers: {X-Org: "${ORG}"}}}', encoding="utf-8")
-    gateway = Gateway(load(file, {"ORG": PLAIN}), b"", "")
+    gateway = GatewayState(load_settings(file, {"ORG": PLAIN}), b"", "")
     gateway.log.close()
-    assert gateway.setup.redactor.text(f"it said {PLAIN}.") == "it said ***."
+    assert gateway.config.redactor.redact_text(f"it said {PLAIN}.") == "it said ***."

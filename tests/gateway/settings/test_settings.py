@@ -10,7 +10,7 @@ import pytest
 
 from interlingua.errors import BadInput, UsageError
 from interlingua.gateway.routing.routes import routes_for
-from interlingua.gateway.settings.loader import Loaded, load
+from interlingua.gateway.settings.loader import LoadedSettings, load_settings
 from interlingua.gateway.settings.overrides import Flags
 from interlingua.gateway.settings.schema import Capture, Log, Model, Settings, Timeouts, Upstream
 
@@ -27,11 +27,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def loading(text: str, flags: Flags | None = None, **environment: str) -> Loaded:
+def loading(text: str, flags: Flags | None = None, **environment: str) -> LoadedSettings:
     path = Path("interlingua.yaml")
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
-    return load(None, {"HOME": str(path.absolute().parent.parent), **environment}, flags)
+    return load_settings(None, {"HOME": str(path.absolute().parent.parent), **environment}, flags)
 
 
 def wrong(text: str, flags: Flags | None = None, **environment: str) -> tuple[str, str]:
@@ -100,8 +100,8 @@ def test_a_whole_file() -> None:
 
 
 def test_nothing_at_all() -> None:
-    loaded = load(None, {"HOME": "/nonexistent"})
-    assert loaded == Loaded(Settings(), "", [], {})
+    loaded = load_settings(None, {"HOME": "/nonexistent"})
+    assert loaded == LoadedSettings(Settings(), "", [], {})
 
 
 def test_later_ones_win() -> None:
@@ -158,7 +158,7 @@ def test_env_files(tmp_path: Path, here: Path) -> None:
     (tmp_path / ".env").write_text("A=beside\nE=beside\n", encoding="utf-8")
     config = tmp_path / "mine.yaml"
     config.write_text('hosts: ["${A}", "${B}", "${C}", "${D}", "${E}"]', encoding="utf-8")
-    loaded = load(config, {"E": "real"})
+    loaded = load_settings(config, {"E": "real"})
     assert loaded.settings.hosts == ["beside", 'two "words"\n', "single # no comment", "bare value", "real"]
     assert loaded.notes == [f".env:{n}: this is not NAME=VALUE, and is left out" for n in (8, 9)]
 
@@ -178,14 +178,14 @@ def test_where_the_file_is(tmp_path: Path, here: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"port: {n}\n", encoding="utf-8")
     environment = {"HOME": str(tmp_path)}
-    assert load(None, environment).source == str(home)
+    assert load_settings(None, environment).source == str(home)
     environment["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
-    assert load(None, environment).settings.port == 2
+    assert load_settings(None, environment).settings.port == 2
     (here / "interlingua.yaml").write_text("port: 9\n", encoding="utf-8")
-    assert load(None, environment).source == "interlingua.yaml"
+    assert load_settings(None, environment).source == "interlingua.yaml"
     environment["INTERLINGUA_CONFIG"] = str(tmp_path / "named.yaml")
-    assert load(None, environment).settings.port == 4
-    assert load(tmp_path / "given.yaml", environment).settings.port == 3
+    assert load_settings(None, environment).settings.port == 4
+    assert load_settings(tmp_path / "given.yaml", environment).settings.port == 3
 
 
 def test_an_upstream_in_a_line_stands_for_a_file() -> None:
@@ -204,7 +204,7 @@ def test_an_upstream_in_a_line_stands_for_a_file() -> None:
     assert loading(text, INTERLINGUA_UPSTREAM=LOCAL, INTERLINGUA_DIALECT="glm45").settings == Settings(
         upstreams={"localhost": Upstream(url=LOCAL, dialect="glm45")}, default="localhost"
     )
-    both = load("interlingua.yaml", {}, flags)
+    both = load_settings("interlingua.yaml", {}, flags)
     assert (both.settings.port, list(both.settings.upstreams)) == (1, ["local", "openrouter"])
     assert [route.name for route in routes_for(both).find("x")] == ["openrouter"]
 
@@ -212,15 +212,17 @@ def test_an_upstream_in_a_line_stands_for_a_file() -> None:
 def test_no_key_goes_to_another_address() -> None:
     text = "upstreams:\n  localhost: {url: http://localhost:1, key: secret}\n"
     Path("mine.yaml").write_text(text, encoding="utf-8")
-    assert load("mine.yaml", {}, Flags(upstream=LOCAL)).settings.upstreams == {"localhost": Upstream(url=LOCAL)}
+    assert load_settings("mine.yaml", {}, Flags(upstream=LOCAL)).settings.upstreams == {
+        "localhost": Upstream(url=LOCAL)
+    }
 
 
 def test_flags_are_variables_too() -> None:
     said = {"host": "::1", "port": "1", "workers": "2", "demo": "true", "capture": "dir", "log_level": "error"}
     expected = Settings(host="::1", port=1, workers=2, demo=True, capture=Capture(dir="dir"), log=Log(level="error"))
-    assert load(None, {"HOME": "/nonexistent"}, Flags(**said)).settings == expected
+    assert load_settings(None, {"HOME": "/nonexistent"}, Flags(**said)).settings == expected
     environment = {f"INTERLINGUA_{name.upper()}": text for name, text in said.items()}
-    assert load(None, {"HOME": "/nonexistent", **environment}).settings == expected
+    assert load_settings(None, {"HOME": "/nonexistent", **environment}).settings == expected
 
 
 # ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -250,7 +252,7 @@ def test_secrets_that_others_may_read_are_noted(text: str, mode: int, name: str)
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)
     note = f"mine.yaml has a secret in it ({name}) and others may read it: write ${{NAME}} there, or chmod 600 it"
-    assert load(path, {"KEY": "k"}).notes == ([note] if name else [])
+    assert load_settings(path, {"KEY": "k"}).notes == ([note] if name else [])
 
 
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -414,7 +416,7 @@ def test_files_that_cannot_be_read(here: Path) -> None:
     said = {}
     for name in ("none.yaml", "latin.yaml", "empty.yaml", "long.yaml"):
         with pytest.raises(BadInput) as raised:
-            load(name, {})
+            load_settings(name, {})
         said[name] = str(raised.value)
     assert said == {
         "none.yaml": "cannot read none.yaml: No such file or directory",

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from interlingua.gateway.tokens.estimator import PER_PAGE, estimate
-from interlingua.gateway.tokens.image_estimator import UNKNOWN, image_tokens, pixels
+from interlingua.gateway.tokens.estimator import TOKENS_PER_PAGE, estimate_tokens
+from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_size, image_tokens
 from interlingua.gateway.tokens.text_estimator import text_tokens
 
 TEXTS = {
@@ -78,7 +78,7 @@ def test_a_text_has_about_as_many_tokens_as_vocabularies_say(name: str) -> None:
 
 def test_a_long_text_is_judged_by_a_sample() -> None:
     texts = [TEXTS[name][0] for name in ("English", "Python", "JSON", "German", "spaces")] * 100
-    assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample=10**9), rel=0.08)
+    assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample_chars=10**9), rel=0.08)
 
 
 @pytest.mark.parametrize("text", ["", "\ud83d", "\0", "=" * 9, "\u2192" * 9, "a" * 100_000, " " * 100_000])
@@ -114,14 +114,14 @@ IMAGES = {
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_the_size_of_an_image_stands_in_its_first_bytes(name: str) -> None:
-    assert pixels(b64encode(IMAGES[name]).decode()) == (1000, 750)
+    assert image_size(b64encode(IMAGES[name]).decode()) == (1000, 750)
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_that_is_cut_anywhere_is_none_or_the_same(name: str) -> None:
     image = IMAGES[name]
     for end in (*range(min(len(image), 64)), len(image) // 2):
-        assert pixels(b64encode(image[:end]).decode()) in (None, (1000, 750))
+        assert image_size(b64encode(image[:end]).decode()) in (None, (1000, 750))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_each_family_counts_images_in_its_own_way(model: str, detail: str, token
     "data", ["", "!", "x" * 5000, "\ud83d", "é", b64encode(b"\x89PNG\r\n\x1a\n" + bytes(99)).decode()]
 )
 def test_what_is_no_image_counts_as_a_usual_one(data: str) -> None:
-    assert image_tokens(data) == UNKNOWN
+    assert image_tokens(data) == UNKNOWN_IMAGE_TOKENS
 
 
 DATA = b64encode(PNG).decode()
@@ -144,13 +144,13 @@ BLOCKS: list[tuple[dict[str, Any], int]] = [
     ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}}, 1000),
     ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}}, 1000),
     ({"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"}, 1000),
-    ({"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}, UNKNOWN),
-    ({"type": "input_image", "file_id": "file-1"}, UNKNOWN),
-    ({"type": "document", "source": {"type": "base64", "data": "A" * 400_000}}, 6 * PER_PAGE),
-    ({"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}, PER_PAGE),
+    ({"type": "image", "source": {"type": "url", "url": "https://example.com/cat.png"}}, UNKNOWN_IMAGE_TOKENS),
+    ({"type": "input_image", "file_id": "file-1"}, UNKNOWN_IMAGE_TOKENS),
+    ({"type": "document", "source": {"type": "base64", "data": "A" * 400_000}}, 6 * TOKENS_PER_PAGE),
+    ({"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}, TOKENS_PER_PAGE),
     ({"type": "document", "source": {"type": "text", "data": "word " * 100}}, 105),
-    ({"type": "file", "file": {"file_data": "A" * 400_000}}, 6 * PER_PAGE),
-    ({"type": "input_file", "file_data": "A" * 400_000}, 6 * PER_PAGE),
+    ({"type": "file", "file": {"file_data": "A" * 400_000}}, 6 * TOKENS_PER_PAGE),
+    ({"type": "input_file", "file_data": "A" * 400_000}, 6 * TOKENS_PER_PAGE),
     ({"type": "tool_result", "tool_use_id": "t" * 99, "content": [{"type": "text", "text": "word " * 100}]}, 105),
     ({"type": "tool_use", "id": "t" * 99, "name": "read", "input": {"path": "word " * 100}}, 112),
 ]
@@ -159,7 +159,7 @@ BLOCKS: list[tuple[dict[str, Any], int]] = [
 @pytest.mark.parametrize(("block", "tokens"), BLOCKS)
 def test_a_block_counts_as_what_the_model_gets(block: dict[str, Any], tokens: int) -> None:
     body = {"messages": [{"role": "user", "content": [block]}]}
-    assert estimate(body) == pytest.approx(tokens, abs=max(12, tokens // 6))
+    assert estimate_tokens(body) == pytest.approx(tokens, abs=max(12, tokens // 6))
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,16 +170,16 @@ THOUGHT = "I have to look at this file first. " * 20
 def test_thinking_counts_as_long_as_it_goes_back_to_the_model() -> None:
     user, result = {"role": "user", "content": "Go"}, {"role": "user", "content": [{"type": "tool_result"}]}
     said = {"role": "assistant", "content": [{"type": "thinking", "thinking": THOUGHT, "signature": "s" * 999}]}
-    assert estimate({"messages": [user, said, result]}) > 150
-    assert estimate({"messages": [user, said, result, user]}) < 40
+    assert estimate_tokens({"messages": [user, said, result]}) > 150
+    assert estimate_tokens({"messages": [user, said, result, user]}) < 40
     chat = {"role": "assistant", "content": "", "reasoning_content": THOUGHT}
-    assert estimate({"messages": [user, chat, {"role": "tool", "content": ""}]}) > 150
-    assert estimate({"messages": [user, chat, user]}) < 40
+    assert estimate_tokens({"messages": [user, chat, {"role": "tool", "content": ""}]}) > 150
+    assert estimate_tokens({"messages": [user, chat, user]}) < 40
 
 
 def test_tools_count_as_their_json() -> None:
     tool = {"type": "function", "name": "read", "parameters": json.loads(TEXTS["JSON"][0])}
-    one, ten = (estimate({"input": "Hi", "tools": [tool] * n}) for n in (1, 10))
+    one, ten = (estimate_tokens({"input": "Hi", "tools": [tool] * n}) for n in (1, 10))
     assert ten - one == pytest.approx(9 * 65, rel=0.15)
 
 
@@ -195,7 +195,7 @@ ODD: list[Any] = [
 
 @pytest.mark.parametrize("body", ODD)
 def test_odd_requests_are_no_error(body: dict[str, Any]) -> None:
-    assert estimate(body) >= 0
+    assert estimate_tokens(body) >= 0
 
 
 def test_neither_depth_nor_size_takes_long() -> None:
@@ -204,5 +204,5 @@ def test_neither_depth_nor_size_takes_long() -> None:
         deep = [deep]
     bodies = [{"messages": deep, "tools": [deep]}, {"input": [1] * 3_000_000}, {"system": "word " * 4_000_000}]
     begin = time.thread_time()
-    assert [estimate(body) > 0 for body in bodies] == [True, True, True]
+    assert [estimate_tokens(body) > 0 for body in bodies] == [True, True, True]
     assert time.thread_time() - begin < 5  # of the processor's: the machine may have more to do

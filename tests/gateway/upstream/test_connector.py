@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from interlingua.gateway.upstream.connector__connections import connections
-from tests.support.gateway_process import running
+from interlingua.gateway.upstream.connector__connections import make_connector
+from tests.support.gateway_process import run_gateway
 from tests.support.upstream_server import DONE, ROLE, delta
 
 
@@ -58,7 +58,7 @@ def test_one_connection_serves_requests_in_turn(stream: bool) -> None:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        with running("--upstream", f"http://127.0.0.1:{server.server_port}/v1") as gateway:
+        with run_gateway("--upstream", f"http://127.0.0.1:{server.server_port}/v1") as gateway:
             for _ in range(4):
                 body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "hi"}]}
                 request = urllib.request.Request(f"{gateway.base}/v1/chat/completions", json.dumps(body).encode())
@@ -89,7 +89,7 @@ def test_a_long_reply_comes_whole() -> None:
         host, port = runner.addresses[0][:2]
         size = 0
         async with (
-            aiohttp.ClientSession(connector=connections(), read_bufsize=1024) as session,
+            aiohttp.ClientSession(connector=make_connector(), read_bufsize=1024) as session,
             session.get(f"http://{host}:{port}/") as response,
         ):
             while piece := await response.content.readany():

@@ -10,7 +10,7 @@ import pytest
 
 from interlingua.gateway.upstream.connector__proxies import proxy_for
 from tests.support import upstream_server as up
-from tests.support.gateway_process import Running, running
+from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.upstream_server import UpstreamServer
 
 AWAY = "http://model.example/v1"
@@ -20,12 +20,12 @@ REPLY = {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", "c
 @pytest.fixture
 def upstream() -> Iterator[UpstreamServer]:
     server = UpstreamServer()
-    server.add("m", up.answer("200 OK", json.dumps(REPLY).encode()))
+    server.add("m", up.send_response("200 OK", json.dumps(REPLY).encode()))
     yield server
     server.stop()
 
 
-def answered(gateway: Running) -> bool:
+def answered(gateway: GatewayProcess) -> bool:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
     with urllib.request.urlopen(
         urllib.request.Request(f"{gateway.base}/v1/chat/completions", body), timeout=20
@@ -35,26 +35,28 @@ def answered(gateway: Running) -> bool:
 
 def test_a_proxy_is_asked_for_the_upstream(upstream: UpstreamServer) -> None:
     proxy = f"http://user:word@127.0.0.1:{upstream.port}"
-    with running("--upstream", AWAY, HTTP_PROXY=proxy, http_proxy=proxy, NO_PROXY="", no_proxy="") as gateway:
+    with run_gateway("--upstream", AWAY, HTTP_PROXY=proxy, http_proxy=proxy, NO_PROXY="", no_proxy="") as gateway:
         assert answered(gateway)
-    (asked,) = upstream.asked("m")
+    (asked,) = upstream.wait_for_requests("m")
     assert asked.path == f"{AWAY}/chat/completions"
     assert asked.headers["proxy-authorization"].startswith("Basic ")
 
 
 def test_no_proxy_is_asked_for_what_is_excepted(upstream: UpstreamServer) -> None:
     nobody = "http://127.0.0.1:9"
-    with running("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="127.0.0.1") as gateway:
+    with run_gateway("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="127.0.0.1") as gateway:
         assert answered(gateway)
-    assert upstream.asked("m")[0].path == "/v1/chat/completions"
+    assert upstream.wait_for_requests("m")[0].path == "/v1/chat/completions"
 
 
 def test_no_proxy_is_asked_for_this_machine(upstream: UpstreamServer) -> None:
     """It would look for the upstream, or for the demo model, on its own one."""
     nobody = "http://127.0.0.1:9"
-    with running("--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="", no_proxy="") as gateway:
+    with run_gateway(
+        "--upstream", upstream.url, HTTP_PROXY=nobody, http_proxy=nobody, NO_PROXY="", no_proxy=""
+    ) as gateway:
         assert answered(gateway)
-    assert upstream.asked("m")[0].path == "/v1/chat/completions"
+    assert upstream.wait_for_requests("m")[0].path == "/v1/chat/completions"
 
 
 def test_passwords_of_other_programs_stay_out_of_it(
@@ -64,9 +66,9 @@ def test_passwords_of_other_programs_stay_out_of_it(
     netrc.write_text("default login user password word\n", encoding="utf-8")
     netrc.chmod(0o600)
     args = ("--upstream", upstream.url, "--upstream-key-env", "KEY")
-    with running(*args, NETRC=str(netrc), KEY="sk-1") as gateway:
+    with run_gateway(*args, NETRC=str(netrc), KEY="sk-1") as gateway:
         assert answered(gateway)
-    assert upstream.asked("m")[0].headers["authorization"] == "Bearer sk-1"
+    assert upstream.wait_for_requests("m")[0].headers["authorization"] == "Bearer sk-1"
 
 
 def test_each_scheme_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Span
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
@@ -44,7 +44,7 @@ READ: list[tuple[tuple[str, ...], str, tuple[str | None, str | None]]] = [
 
 @pytest.mark.parametrize(("templates", "text", "read"), READ, ids=[f"{row[0][0]} {row[1]}" for row in READ])
 def test_read(templates: tuple[str, ...], text: str, read: tuple[str | None, str | None]) -> None:
-    header = compile_headers(templates).read(text, Offer())
+    header = compile_headers(templates).read(text, ToolSet())
     assert (header.id, header.name) == read
 
 
@@ -80,9 +80,9 @@ def test_what_would_be_read_otherwise_is_not_written(templates: tuple[str, ...],
 
 
 def test_only_a_header_with_a_number_may_begin_a_reply() -> None:
-    offer = Offer([tool("ls")])
-    assert compile_headers(KIMI).beginnings(offer) == ("ls:", "functions.ls:")
-    assert compile_headers(MISTRAL).beginnings(offer) == ()
+    offer = ToolSet([tool("ls")])
+    assert compile_headers(KIMI).header_prefixes(offer) == ("ls:", "functions.ls:")
+    assert compile_headers(MISTRAL).header_prefixes(offer) == ()
 
 
 WRONG: list[tuple[Any, str]] = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua import events as ev
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
-from interlingua.core.tools import Offer
-from interlingua.dialects.registry import dialect_named
+from interlingua.core.tools import ToolSet
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
@@ -193,6 +193,6 @@ def test_a_form_that_cannot_be_written_is_refused(call: str) -> None:
     ],
 )
 def test_name_in(text: str, name: str) -> None:
-    grammar = dialect_named("hermes").grammar
+    grammar = get_dialect("hermes").grammar
     assert grammar is not None
-    assert grammar.name_in(text, Offer()) == name
+    assert grammar.extract_name(text, ToolSet()) == name

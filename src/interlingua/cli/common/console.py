@@ -22,66 +22,66 @@ from interlingua.errors import BadInput
 
 __all__ = [
     "STDIN",
-    "Tell",
-    "Utf8",
+    "FindingFormat",
+    "Utf8Decoder",
     "abandon_stdout",
     "flush",
-    "pieces",
+    "print_error",
+    "print_findings",
+    "print_stderr",
     "printable",
     "read_all",
+    "read_chunks",
     "read_json",
     "stdout_is_terminal",
-    "tell",
-    "tell_error",
-    "tell_findings",
     "terminal_width",
     "write",
     "write_json",
-    "write_line",
+    "write_json_line",
 ]
 
 T = TypeVar("T")
 STDIN = "-"
-PIECE = 64 * 1024
+READ_CHUNK_BYTES = 64 * 1024
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def pieces(path: str, what: str) -> Iterator[bytes]:
+def read_chunks(path: str, description: str) -> Iterator[bytes]:
     """The bytes of a file or of standard input, each piece as soon as it is there."""
     try:
-        with _open(path, what) as stream:
-            while piece := stream.read1(PIECE):
-                yield piece
+        with _open_input(path, description) as stream:
+            while chunk := stream.read1(READ_CHUNK_BYTES):
+                yield chunk
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {_reason(error)}", "give a file, or - for standard input") from error
+        raise BadInput(f"cannot read {path}: {_error_reason(error)}", "give a file, or - for standard input") from error
 
 
-def read_all(path: str, what: str) -> bytes:
-    return b"".join(pieces(path, what))
+def read_all(path: str, description: str) -> bytes:
+    return b"".join(read_chunks(path, description))
 
 
-def read_json(raw: bytes, type: type[T], what: str, hint: str) -> T:
+def read_json(raw: bytes, value_type: type[T], description: str, hint: str) -> T:
     """The value that `raw` writes as JSON. Whatever is wrong with it is told with its place."""
     if not raw.strip():
-        raise BadInput(f"{what} is empty", hint)
+        raise BadInput(f"{description} is empty", hint)
     try:
-        return msgspec.json.decode(raw, type=type)
+        return msgspec.json.decode(raw, type=value_type)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise BadInput(f"{what} cannot be used: {error}", hint) from error
+        raise BadInput(f"{description} cannot be used: {error}", hint) from error
 
 
-def _open(path: str, what: str) -> AbstractContextManager[io.BufferedIOBase]:
+def _open_input(path: str, description: str) -> AbstractContextManager[io.BufferedIOBase]:
     if path != STDIN:
         return open(path, "rb")
     if sys.stdin is None:
         raise BadInput("there is no standard input", "give a file, or send the input through a pipe")
     if sys.stdin.isatty():
-        tell(f"reading {what} from the terminal: end it with Ctrl-D")
+        print_stderr(f"reading {description} from the terminal: end it with Ctrl-D")
     return nullcontext(cast(io.BufferedIOBase, sys.stdin.buffer))  # typed as any BinaryIO, which may lack read1
 
 
-def _reason(error: OSError) -> str:
+def _error_reason(error: OSError) -> str:
     reasons = {
         errno.ENOENT: "there is no such file",
         errno.EISDIR: "it is a directory",
@@ -90,30 +90,32 @@ def _reason(error: OSError) -> str:
     return reasons.get(error.errno or 0, error.strerror or str(error))
 
 
-class Utf8:
+class Utf8Decoder:
     """Bytes in, text out, however the bytes are cut. A byte that is not UTF-8 becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._decoded = 0
-        self._bad = 0
-        self._first_bad = 0
+        self._decoded_chars = 0
+        self._invalid_bytes = 0
+        self._first_invalid_index = 0
 
     def decode(self, data: bytes, final: bool = False) -> str:
         escaped = self._decoder.decode(data, final)
-        text, bad = _ESCAPED_BYTE.subn("\ufffd", escaped)
-        if bad and not self._bad:
-            self._first_bad = self._decoded + text.index("\ufffd")
-        self._decoded += len(text)
-        self._bad += bad
+        text, invalid = _ESCAPED_BYTE.subn("\ufffd", escaped)
+        if invalid and not self._invalid_bytes:
+            self._first_invalid_index = self._decoded_chars + text.index("\ufffd")
+        self._decoded_chars += len(text)
+        self._invalid_bytes += invalid
         return text
 
     def findings(self) -> list[ev.Finding]:
         """At most one, for all the bytes that are not UTF-8: a binary file has very many."""
-        if not self._bad:
+        if not self._invalid_bytes:
             return []
-        bytes_are = "1 byte is" if self._bad == 1 else f"{self._bad} bytes are"
-        return [ev.Finding("not-utf-8", f"{bytes_are} not UTF-8: read as U+FFFD", f"character {self._first_bad}")]
+        subject = "1 byte is" if self._invalid_bytes == 1 else f"{self._invalid_bytes} bytes are"
+        return [
+            ev.Finding("not-utf-8", f"{subject} not UTF-8: read as U+FFFD", f"character {self._first_invalid_index}")
+        ]
 
 
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
@@ -136,7 +138,7 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def write_line(value: Any) -> None:
+def write_json_line(value: Any) -> None:
     """One JSON value on one line."""
     write(printable(msgspec.json.encode(value).decode()).encode() + b"\n")
 
@@ -144,7 +146,7 @@ def write_line(value: Any) -> None:
 def write_json(value: Any) -> None:
     """One JSON value: indented on a terminal, else on one line."""
     if not stdout_is_terminal():
-        write_line(value)
+        write_json_line(value)
         return
     indented = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     write("".join(f"{printable(line)}\n" for line in indented.split("\n")).encode())
@@ -168,32 +170,32 @@ def abandon_stdout() -> None:
 # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Tell(Enum):
+class FindingFormat(Enum):
     """How findings are told."""
 
     LINES = "lines"
     JSON = "json"
-    NOTHING = "nothing"
+    NONE = "nothing"
 
 
-def tell(line: str) -> None:
+def print_stderr(line: str) -> None:
     if sys.stderr is not None:  # or print would take standard output instead
         with suppress(OSError):  # there is nobody left to tell
             print(line, file=sys.stderr, flush=True)
 
 
-def tell_error(message: str, hint: str) -> None:
-    tell(f"error: {printable(message)}")
-    tell(f"hint: {printable(hint)}")
+def print_error(message: str, hint: str) -> None:
+    print_stderr(f"error: {printable(message)}")
+    print_stderr(f"hint: {printable(hint)}")
 
 
-def tell_findings(findings: Iterable[ev.Finding], how: Tell) -> None:
+def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat) -> None:
     for finding in findings:
-        if how is Tell.JSON:
-            tell(printable(msgspec.json.encode(finding).decode()))
-        elif how is Tell.LINES:
-            place = f" at {finding.place}" if finding.place else ""
-            tell(printable(f"finding: {finding.kind}{place}: {finding.message}"))
+        if finding_format is FindingFormat.JSON:
+            print_stderr(printable(msgspec.json.encode(finding).decode()))
+        elif finding_format is FindingFormat.LINES:
+            location = f" at {finding.place}" if finding.place else ""
+            print_stderr(printable(f"finding: {finding.kind}{location}: {finding.message}"))
 
 
 def printable(text: str) -> str:

@@ -6,8 +6,8 @@ import argparse
 from typing import Any, Protocol
 
 import interlingua as il
-from interlingua.cli.common.console import STDIN, Tell, read_all, read_json
-from interlingua.dialects.registry import dialect_named
+from interlingua.cli.common.console import STDIN, FindingFormat, read_all, read_json
+from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput, UsageError
 from interlingua.wires import WIRES
 
@@ -19,13 +19,13 @@ __all__ = [
     "add_prefill",
     "add_tools",
     "add_wires",
-    "dialect_called",
-    "known_dialect",
-    "tools_from",
+    "dialect_from_args",
+    "load_tools",
+    "resolve_dialect",
 ]
 
 AUTO = "auto"
-FILES = (".yaml", ".yml")
+DIALECT_FILE_SUFFIXES = (".yaml", ".yml")
 _TOOLS_HINT = 'write a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
 
 
@@ -58,20 +58,22 @@ def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> 
 
 
 def add_wires(parser: argparse.ArgumentParser) -> None:
-    for option, where in (("--from", "source"), ("--to", "target")):
-        parser.add_argument(option, dest=where, default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
+    for option, destination in (("--from", "source"), ("--to", "target")):
+        parser.add_argument(option, dest=destination, default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
 
 
-def add_file(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help=f"{what}; - or nothing: standard input")
+def add_file(parser: argparse.ArgumentParser, description: str) -> None:
+    parser.add_argument(
+        "file", nargs="?", default=STDIN, metavar="FILE", help=f"{description}; - or nothing: standard input"
+    )
 
 
-def add_dialect(parser: argparse.ArgumentParser, auto: str) -> None:
+def add_dialect(parser: argparse.ArgumentParser, auto_description: str) -> None:
     parser.add_argument(
         "--dialect",
         default=AUTO,
         metavar="NAME",
-        help=f"how the model writes calls: a name, or a file of yours such as ./my.yaml; auto: {auto}",
+        help=f"how the model writes calls: a name, or a file of yours such as ./my.yaml; auto: {auto_description}",
     )
     parser.add_argument("--model", metavar="ID", help="the model's id, such as moonshotai/kimi-k2.5")
 
@@ -90,28 +92,33 @@ def add_prefill(parser: argparse.ArgumentParser) -> None:
 
 
 def add_findings(parser: argparse.ArgumentParser) -> None:
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--quiet", dest="tell", action="store_const", const=Tell.NOTHING, default=Tell.LINES, help="tell no findings"
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--quiet",
+        dest="tell",
+        action="store_const",
+        const=FindingFormat.NONE,
+        default=FindingFormat.LINES,
+        help="tell no findings",
     )
-    how.add_argument(
+    group.add_argument(
         "--json",
         dest="tell",
         action="store_const",
-        const=Tell.JSON,
+        const=FindingFormat.JSON,
         help="tell findings as JSON lines (standard error)",
     )
 
 
-def dialect_called(name: str) -> il.Dialect:
+def resolve_dialect(name: str) -> il.Dialect:
     """The dialect with this name, or from this file."""
-    return il.load_dialect(name) if name.endswith(FILES) else dialect_named(name)
+    return il.load_dialect(name) if name.endswith(DIALECT_FILE_SUFFIXES) else get_dialect(name)
 
 
-def known_dialect(args: argparse.Namespace) -> il.Dialect:
+def dialect_from_args(args: argparse.Namespace) -> il.Dialect:
     """The dialect by its name or by the model; native text itself tells neither."""
     if args.dialect != AUTO:
-        return dialect_called(args.dialect)
+        return resolve_dialect(args.dialect)
     if args.model is None:
         raise UsageError(
             "which dialect is it?", "give --dialect NAME (`interlingua dialects` lists them) or --model ID"
@@ -119,11 +126,11 @@ def known_dialect(args: argparse.Namespace) -> il.Dialect:
     return il.dialect_for(args.model)
 
 
-def tools_from(path: str | None) -> list[il.Tool] | None:
+def load_tools(path: str | None) -> list[il.Tool] | None:
     if path is None:
         return None
-    offered = read_json(read_all(path, "tools"), list[dict[str, Any]], f"the tools file {path}", _TOOLS_HINT)
+    definitions = read_json(read_all(path, "tools"), list[dict[str, Any]], f"the tools file {path}", _TOOLS_HINT)
     try:
-        return [il.Tool.read(tool) for tool in offered]
+        return [il.Tool.read(tool) for tool in definitions]
     except BadInput as error:
         raise BadInput(f"the tools file {path} has {error}", error.hint) from error

@@ -10,15 +10,25 @@ from enum import Enum
 from itertools import zip_longest
 from typing import TypeAlias
 
-__all__ = ["Layout", "Line", "Paint", "Row", "Tone", "coloured", "paint_for", "plain", "shorten"]
+__all__ = [
+    "ColumnLayout",
+    "ColumnLine",
+    "ColumnRow",
+    "Style",
+    "Styler",
+    "ansi_style",
+    "no_style",
+    "shorten",
+    "style_for",
+]
 
-ROOM = 100
+MIN_TWO_COLUMN_WIDTH = 100
 """From this width on, two columns are easier to read than one."""
-NUMBER = 4
-MOST_LINES = 4
+ROW_NUMBER_WIDTH = 4
+MAX_WRAPPED_LINES = 4
 
 
-class Tone(Enum):
+class Style(Enum):
     """What a line is about. The value is its colour on a terminal."""
 
     PLAIN = "0"
@@ -31,102 +41,114 @@ class Tone(Enum):
 
 
 @dataclass(frozen=True)
-class Line:
+class ColumnLine:
     text: str
-    tone: Tone = Tone.PLAIN
-    sign: str = ""
+    style: Style = Style.PLAIN
+    prefix: str = ""
     """What stands before it, such as an arrow."""
 
 
 @dataclass(frozen=True)
-class Row:
+class ColumnRow:
     number: str
-    left: list[Line] = field(default_factory=list)
-    right: list[Line] = field(default_factory=list)
+    left: list[ColumnLine] = field(default_factory=list)
+    right: list[ColumnLine] = field(default_factory=list)
 
 
-Paint: TypeAlias = Callable[[str, Tone], str]
+Styler: TypeAlias = Callable[[str, Style], str]
 
 
-def plain(text: str, _: Tone) -> str:
+def no_style(text: str, _: Style) -> str:
     return text
 
 
-def coloured(text: str, tone: Tone) -> str:
-    return f"\x1b[{tone.value}m{text}\x1b[0m" if text and tone is not Tone.PLAIN else text
+def ansi_style(text: str, style: Style) -> str:
+    return f"\x1b[{style.value}m{text}\x1b[0m" if text and style is not Style.PLAIN else text
 
 
-def paint_for(terminal: bool) -> Paint:
-    return coloured if terminal and not os.environ.get("NO_COLOR") else plain
+def style_for(is_terminal: bool) -> Styler:
+    return ansi_style if is_terminal and not os.environ.get("NO_COLOR") else no_style
 
 
-class Layout:
+class ColumnLayout:
     """Rows as text of a given width. The number of a row stands before its left side."""
 
-    def __init__(self, width: int, paint: Paint = plain) -> None:
-        self._paint = paint
+    def __init__(self, width: int, styler: Styler = no_style) -> None:
+        self._styler = styler
         self._width = width
-        room = width - NUMBER - 5  # for the two columns, without what stands before and between them
-        self._left = room * 41 // 100  # what goes out takes more words than what came
-        self._right = room - self._left
+        available = width - ROW_NUMBER_WIDTH - 5  # for the two columns, without what stands before and between them
+        self._left_width = available * 41 // 100  # what goes out takes more words than what came
+        self._right_width = available - self._left_width
 
-    def head(self, left: str, right: str) -> str:
-        if self._width < ROOM:
-            return self.row(Row("", [Line(left, Tone.HEADING)], [Line(right, Tone.HEADING, "→")])) + "\n"
-        rule = f"{'─' * (NUMBER + 2 + self._left)}─┼─{'─' * self._right}"
-        return self.row(Row("", [Line(left, Tone.HEADING)], [Line(right, Tone.HEADING)])) + f"{rule}\n"
-
-    def row(self, row: Row) -> str:
-        return "".join(
-            f"{line.rstrip()}\n" for line in (self._beside(row) if self._width >= ROOM else self._below(row))
+    def format_header(self, left: str, right: str) -> str:
+        if self._width < MIN_TWO_COLUMN_WIDTH:
+            return (
+                self.format_row(
+                    ColumnRow("", [ColumnLine(left, Style.HEADING)], [ColumnLine(right, Style.HEADING, "→")])
+                )
+                + "\n"
+            )
+        rule = f"{'─' * (ROW_NUMBER_WIDTH + 2 + self._left_width)}─┼─{'─' * self._right_width}"
+        return (
+            self.format_row(ColumnRow("", [ColumnLine(left, Style.HEADING)], [ColumnLine(right, Style.HEADING)]))
+            + f"{rule}\n"
         )
 
-    def note(self, text: str) -> str:
-        """Text across both columns."""
-        return "".join(f"{line.rstrip()}\n" for line in _wrap(text, self._width))
+    def format_row(self, row: ColumnRow) -> str:
+        return "".join(
+            f"{line.rstrip()}\n"
+            for line in (self._side_by_side(row) if self._width >= MIN_TWO_COLUMN_WIDTH else self._stacked(row))
+        )
 
-    def _beside(self, row: Row) -> Iterator[str]:
-        number, nothing = row.number, ("", Tone.PLAIN)
-        sides = zip_longest(_wrapped(row.left, self._left), _wrapped(row.right, self._right), fillvalue=nothing)
-        for (left, tone), (right, right_tone) in sides:
-            padding = " " * (self._left - _cells(left))
-            yield f"{number:>{NUMBER}}  {self._paint(left, tone)}{padding} │ {self._paint(right, right_tone)}"
+    def format_note(self, text: str) -> str:
+        """Text across both columns."""
+        return "".join(f"{line.rstrip()}\n" for line in _wrap_text(text, self._width))
+
+    def _side_by_side(self, row: ColumnRow) -> Iterator[str]:
+        number, blank = row.number, ("", Style.PLAIN)
+        line_pairs = zip_longest(
+            _wrap_lines(row.left, self._left_width), _wrap_lines(row.right, self._right_width), fillvalue=blank
+        )
+        for (left, left_style), (right, right_style) in line_pairs:
+            padding = " " * (self._left_width - _display_width(left))
+            styled_left, styled_right = self._styler(left, left_style), self._styler(right, right_style)
+            yield f"{number:>{ROW_NUMBER_WIDTH}}  {styled_left}{padding} │ {styled_right}"
             number = ""
 
-    def _below(self, row: Row) -> Iterator[str]:
+    def _stacked(self, row: ColumnRow) -> Iterator[str]:
         number, indent = row.number, ""
         for lines in (row.left, row.right):
-            for text, tone in _wrapped(lines, self._width - NUMBER - 4):
-                yield f"{number:>{NUMBER}}  {indent}{self._paint(text, tone)}"
+            for text, style in _wrap_lines(lines, self._width - ROW_NUMBER_WIDTH - 4):
+                yield f"{number:>{ROW_NUMBER_WIDTH}}  {indent}{self._styler(text, style)}"
                 number = ""
             indent = "  "
 
 
-def _wrapped(lines: list[Line], width: int) -> Iterator[tuple[str, Tone]]:
+def _wrap_lines(lines: list[ColumnLine], width: int) -> Iterator[tuple[str, Style]]:
     for line in lines:
-        sign = f"{line.sign} " if line.sign else ""
-        room = width - len(sign)
-        for piece in _wrap(shorten(line.text, MOST_LINES * room), room):
-            yield sign + piece, line.tone
-            sign = " " * len(sign)
+        prefix = f"{line.prefix} " if line.prefix else ""
+        available = width - len(prefix)
+        for piece in _wrap_text(shorten(line.text, MAX_WRAPPED_LINES * available), available):
+            yield prefix + piece, line.style
+            prefix = " " * len(prefix)
 
 
-def _wrap(text: str, width: int) -> Iterator[str]:
+def _wrap_text(text: str, width: int) -> Iterator[str]:
     """Pieces that fit, cut after a space or comma where one is near. All of them, joined, are the text."""
-    start = end = used = 0
+    start = end = used_width = 0
     while end < len(text):
-        used += _cells(text[end])
-        if used > width:
-            near = start + (end - start) * 2 // 3
-            end = max(text.rfind(" ", near, end), text.rfind(",", near, end)) + 1 or end
+        used_width += _display_width(text[end])
+        if used_width > width:
+            earliest_break = start + (end - start) * 2 // 3
+            end = max(text.rfind(" ", earliest_break, end), text.rfind(",", earliest_break, end)) + 1 or end
             yield text[start:end]
-            start, used = end, 0
+            start, used_width = end, 0
         else:
             end += 1
     yield text[start:]
 
 
-def _cells(text: str) -> int:
+def _display_width(text: str) -> int:
     """How many cells of a terminal the text takes."""
     if text.isascii():
         return len(text)

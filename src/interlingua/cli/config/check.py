@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 
 from interlingua.cli.common import console as io
-from interlingua.gateway.routing.routes import DEMO, Route, Routes, routes_for
-from interlingua.gateway.settings.loader import load
+from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, Routes, routes_for
+from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.schema import Settings
 
 NAME = "check"
@@ -28,39 +28,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    loaded = load(args.file, os.environ)
+    loaded = load_settings(args.file, os.environ)
     for note in loaded.notes:
-        io.tell(f"note: {io.printable(note)}")
+        io.print_stderr(f"note: {io.printable(note)}")
     routes = routes_for(loaded)
-    lines = [f"settings: {loaded.source or 'no file'}", *_told(loaded.settings, routes)]
+    lines = [f"settings: {loaded.source or 'no file'}", *_summary_lines(loaded.settings, routes)]
     io.write("".join(f"{io.printable(line)}\n" for line in lines).encode())
 
 
-def _told(settings: Settings, routes: Routes) -> Iterator[str]:
+def _summary_lines(settings: Settings, routes: Routes) -> Iterator[str]:
     yield f"listens on: {settings.host}:{settings.port}"
     yield "upstreams:"
-    width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO)))
+    width = max(map(len, (*settings.upstreams, *settings.models, *settings.tiers, DEMO_UPSTREAM)))
     for name, upstream in settings.upstreams.items():
         key = "the client's key" if upstream.passthrough else "with a key" if upstream.key else "no key"
         yield f"  {name:{width}}  {upstream.url} ({upstream.api}, {key})"
     if settings.demo:
-        yield f"  {DEMO:{width}}  demo/<dialect>, for every dialect"
+        yield f"  {DEMO_UPSTREAM:{width}}  demo/<dialect>, for every dialect"
     if settings.models:
         yield "models:"
     for id in settings.models:
-        yield f"  {id:{width}}  {_way(routes.find(id))}"
+        yield f"  {id:{width}}  {_describe_routes(routes.find(id))}"
     if settings.tiers:
         yield "tiers:"
     for tier in settings.tiers:
-        yield f"  {tier:{width}}  {_way(routes.find(f'claude-{tier}'))}"
-    only = next(iter(settings.upstreams)) if len(settings.upstreams) == 1 else ""
-    yield f"every other model: {settings.default or only or 'unknown'}"
+        yield f"  {tier:{width}}  {_describe_routes(routes.find(f'claude-{tier}'))}"
+    only_upstream = next(iter(settings.upstreams)) if len(settings.upstreams) == 1 else ""
+    yield f"every other model: {settings.default or only_upstream or 'unknown'}"
 
 
-def _way(routes: list[Route]) -> str:
-    return ", then ".join(f"{route.name}: {route.model}{_dialect(route)}" for route in routes)
+def _describe_routes(routes: list[Route]) -> str:
+    return ", then ".join(f"{route.name}: {route.model}{_dialect_note(route)}" for route in routes)
 
 
-def _dialect(route: Route) -> str:
+def _dialect_note(route: Route) -> str:
     """As far as it is known without the model's whole id."""
     return "" if "*" in route.model else f" ({route.dialect_name})"

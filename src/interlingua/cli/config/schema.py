@@ -29,21 +29,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> None:
-    io.write_json(schema())
+    io.write_json(settings_schema())
 
 
-def schema() -> dict[str, Any]:
+def settings_schema() -> dict[str, Any]:
     """The types' own schema, with the docstrings of their fields."""
-    written = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(settings.Settings)}
-    for name, part in written["$defs"].items():
-        docs = docs_of(getattr(settings, name))
-        for field, described in part.get("properties", {}).items():
+    json_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(settings.Settings)}
+    for name, definition in json_schema["$defs"].items():
+        docs = struct_field_docs(getattr(settings, name))
+        for field, property_schema in definition.get("properties", {}).items():
             if field in docs:
-                described["description"] = docs[field]
-    return written
+                property_schema["description"] = docs[field]
+    return json_schema
 
 
-def docs_of(kind: type[msgspec.Struct]) -> dict[str, str]:
+def struct_field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
     """What is said of each field, those of its base classes first."""
-    structs = [one for one in reversed(kind.__mro__) if issubclass(one, msgspec.Struct) and one is not msgspec.Struct]
+    structs = [
+        base for base in reversed(struct.__mro__) if issubclass(base, msgspec.Struct) and base is not msgspec.Struct
+    ]
     return {name: " ".join(doc.split()) for one in structs for name, doc in field_docs(one).items()}

@@ -9,8 +9,8 @@ import yaml
 
 from interlingua.cli.common import console as io
 from interlingua.cli.config.check import add_options
-from interlingua.gateway.settings.loader import load
-from interlingua.gateway.settings.redacted_view import shown
+from interlingua.gateway.settings.loader import load_settings
+from interlingua.gateway.settings.redacted_view import redacted_settings
 
 __all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
 
@@ -25,13 +25,13 @@ examples:
   interlingua config show
   INTERLINGUA_PORT=9000 interlingua config show ./interlingua.yaml
 """
-WIDTH = 120
+MAX_LINE_WIDTH = 120
 
 
 def run(args: argparse.Namespace) -> None:
-    loaded = load(args.file, os.environ)
+    loaded = load_settings(args.file, os.environ)
     for note in loaded.notes:
-        io.tell(f"note: {io.printable(note)}")
-    io.tell(f"settings: {io.printable(loaded.source or 'no file')}")
-    data = shown(loaded.settings, loaded.secrets)
-    io.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=WIDTH).encode())
+        io.print_stderr(f"note: {io.printable(note)}")
+    io.print_stderr(f"settings: {io.printable(loaded.source or 'no file')}")
+    data = redacted_settings(loaded.settings, loaded.variable_secrets)
+    io.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=MAX_LINE_WIDTH).encode())

@@ -10,7 +10,7 @@ import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common.options import add_command
 from interlingua.cli.dialects import check, draft, show
-from interlingua.dialects.registry import DETECT
+from interlingua.dialects.registry import DETECT_DIALECT
 from interlingua.dialects.validation import shape_name
 
 NAME = "dialects"
@@ -24,7 +24,7 @@ examples:
   interlingua dialects draft chat_template.jinja -o my_model.yaml
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
 """
-ROOM = 60
+MIN_TWO_COLUMN_WIDTH = 60
 """From this width on, names stand beside what is said of them."""
 
 
@@ -36,12 +36,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    known = il.dialects()
+    all_dialects = il.dialects()
     if args.json:
-        io.write_json([_as_json(dialect) for dialect in known])
+        io.write_json([_as_json(dialect) for dialect in all_dialects])
     else:
-        names = max(len(dialect.name) for dialect in known)
-        io.write("".join(_entry(dialect, names) for dialect in (*known, DETECT)).encode())
+        name_width = max(len(dialect.name) for dialect in all_dialects)
+        io.write("".join(_format_entry(dialect, name_width) for dialect in (*all_dialects, DETECT_DIALECT)).encode())
 
 
 def _as_json(dialect: il.Dialect) -> dict[str, Any]:
@@ -49,18 +49,18 @@ def _as_json(dialect: il.Dialect) -> dict[str, Any]:
     return {"name": dialect.name, "models": list(dialect.models), "summary": dialect.summary, "shape": shape}
 
 
-def _entry(dialect: il.Dialect, names: int) -> str:
+def _format_entry(dialect: il.Dialect, name_width: int) -> str:
     """The name, and beside it, or below where there is little room, the summary and the models."""
     width = io.terminal_width()
-    beside = width >= ROOM
-    indent = " " * (names + 2 if beside else 2)
-    others = "(every other model)" if dialect is il.dialect_for("") else "(by name only)"
-    shape = f" ({shape_name(dialect.shape)})" if dialect.shape and dialect is not DETECT else ""
-    lines = [] if beside else [dialect.name]
-    first = f"{dialect.name:{names}}  " if beside else indent
-    lines += textwrap.wrap(f"{dialect.summary}{shape}", width, initial_indent=first, subsequent_indent=indent)
+    two_columns = width >= MIN_TWO_COLUMN_WIDTH
+    indent = " " * (name_width + 2 if two_columns else 2)
+    no_models_note = "(every other model)" if dialect is il.dialect_for("") else "(by name only)"
+    shape = f" ({shape_name(dialect.shape)})" if dialect.shape and dialect is not DETECT_DIALECT else ""
+    lines = [] if two_columns else [dialect.name]
+    first_indent = f"{dialect.name:{name_width}}  " if two_columns else indent
+    lines += textwrap.wrap(f"{dialect.summary}{shape}", width, initial_indent=first_indent, subsequent_indent=indent)
     lines += textwrap.wrap(
-        " ".join(dialect.models) or others,
+        " ".join(dialect.models) or no_models_note,
         width,
         initial_indent=indent,
         subsequent_indent=indent,

@@ -39,11 +39,11 @@ examples:
 ROW_HINT = (
     'a line is {"text": "…", "calls": [{"name": "…", "arguments": {…}}]}; see `interlingua dialects check --help`'
 )
-PATIENCE = 2.0
+PROGRESS_INTERVAL_SECONDS = 2.0
 """After so many seconds, progress is told, and each time again."""
-MARKS = {True: "right", False: "WRONG", None: "–"}
-COLUMNS = (5, 16, 5, 9, 5, 0)
-ALIASES = {
+RESULT_LABELS = {True: "right", False: "WRONG", None: "–"}
+COLUMN_WIDTHS = (5, 16, 5, 9, 5, 0)
+FIELD_ALIASES = {
     "generated_text": "text",
     "expected_calls": "calls",
     "expected_content": "content",
@@ -52,16 +52,16 @@ ALIASES = {
 }
 
 
-class _Call(msgspec.Struct):
+class _ExpectedCall(msgspec.Struct):
     name: str
     arguments: dict[str, Any] | str = {}
 
 
-class _Row(msgspec.Struct, kw_only=True):
+class _CorpusRow(msgspec.Struct, kw_only=True):
     """One line of the file."""
 
     text: str
-    calls: list[_Call]
+    calls: list[_ExpectedCall]
     dialect: str | None = None
     tools: list[dict[str, Any]] | None = None
     prefill: str | None = None
@@ -72,7 +72,7 @@ class _Row(msgspec.Struct, kw_only=True):
     """Some corpora expect what the text does not hold, and say so."""
 
 
-class _Result(msgspec.Struct, kw_only=True):
+class _RowResult(msgspec.Struct, kw_only=True):
     row: int
     dialect: str = ""
     calls_right: bool | None = None
@@ -90,91 +90,100 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dialect = options.dialect_called(args.dialect) if args.dialect else None
+    dialect = options.resolve_dialect(args.dialect) if args.dialect else None
     lines = io.read_all(args.file, "lines of JSON").splitlines()
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise BadInput(f"there is no line in {args.file}", ROW_HINT)
-    dice = random.Random(args.seed)
-    results = _with_progress((_check(number, line, dialect, args.cuts, dice) for number, line in rows), len(rows))
-    wrong = _write_lines(results) if args.json else _write_table(results)
-    if wrong:
-        raise BadInput(f"{wrong} of {len(rows)} not read as expected", "what is wrong stands at the end of each line")
-    io.tell(f"{len(rows)} of {len(rows)} right")
+    rng = random.Random(args.seed)
+    results = _with_progress((_check_row(number, line, dialect, args.cuts, rng) for number, line in rows), len(rows))
+    wrong_count = _write_json_lines(results) if args.json else _write_table(results)
+    if wrong_count:
+        raise BadInput(
+            f"{wrong_count} of {len(rows)} not read as expected", "what is wrong stands at the end of each line"
+        )
+    io.print_stderr(f"{len(rows)} of {len(rows)} right")
 
 
 # ── one line ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, dice: random.Random) -> _Result:
+def _check_row(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, rng: random.Random) -> _RowResult:
     try:
-        row = _read(line)
+        row = _read_row(line)
         dialect = dialect or _dialect_of(row)
         tools = None if row.tools is None else [il.Tool.read(tool) for tool in row.tools]
     except InterlinguaError as error:
-        return _Result(row=number, problems=[f"{error} ({error.hint})" if error.hint else str(error)])
+        return _RowResult(row=number, problems=[f"{error} ({error.hint})" if error.hint else str(error)])
     prefill = row.prefill or ""
     reply = il.parse(row.text, dialect, tools, prefill)
-    wrong_calls = list(_wrong_calls(row.calls, reply.calls, typed=tools is not None))
-    wrong_text = list(_wrong_text(row, reply))
-    wrong_cuts = [
-        f"cut otherwise ({how}), it is read otherwise: {_told(pieces)}"
-        for how, pieces in _cuttings(row.text, cuts, dice)
-        if _parse_pieces(pieces, dialect, tools, prefill) != reply
+    call_problems = list(_call_problems(row.calls, reply.calls, typed=tools is not None))
+    text_problems = list(_text_problems(row, reply))
+    cut_problems = [
+        f"cut otherwise ({cut_name}), it is read otherwise: {_format_value(chunks)}"
+        for cut_name, chunks in _cut_variants(row.text, cuts, rng)
+        if _parse_chunks(chunks, dialect, tools, prefill) != reply
     ]
-    return _Result(
+    return _RowResult(
         row=number,
         dialect=dialect.name,
-        calls_right=not wrong_calls,
-        cut_proof=not wrong_cuts,
-        text_right=not wrong_text,
-        problems=wrong_calls + wrong_text + wrong_cuts[:1],
+        calls_right=not call_problems,
+        cut_proof=not cut_problems,
+        text_right=not text_problems,
+        problems=call_problems + text_problems + cut_problems[:1],
     )
 
 
-def _read(line: bytes) -> _Row:
+def _read_row(line: bytes) -> _CorpusRow:
     fields = io.read_json(line, dict[str, Any], "it", ROW_HINT)
-    known = {ALIASES.get(name, name): value for name, value in fields.items() if ALIASES.get(name, name) not in fields}
+    canonical = {
+        FIELD_ALIASES.get(name, name): value
+        for name, value in fields.items()
+        if FIELD_ALIASES.get(name, name) not in fields
+    }
     try:
-        return msgspec.convert({**fields, **known}, _Row)
+        return msgspec.convert({**fields, **canonical}, _CorpusRow)
     except msgspec.ValidationError as error:
         raise BadInput(f"it cannot be used: {error}", ROW_HINT) from None
 
 
-def _dialect_of(row: _Row) -> il.Dialect:
+def _dialect_of(row: _CorpusRow) -> il.Dialect:
     if row.dialect is None:
         raise BadInput("it names no dialect", "give --dialect NAME")
-    return options.dialect_called(row.dialect)
+    return options.resolve_dialect(row.dialect)
 
 
-def _cuttings(text: str, cuts: int, dice: random.Random) -> Iterator[tuple[str, list[str]]]:
+def _cut_variants(text: str, cuts: int, rng: random.Random) -> Iterator[tuple[str, list[str]]]:
     yield "per character", list(text)
     for n in range(cuts):
-        at = sorted(dice.choices(range(len(text) + 1), k=dice.randint(1, 12)))
-        yield f"random cut {n + 1}", [text[start:end] for start, end in pairwise([0, *at, len(text)])]
+        positions = sorted(rng.choices(range(len(text) + 1), k=rng.randint(1, 12)))
+        yield f"random cut {n + 1}", [text[start:end] for start, end in pairwise([0, *positions, len(text)])]
 
 
-def _parse_pieces(pieces: Iterable[str], dialect: il.Dialect, tools: list[il.Tool] | None, prefill: str) -> il.Reply:
+def _parse_chunks(chunks: Iterable[str], dialect: il.Dialect, tools: list[il.Tool] | None, prefill: str) -> il.Reply:
     parser = il.Parser(dialect, tools, prefill)
-    return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+    return il.fold([event for chunk in chunks for event in parser.feed(chunk)] + parser.close())
 
 
-def _wrong_calls(expected: list[_Call], got: list[il.Call], *, typed: bool) -> Iterator[str]:
-    if len(expected) != len(got):
-        names = ", ".join(call.name for call in got) or "none"
-        yield f"expected {len(expected)} calls, got {len(got)}: {names}"
-    for number, (wanted, call) in enumerate(zip(expected, got, strict=False), 1):
-        if wanted.name != call.name:
-            yield f"call {number}: expected the name {wanted.name!r}, got {call.name!r}"
+def _call_problems(expected: list[_ExpectedCall], actual: list[il.Call], *, typed: bool) -> Iterator[str]:
+    if len(expected) != len(actual):
+        names = ", ".join(call.name for call in actual) or "none"
+        yield f"expected {len(expected)} calls, got {len(actual)}: {names}"
+    for number, (expected_call, call) in enumerate(zip(expected, actual, strict=False), 1):
+        if expected_call.name != call.name:
+            yield f"call {number}: expected the name {expected_call.name!r}, got {call.name!r}"
         elif not call.complete:
-            yield f"call {number}: it is cut off: {_told(call.arguments)}"
-        elif as_value(wanted.arguments) != as_value(call.arguments):
-            alike = not typed and _as_texts(wanted.arguments) == _as_texts(call.arguments)
-            hint = "; only `tools` in the line would tell its types" if alike else ""
-            yield f"call {number}: expected the arguments {_told(wanted.arguments)}, got {_told(call.arguments)}{hint}"
+            yield f"call {number}: it is cut off: {_format_value(call.arguments)}"
+        elif decode_arguments(expected_call.arguments) != decode_arguments(call.arguments):
+            equal_as_text = not typed and _stringify_values(expected_call.arguments) == _stringify_values(
+                call.arguments
+            )
+            hint = "; only `tools` in the line would tell its types" if equal_as_text else ""
+            expected_text, actual_text = _format_value(expected_call.arguments), _format_value(call.arguments)
+            yield f"call {number}: expected the arguments {expected_text}, got {actual_text}{hint}"
 
 
-def as_value(arguments: dict[str, Any] | str) -> Any:
+def decode_arguments(arguments: dict[str, Any] | str) -> Any:
     """What the arguments say, however they are written."""
     if not isinstance(arguments, str):
         return arguments
@@ -184,23 +193,23 @@ def as_value(arguments: dict[str, Any] | str) -> Any:
         return arguments
 
 
-def _as_texts(arguments: dict[str, Any] | str) -> Any:
+def _stringify_values(arguments: dict[str, Any] | str) -> Any:
     """The same, with all that is not a text written as one."""
-    value = as_value(arguments)
+    value = decode_arguments(arguments)
     if not isinstance(value, dict):
         return value
-    return {key: one if isinstance(one, str) else msgspec.json.encode(one).decode() for key, one in value.items()}
+    return {key: item if isinstance(item, str) else msgspec.json.encode(item).decode() for key, item in value.items()}
 
 
-def _wrong_text(row: _Row, reply: il.Reply) -> Iterator[str]:
+def _text_problems(row: _CorpusRow, reply: il.Reply) -> Iterator[str]:
     content = row.content if row.content_in_text else None
     reasoning = row.reasoning if row.reasoning_in_text else None
-    for what, expected, got in (("text", content, reply.text), ("reasoning", reasoning, reply.reasoning)):
-        if expected is not None and expected != got:
-            yield f"expected the {what} {_told(expected)}, got {_told(got)}"
+    for field, expected, actual in (("text", content, reply.text), ("reasoning", reasoning, reply.reasoning)):
+        if expected is not None and expected != actual:
+            yield f"expected the {field} {_format_value(expected)}, got {_format_value(actual)}"
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) and value.startswith("{") else msgspec.json.encode(value).decode()
     return io.printable(shorten(text, 120))
 
@@ -208,35 +217,35 @@ def _told(value: Any) -> str:
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _with_progress(results: Iterable[_Result], total: int) -> Iterator[_Result]:
-    told = time.monotonic()
+def _with_progress(results: Iterable[_RowResult], total: int) -> Iterator[_RowResult]:
+    last_report = time.monotonic()
     for done, result in enumerate(results, 1):
         yield result
-        if time.monotonic() - told > PATIENCE:
-            told = time.monotonic()
-            io.tell(f"checked {done} of {total}")
+        if time.monotonic() - last_report > PROGRESS_INTERVAL_SECONDS:
+            last_report = time.monotonic()
+            io.print_stderr(f"checked {done} of {total}")
 
 
-def _write_lines(results: Iterable[_Result]) -> int:
-    wrong = 0
+def _write_json_lines(results: Iterable[_RowResult]) -> int:
+    wrong_count = 0
     for result in results:
-        io.write_line(result)
-        wrong += bool(result.problems)
-    return wrong
+        io.write_json_line(result)
+        wrong_count += bool(result.problems)
+    return wrong_count
 
 
-def _write_table(results: Iterable[_Result]) -> int:
-    wrong = 0
-    io.write(_line("  row", "dialect", "calls", "cut-proof", "text", "problems"))
+def _write_table(results: Iterable[_RowResult]) -> int:
+    wrong_count = 0
+    io.write(_table_row("  row", "dialect", "calls", "cut-proof", "text", "problems"))
     for result in results:
-        marks = (MARKS[right] for right in (result.calls_right, result.cut_proof, result.text_right))
-        first, *more = [io.printable(problem) for problem in result.problems] or [""]
-        io.write(_line(f"{result.row:5}", result.dialect, *marks, first))
-        io.write(b"".join(_line("", "", "", "", "", problem) for problem in more))
-        wrong += bool(result.problems)
-    return wrong
+        labels = (RESULT_LABELS[right] for right in (result.calls_right, result.cut_proof, result.text_right))
+        first, *remainder = [io.printable(problem) for problem in result.problems] or [""]
+        io.write(_table_row(f"{result.row:5}", result.dialect, *labels, first))
+        io.write(b"".join(_table_row("", "", "", "", "", problem) for problem in remainder))
+        wrong_count += bool(result.problems)
+    return wrong_count
 
 
-def _line(*cells: str) -> bytes:
-    aligned = (f"{cell:{width}}" for cell, width in zip(cells, COLUMNS, strict=True))
+def _table_row(*cells: str) -> bytes:
+    aligned = (f"{cell:{width}}" for cell, width in zip(cells, COLUMN_WIDTHS, strict=True))
     return "  ".join(aligned).rstrip().encode() + b"\n"

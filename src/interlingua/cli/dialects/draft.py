@@ -10,10 +10,10 @@ from pathlib import Path
 import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common.two_columns import shorten
-from interlingua.cli.dialects.check import as_value
-from interlingua.cli.dialects.drafting.dialect_guesser import Guess, guess
-from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, TOOLS, Probed, probe
-from interlingua.cli.dialects.show import written
+from interlingua.cli.dialects.check import decode_arguments
+from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess, guess_dialect
+from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, TOOLS, ProbeResult, probe_template
+from interlingua.cli.dialects.show import dialect_yaml
 from interlingua.errors import BadInput, InterlinguaError
 
 NAME = "draft"
@@ -32,7 +32,7 @@ examples:
 It needs jinja2: pip install 'interlingua[draft]'. The exit status is 1 if no
 dialect could be told, or if the draft does not read the turn back.
 """
-BY_HAND = "begin with the nearest of `interlingua dialects show NAME`, and write it by hand"
+BY_HAND_HINT = "begin with the nearest of `interlingua dialects show NAME`, and write it by hand"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,31 +42,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     text = io.read_all(args.template, "a chat template").decode("utf-8", "replace")
-    probed = probe(text)
-    found = guess(probed)
-    if found.shape is None:
-        calls = io.printable(shorten(found.calls, 400))
-        raise BadInput(f"no shape fits the calls that the template writes: {calls}", BY_HAND)
-    dialect = with_sample(found.dialect(_name(args.template)))
-    problems = problems_of(dialect, probed, found)
-    if dialect.sample != found.reply:
-        found.note(
+    probe_result = probe_template(text)
+    guess = guess_dialect(probe_result)
+    if guess.shape is None:
+        calls = io.printable(shorten(guess.calls, 400))
+        raise BadInput(f"no shape fits the calls that the template writes: {calls}", BY_HAND_HINT)
+    dialect = with_sample(guess.build_dialect(_dialect_name(args.template)))
+    problems = round_trip_problems(dialect, probe_result, guess)
+    if dialect.sample != guess.reply:
+        guess.add_note(
             "sample", "The template writes it with other white space, which makes no difference when it is read."
         )
-    found.notes[""] = _head(args.template, problems)
-    _put(written(dialect, found.notes), args.output)
+    guess.notes[""] = _header_comment(args.template, problems)
+    _write_draft(dialect_yaml(dialect, guess.notes), args.output)
     if problems:
-        raise BadInput(f"the draft does not read what the template writes: {problems[0]}", f"mend it, or {BY_HAND}")
-    io.tell(f"the draft reads what the template writes: {len(probed.calls)} of {len(probed.calls)} calls")
-    io.tell("next: try it on what the model really writes, see `interlingua dialects check --help`")
+        raise BadInput(
+            f"the draft does not read what the template writes: {problems[0]}", f"mend it, or {BY_HAND_HINT}"
+        )
+    io.print_stderr(
+        f"the draft reads what the template writes: {len(probe_result.calls)} of {len(probe_result.calls)} calls"
+    )
+    io.print_stderr("next: try it on what the model really writes, see `interlingua dialects check --help`")
 
 
-def _name(path: str) -> str:
+def _dialect_name(path: str) -> str:
     stem = "my_model" if path == io.STDIN else Path(path).stem
     return re.sub(r"\W+", "_", stem.lower()).strip("_") or "my_model"
 
 
-def _head(path: str, problems: list[str]) -> str:
+def _header_comment(path: str, problems: list[str]) -> str:
     draft = f"Drafted from {Path(path).name} by `interlingua dialects draft`."
     if problems:
         return f"{draft} It does NOT WORK yet: {'; '.join(problems)}."
@@ -83,25 +87,25 @@ def with_sample(dialect: il.Dialect) -> il.Dialect:
     return dataclasses.replace(dialect, sample=sample)
 
 
-def problems_of(dialect: il.Dialect, probed: Probed, found: Guess) -> list[str]:
+def round_trip_problems(dialect: il.Dialect, probe_result: ProbeResult, guess: DialectGuess) -> list[str]:
     """What does not come back as it went in."""
     try:
-        dialect = il.load_dialect(written(dialect))
+        dialect = il.load_dialect(dialect_yaml(dialect))
     except InterlinguaError as error:
         return [str(error)]
-    reply = il.parse(found.reply, dialect, TOOLS)
+    reply = il.parse(guess.reply, dialect, TOOLS)
     problems = []
-    expected = [(call.name, call.args) for call in probed.calls]
-    got = [(call.name, as_value(call.arguments)) for call in reply.calls]
-    if got != expected:
-        problems.append(f"{len(expected)} calls went in, and this came back: {got or 'none'}")
-    for what, text, came in (("thinking", THINKING, reply.reasoning), ("text", CONTENT, reply.text)):
-        if text in found.reply and came != text:
-            problems.append(f"the {what} {text!r} came back as {came!r}")
+    expected = [(call.name, call.args) for call in probe_result.calls]
+    actual = [(call.name, decode_arguments(call.arguments)) for call in reply.calls]
+    if actual != expected:
+        problems.append(f"{len(expected)} calls went in, and this came back: {actual or 'none'}")
+    for field, text, actual_text in (("thinking", THINKING, reply.reasoning), ("text", CONTENT, reply.text)):
+        if text in guess.reply and actual_text != text:
+            problems.append(f"the {field} {text!r} came back as {actual_text!r}")
     return problems
 
 
-def _put(draft: str, path: str | None) -> None:
+def _write_draft(draft: str, path: str | None) -> None:
     if path is None:
         io.write(draft.encode())
         return

@@ -13,7 +13,7 @@ from typing import Any
 import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common import options
-from interlingua.dialects.registry import DETECT
+from interlingua.dialects.registry import DETECT_DIALECT
 from interlingua.dialects.validation import shape_name
 from interlingua.errors import UsageError
 
@@ -28,9 +28,9 @@ examples:
   interlingua dialects show kimi_k2 > my_model.yaml
   interlingua parse --dialect ./my_model.yaml reply.txt
 """
-WIDTH = 100
-LINE = "\n"
-HEAD = "A dialect, for `--dialect FILE.yaml`. Markers stand in double quotes, where \\n is a line break."
+MAX_LINE_WIDTH = 100
+NEWLINE = "\n"
+DEFAULT_HEADER = "A dialect, for `--dialect FILE.yaml`. Markers stand in double quotes, where \\n is a line break."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -38,114 +38,122 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dialect = options.dialect_called(args.name)
-    if dialect is DETECT:
+    dialect = options.resolve_dialect(args.name)
+    if dialect is DETECT_DIALECT:
         raise UsageError("'detect' tries all dialects and is none of its own", "show the one that it finds")
-    io.write(written(dialect).encode())
+    io.write(dialect_yaml(dialect).encode())
 
 
-def written(dialect: il.Dialect, notes: Mapping[str, str] | None = None) -> str:
+def dialect_yaml(dialect: il.Dialect, notes: Mapping[str, str] | None = None) -> str:
     """The dialect as YAML. A note stands above the field with its path, such as `shape.framed_json.open`."""
-    lines = _Writer(notes or {}).fields(dialect, "", "")
-    return "".join(f"{line}\n" for line in (*_comment((notes or {}).get("", HEAD), ""), *lines))
+    lines = _YamlWriter(notes or {}).fields(dialect, "", "")
+    return "".join(f"{line}\n" for line in (*_comment((notes or {}).get("", DEFAULT_HEADER), ""), *lines))
 
 
-class _Writer:
+class _YamlWriter:
     def __init__(self, notes: Mapping[str, str]) -> None:
         self._notes = notes
-        self._told: set[str] = set()
+        self._written_docs: set[str] = set()
 
     def fields(self, value: Any, indent: str, path: str) -> Iterator[str]:
         docs = field_docs(type(value))
         for field in dataclasses.fields(value):
-            inner, at = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
+            inner, field_path = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
             if inner != field.default:
-                yield from self._tell_once(docs.get(field.name, ""), indent)
-                yield from _comment(self._notes.get(at, ""), indent)
-                yield from self._field(field.name, inner, indent, at)
+                yield from self._comment_once(docs.get(field.name, ""), indent)
+                yield from _comment(self._notes.get(field_path, ""), indent)
+                yield from self._field(field.name, inner, indent, field_path)
 
-    def _tell_once(self, doc: str, indent: str) -> Iterator[str]:
-        if doc not in self._told:
-            self._told.add(doc)
+    def _comment_once(self, doc: str, indent: str) -> Iterator[str]:
+        if doc not in self._written_docs:
+            self._written_docs.add(doc)
             yield from _comment(doc, indent)
 
     def _field(self, name: str, value: Any, indent: str, path: str) -> Iterator[str]:
         """`name: value` on one line if there is room, else with its parts below."""
-        deeper, short = f"{indent}  ", _short(value)
+        inner_indent, one_line = f"{indent}  ", _one_line_or_none(value)
         if isinstance(value, str) and ("\n" in value or '"' in value) and _is_block(value):
-            yield f"{indent}{name}: |{'' if value.endswith(LINE) else '-'}"
-            yield from (f"{deeper}{line}" if line else "" for line in value.removesuffix(LINE).split(LINE))
-        elif isinstance(value, str) or (short is not None and len(indent) + len(name) + 2 + len(short) <= WIDTH):
-            yield f"{indent}{name}: {short}"
+            yield f"{indent}{name}: |{'' if value.endswith(NEWLINE) else '-'}"
+            yield from (f"{inner_indent}{line}" if line else "" for line in value.removesuffix(NEWLINE).split(NEWLINE))
+        elif isinstance(value, str) or (
+            one_line is not None and len(indent) + len(name) + 2 + len(one_line) <= MAX_LINE_WIDTH
+        ):
+            yield f"{indent}{name}: {one_line}"
         elif isinstance(value, tuple):
             yield f"{indent}{name}:"
-            yield from (f"{deeper}- {on_one_line(part)}" for part in value)
+            yield from (f"{inner_indent}- {format_value(part)}" for part in value)
         else:
             yield f"{indent}{name}:"
             if hasattr(value, "grammar"):
-                kind = shape_name(value)
-                yield from self._tell_once(inspect.getdoc(inspect.getmodule(value)) or "", deeper)
-                yield f"{deeper}{kind}:"
-                deeper, path = f"{deeper}  ", f"{path}.{kind}"
-            yield from self.fields(value, deeper, path)
+                shape = shape_name(value)
+                yield from self._comment_once(inspect.getdoc(inspect.getmodule(value)) or "", inner_indent)
+                yield f"{inner_indent}{shape}:"
+                inner_indent, path = f"{inner_indent}  ", f"{path}.{shape}"
+            yield from self.fields(value, inner_indent, path)
 
 
-def _short(value: Any) -> str | None:
+def _one_line_or_none(value: Any) -> str | None:
     """The value on one line; None if that would not be read easily."""
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple) and len(value) == 1 and isinstance(value[0], str | il.Span):
-        return _short(value[0])
+        return _one_line_or_none(value[0])
     if isinstance(value, tuple):
-        parts = [_short(part) for part in value]
+        parts = [_one_line_or_none(part) for part in value]
         return None if None in parts else f"[{', '.join(map(str, parts))}]"
     if value == il.Span(getattr(value, "open", ""), getattr(value, "close", "")):
-        return f"[{_quoted(value.open)}, {_quoted(value.close)}]"
-    return _flow(value) if isinstance(value, il.Span) else None if dataclasses.is_dataclass(value) else str(value)
+        return f"[{_quote(value.open)}, {_quote(value.close)}]"
+    return (
+        _flow_mapping(value) if isinstance(value, il.Span) else None if dataclasses.is_dataclass(value) else str(value)
+    )
 
 
-def on_one_line(value: Any) -> str:
+def format_value(value: Any) -> str:
     """The value on one line, easily read or not."""
-    return _short(value) or _flow(value)
+    return _one_line_or_none(value) or _flow_mapping(value)
 
 
-def _flow(value: Any) -> str:
+def _flow_mapping(value: Any) -> str:
     """A dataclass on one line."""
     fields = [(field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value)]
-    flow = "{" + ", ".join(f"{name}: {on_one_line(inner)}" for name, inner, default in fields if inner != default) + "}"
+    flow = (
+        "{" + ", ".join(f"{name}: {format_value(inner)}" for name, inner, default in fields if inner != default) + "}"
+    )
     return f"{{{shape_name(value)}: {flow}}}" if hasattr(value, "grammar") else flow
 
 
-def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escaped(char)) for char in text) + '"'
+def _quote(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape(char)) for char in text) + '"'
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def _is_block(text: str) -> bool:
     """Whether a block shows the text just as it is: nothing invisible in it, and at most one line end after it."""
-    lines = text.removesuffix(LINE).split(LINE)
+    lines = text.removesuffix(NEWLINE).split(NEWLINE)
     visible = all(line.isprintable() and line == line.rstrip() for line in lines)
     return visible and bool(lines[-1]) and lines[0] == lines[0].lstrip() != ""
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
-        for line in textwrap.wrap(paragraph, WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False):
+        for line in textwrap.wrap(
+            paragraph, MAX_LINE_WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False
+        ):
             yield f"{indent}# {line}"
 
 
-def field_docs(kind: type[Any]) -> dict[str, str]:
+def field_docs(cls: type[Any]) -> dict[str, str]:
     """What stands under each field in the source, where there is one: said once, and read here too."""
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     except OSError:
         return {}
     assert isinstance(body, ast.ClassDef)

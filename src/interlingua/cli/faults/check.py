@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from interlingua.cli.common import console as io
-from interlingua.cli.common.two_columns import Tone, paint_for
-from interlingua.cli.faults.serve import PORT
+from interlingua.cli.common.two_columns import Style, style_for
+from interlingua.cli.faults.serve import DEFAULT_PORT
 from interlingua.errors import BadInput, UsageError
-from interlingua.faults.apis import APIS, NAMES
+from interlingua.faults.apis import API_BY_NAME, APIS
 
 if TYPE_CHECKING:
-    from interlingua.faults.checker.trial import Target
-    from interlingua.faults.runner import Judged
+    from interlingua.faults.checker.trial import GatewayTarget
+    from interlingua.faults.runner import ScenarioResult
 
 NAME = "check"
 HELP = "plays a client of any gateway in front of the fault server, and judges it"
@@ -37,19 +37,19 @@ examples:
 
 exit status: 1 if anything is wrong, or if even fault-00-none does not come through
 """
-_TONES = {
-    "right": Tone.SENT,
-    "wrong": Tone.FAILED,
-    "refused": Tone.FINDING,
-    "not judged": Tone.FAINT,
+_OUTCOME_STYLES = {
+    "right": Style.SENT,
+    "wrong": Style.FAILED,
+    "refused": Style.FINDING,
+    "not judged": Style.FAINT,
 }
-_SHORT = {api: name for name, api in NAMES.items()}
+_API_SHORT_NAMES = {api: name for name, api in API_BY_NAME.items()}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", help="the gateway, with or without /v1")
     parser.add_argument(
-        "--api", choices=[*NAMES, "all"], default="all", metavar="API", help="chat, messages, responses or all"
+        "--api", choices=[*API_BY_NAME, "all"], default="all", metavar="API", help="chat, messages, responses or all"
     )
     parser.add_argument("--only", metavar="ROWS", help="the numbers of some rows, such as 4,9")
     parser.add_argument(
@@ -57,9 +57,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--faults",
-        default=f"http://127.0.0.1:{PORT}",
+        default=f"http://127.0.0.1:{DEFAULT_PORT}",
         metavar="URL",
-        help=f"the fault server; default: http://127.0.0.1:{PORT}",
+        help=f"the fault server; default: http://127.0.0.1:{DEFAULT_PORT}",
     )
     parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the gateway's key for clients")
     parser.add_argument(
@@ -69,26 +69,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.faults.catalog import rows_of
-    from interlingua.faults.runner import check, passes_on, reachable
+    from interlingua.faults.catalog import scenarios_in_rows
+    from interlingua.faults.runner import check_baseline, check_reachable, run_scenarios
 
     target = _target(args)
-    scenarios = rows_of(_rows(args.only))
-    apis = APIS if args.api == "all" else [NAMES[args.api]]
-    reachable(target)
-    passes_on(target, apis)
+    scenarios = scenarios_in_rows(_parse_rows(args.only))
+    apis = APIS if args.api == "all" else [API_BY_NAME[args.api]]
+    check_reachable(target)
+    check_baseline(target, apis)
     counts: Counter[str] = Counter()
-    for judged in check(target, scenarios, apis):
-        counts[judged.verdict.outcome.value] += 1
-        _tell_json(judged) if args.json else _tell(judged)
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    for result in run_scenarios(target, scenarios, apis):
+        counts[result.verdict.outcome.value] += 1
+        _print_result_json(result) if args.json else _print_result(result)
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     if counts["wrong"]:
-        raise BadInput(f"the gateway is not right everywhere: {told}", "`interlingua faults list` says what is right")
-    io.tell(told)
+        raise BadInput(
+            f"the gateway is not right everywhere: {summary}", "`interlingua faults list` says what is right"
+        )
+    io.print_stderr(summary)
 
 
-def _target(args: argparse.Namespace) -> Target:
-    from interlingua.faults.checker.trial import Target
+def _target(args: argparse.Namespace) -> GatewayTarget:
+    from interlingua.faults.checker.trial import GatewayTarget
 
     for url in (args.url, args.faults):
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -98,27 +100,29 @@ def _target(args: argparse.Namespace) -> Target:
     key = ""
     if args.key_env and not (key := os.environ.get(args.key_env, "")):
         raise UsageError(f"the variable {args.key_env} is not set", "set it to the key that clients show the gateway")
-    return Target(args.url.rstrip("/"), args.faults.rstrip("/"), args.model_prefix, key, args.patience)
+    return GatewayTarget(args.url.rstrip("/"), args.faults.rstrip("/"), args.model_prefix, key, args.patience)
 
 
-def _rows(only: str | None) -> list[int] | None:
-    if only is None:
+def _parse_rows(rows_option: str | None) -> list[int] | None:
+    if rows_option is None:
         return None
     try:
-        return [int(number) for number in only.split(",")]
+        return [int(number) for number in rows_option.split(",")]
     except ValueError:
-        raise UsageError(f"--only {only!r} is no list of rows", "write numbers with commas between: 4,9") from None
+        raise UsageError(
+            f"--only {rows_option!r} is no list of rows", "write numbers with commas between: 4,9"
+        ) from None
 
 
-def _tell(judged: Judged) -> None:
-    outcome = judged.verdict.outcome.value
-    paint = paint_for(io.stdout_is_terminal())
-    name = f"{judged.scenario.name} ({_SHORT[judged.api]})"
-    line = f"{name:52} {io.printable(judged.verdict.why)}"
-    io.write(f"{paint(f'{outcome:10}', _TONES[outcome])} {line}\n".encode())
+def _print_result(result: ScenarioResult) -> None:
+    outcome = result.verdict.outcome.value
+    styler = style_for(io.stdout_is_terminal())
+    name = f"{result.scenario.name} ({_API_SHORT_NAMES[result.api]})"
+    line = f"{name:52} {io.printable(result.verdict.reason)}"
+    io.write(f"{styler(f'{outcome:10}', _OUTCOME_STYLES[outcome])} {line}\n".encode())
 
 
-def _tell_json(judged: Judged) -> None:
-    scenario, verdict = judged.scenario, judged.verdict
-    told = {"row": scenario.row, "name": scenario.name, "api": _SHORT[judged.api]}
-    io.write_line({**told, "outcome": verdict.outcome.value, "why": verdict.why})
+def _print_result_json(result: ScenarioResult) -> None:
+    scenario, verdict = result.scenario, result.verdict
+    fields = {"row": scenario.row, "name": scenario.name, "api": _API_SHORT_NAMES[result.api]}
+    io.write_json_line({**fields, "outcome": verdict.outcome.value, "why": verdict.reason})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from interlingua.cli.common import console as io
 
 if TYPE_CHECKING:
-    from interlingua.faults.checker.scenario import Row, Scenario
+    from interlingua.faults.checker.scenario import FaultRow, Scenario
 
 NAME = "list"
 HELP = "every fault: what happens, and what is right"
@@ -29,24 +29,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.faults.catalog import ROWS
+    from interlingua.faults.catalog import FAULT_ROWS
 
     if args.json:
-        io.write_json([_as_json(scenario, row.fault) for row in ROWS for scenario in row.scenarios])
+        io.write_json([_as_json(scenario, row.title) for row in FAULT_ROWS for scenario in row.scenarios])
         return
     width = io.terminal_width()
-    io.write("".join(f"{line}\n" for line in _lines(ROWS, width)).encode())
+    io.write("".join(f"{line}\n" for line in _lines(FAULT_ROWS, width)).encode())
 
 
 def _as_json(scenario: Scenario, fault: str) -> dict[str, object]:
-    told = {"row": scenario.row, "fault": fault, "name": scenario.name}
-    return {**told, "happens": scenario.happens, "right": scenario.right, "apis": scenario.apis}
+    fields = {"row": scenario.row, "fault": fault, "name": scenario.name}
+    return {**fields, "happens": scenario.description, "right": scenario.expected, "apis": scenario.apis}
 
 
-def _lines(rows: list[Row], width: int) -> Iterator[str]:
+def _lines(rows: list[FaultRow], width: int) -> Iterator[str]:
     for row in rows:
-        yield f"{row.number:2}  {row.fault}"
+        yield f"{row.number:2}  {row.title}"
         for scenario in row.scenarios:
             yield f"    {scenario.name}"
-            yield from textwrap.wrap(scenario.happens, width, initial_indent=" " * 6, subsequent_indent=" " * 8)
-            yield from textwrap.wrap(f"→ {scenario.right}", width, initial_indent=" " * 6, subsequent_indent=" " * 8)
+            yield from textwrap.wrap(scenario.description, width, initial_indent=" " * 6, subsequent_indent=" " * 8)
+            yield from textwrap.wrap(f"→ {scenario.expected}", width, initial_indent=" " * 6, subsequent_indent=" " * 8)

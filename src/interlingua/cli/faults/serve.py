@@ -10,7 +10,7 @@ from interlingua.cli.common import console as io
 from interlingua.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from interlingua.faults.upstream.script import Asked
+    from interlingua.faults.upstream.script import ReceivedRequest
 
 NAME = "serve"
 HELP = "an upstream that plays each fault, picked by the model's name"
@@ -28,11 +28,11 @@ examples:
   curl -sN http://127.0.0.1:8585/v1/chat/completions -H 'content-type: application/json' \\
       -d '{"model": "fault-05-end-inside-call", "stream": true, "messages": []}'
 """
-PORT = 8585
-_SETTINGS = (
+DEFAULT_PORT = 8585
+_SETTINGS_TEMPLATE = (
     'upstreams: {{faults: {{url: "{url}", key: sk-any-0123456789abcdef, timeouts: {{first_event: 5, idle: 5}}}}}}'
 )
-_HELLO = """\
+_STARTUP_MESSAGE = """\
 interlingua: {count} faults at {url} (`interlingua faults list` names them; Ctrl-C ends it)
 
 Point a gateway at it:
@@ -54,7 +54,9 @@ Or an agent:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any that is free")
+    parser.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"default: {DEFAULT_PORT}; 0: any that is free"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -64,13 +66,13 @@ def run(args: argparse.Namespace) -> None:
     if not 0 <= args.port <= 65535:
         raise UsageError(f"there is no port {args.port}", "give --port a number from 0 to 65535")
     try:
-        server = UpstreamServer(args.port, scripts_for, _tell)
+        server = UpstreamServer(args.port, scripts_for, _log_request)
     except OSError as error:
         hint = "give --port another number, or 0 for any that is free"
         raise BadInput(f"cannot listen on port {args.port}: {error.strerror}", hint) from error
     base = server.url.removesuffix("/v1")
-    settings = _SETTINGS.format(url=server.url)
-    io.tell(_HELLO.format(count=len(SCENARIOS), url=server.url, base=base, settings=settings))
+    settings = _SETTINGS_TEMPLATE.format(url=server.url)
+    io.print_stderr(_STARTUP_MESSAGE.format(count=len(SCENARIOS), url=server.url, base=base, settings=settings))
     try:
         while True:
             time.sleep(3600)
@@ -78,7 +80,13 @@ def run(args: argparse.Namespace) -> None:
         server.stop()
 
 
-def _tell(asked: Asked) -> None:
-    took = round(time.monotonic() - asked.came, 3)
-    told = {"model": str(asked.body.get("model"))[:200], "path": asked.path[:200], "stream": asked.body.get("stream")}
-    io.write_line({**told, "sent": asked.sent, "seconds": took, "client_left": asked.left is not None})
+def _log_request(request: ReceivedRequest) -> None:
+    seconds = round(time.monotonic() - request.received_at, 3)
+    fields = {
+        "model": str(request.body.get("model"))[:200],
+        "path": request.path[:200],
+        "stream": request.body.get("stream"),
+    }
+    io.write_json_line(
+        {**fields, "sent": request.bytes_sent, "seconds": seconds, "client_left": request.client_left_at is not None}
+    )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from interlingua.cli.common import console as io
-from interlingua.cli.gateway.daemon.instances import Instances, add_name, named
+from interlingua.cli.gateway.daemon.instances import InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.log_reader import follow, last_lines
 from interlingua.errors import BadInput, UsageError
 
@@ -21,24 +21,24 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
+    add_name_option(parser)
     parser.add_argument("-n", dest="lines", default="50", metavar="N", help="how many lines; default: 50")
     parser.add_argument("-f", "--follow", action="store_true", help="and those that come")
 
 
 def run(args: argparse.Namespace) -> None:
-    name = named(args)
+    name = instance_name(args)
     if not (args.lines.isascii() and args.lines.isdigit()):
         raise UsageError(f"-n: {args.lines!r} is no number of lines", "for example: -n 100")
-    instances = Instances()
+    instances = InstanceStore()
     instance = instances.find(name)
-    path = Path(instance.log) if instance is not None else instances.log_of(name)
+    path = Path(instance.log) if instance is not None else instances.log_path(name)
     if not path.is_file():
         raise BadInput(f"{name!r} has no log: {path} is not there", "`interlingua start` begins one")
     if not args.follow:
         io.write(b"".join(last_lines(path, int(args.lines))))
         return
-    end, pieces = follow(path)
+    end, chunks = follow(path)
     io.write(b"".join(last_lines(path, int(args.lines), end)))
-    for piece in pieces:
-        io.write(piece)
+    for chunk in chunks:
+        io.write(chunk)

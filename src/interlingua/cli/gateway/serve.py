@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from interlingua.agents import AGENTS, Agent, Target, by_hand
+from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
 from interlingua.cli.common import console as io
 from interlingua.cli.common import gateway_options as serve_options
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.routing.routes import routes_for
-from interlingua.gateway.settings.loader import Loaded
+from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.settings.signing_key import kept_key
+from interlingua.gateway.settings.signing_key import load_or_create_key
 
 NAME = "serve"
 HELP = "the gateway: point an agent at it, and its tool calls work"
@@ -36,7 +36,7 @@ signals:
   SIGTERM, Ctrl-C  no new requests; streams may finish, then end properly
   SIGHUP           reads the settings again; streams go on with the old ones
 """
-_CURL = """\
+_CURL_EXAMPLES = """\
   curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
     "model": "{model}", "stream": true,
     "messages": [{{"role": "user", "content": "What is the weather in Paris and in Oslo?"}}],
@@ -55,12 +55,12 @@ _CURL = """\
     "tools": [{{"type": "function", "name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}]}}'
 """
-_SDKS = """\
+_SDK_EXAMPLES = """\
   openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
   anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
   others        docs/reference/agents.md; `interlingua run` starts an agent and a gateway at once
 """
-_TO_PASTE = ("claude", "codex", "opencode")
+_PRINTED_AGENTS = ("claude", "codex", "opencode")
 """What is shorter than a screen."""
 
 
@@ -69,42 +69,49 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.gateway.processes.server import check, listen, raise_open_files, serve
+    from interlingua.gateway.processes.server import bind_sockets, check_settings, raise_file_limit, serve
 
-    loaded = serve_options.loaded(args)
-    check(loaded)  # what is wrong is told before anything listens
+    loaded = serve_options.settings_from_args(args)
+    check_settings(loaded)  # what is wrong is told before anything listens
     settings = loaded.settings
-    sockets = listen(settings)
-    key, problem = (b"", "") if settings.seal_key else kept_key()
-    for note in (*loaded.notes, problem, raise_open_files(settings)):
+    sockets = bind_sockets(settings)
+    key, key_problem = (b"", "") if settings.seal_key else load_or_create_key()
+    for note in (*loaded.notes, key_problem, raise_file_limit(settings)):
         if note:
-            io.tell(f"interlingua: note: {note}")
-    io.tell(hello(settings, loaded, sockets[0].getsockname()[1]))
-    serve(loaded, sockets, key, lambda: serve_options.loaded(args))
+            io.print_stderr(f"interlingua: note: {note}")
+    io.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
+    serve(loaded, sockets, key, lambda: serve_options.settings_from_args(args))
 
 
-def hello(settings: Settings, loaded: Loaded, port: int) -> str:
+def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> str:
     """Where it is, what it does, and what to paste next, which no program needs that has started it."""
     host = settings.host.strip("[]")
-    where = f", settings: {loaded.source}" if loaded.source else ""
-    head = f"interlingua: listening on {notify.url(host, port)} (process {os.getpid()}{where})"
-    upstreams = [f"  {name}: {one.url} ({one.api})" for name, one in settings.upstreams.items()]
-    if settings.log.format == "json" or notify.is_wanted():
-        return head
-    base = notify.url(notify.reached_by(host), port)
-    ids = routes_for(loaded).ids()
+    source_note = f", settings: {loaded.source}" if loaded.source else ""
+    heading = f"interlingua: listening on {notify.http_url(host, port)} (process {os.getpid()}{source_note})"
+    upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
+    if settings.log.format == "json" or notify.is_enabled():
+        return heading
+    base = notify.http_url(notify.client_host(host), port)
+    ids = routes_for(loaded).model_ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
-    parts = [head, *upstreams]
+    parts = [heading, *upstream_lines]
     if settings.demo:
-        some = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
-        parts += [f"  demo models: {some} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"]
+        examples = "demo/kimi_k2, demo/qwen3_coder, demo/deepseek_v31, demo/hermes"
+        parts += [
+            f"  demo models: {examples} and {sum(id.startswith('demo/') for id in ids) - 4} more (GET /v1/models)"
+        ]
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
-        parts += ["", "Try it, in another terminal:", "", _CURL.format(base=base, model=model, auth=auth).rstrip()]
+        parts += [
+            "",
+            "Try it, in another terminal:",
+            "",
+            _CURL_EXAMPLES.format(base=base, model=model, auth=auth).rstrip(),
+        ]
     key = "KEY" if settings.keys else "any"
-    agents = [_agent(AGENTS[name], base, model, key) for name in _TO_PASTE]
-    return "\n".join([*parts, "", "Point an agent at it:", "", *agents, _SDKS.format(base=base, key=key)])
+    agents = [_agent_instructions(AGENTS[name], base, model, key) for name in _PRINTED_AGENTS]
+    return "\n".join([*parts, "", "Point an agent at it:", "", *agents, _SDK_EXAMPLES.format(base=base, key=key)])
 
 
-def _agent(agent: Agent, base: str, model: str, key: str) -> str:
-    setup = agent.setup(Target(base=base, api=agent.apis[0], model=model, key=key, folder=""))
-    return f"  {agent.title:<13} {by_hand(setup, indent=' ' * 18)}"
+def _agent_instructions(agent: Agent, base: str, model: str, key: str) -> str:
+    setup = agent.setup(AgentTarget(gateway_url=base, api=agent.apis[0], model=model, key=key, folder=""))
+    return f"  {agent.title:<13} {format_shell_command(setup, indent=' ' * 18)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interlingua.cli.common import console as io
 from interlingua.cli.common import gateway_options as serve_options
-from interlingua.cli.gateway.daemon.instances import DEFAULT, Instances, add_name, named
+from interlingua.cli.gateway.daemon.instances import DEFAULT_NAME, InstanceStore, add_name_option, instance_name
 from interlingua.errors import BadInput
 from interlingua.gateway.settings.overrides import Flags
 
@@ -31,45 +31,45 @@ exit status: 1 if it is running already, or does not start; its log is shown the
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
+    add_name_option(parser)
     serve_options.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    from interlingua.cli.gateway.daemon.launcher import launched
-    from interlingua.gateway.processes.server import check
+    from interlingua.cli.gateway.daemon.launcher import launch
+    from interlingua.gateway.processes.server import check_settings
 
-    name = named(args)
-    loaded = serve_options.loaded(args)
-    check(loaded)  # what is wrong is told here, and not by a log
-    instances = Instances()
-    with instances.locked(name):
-        _check_that_none_runs(instances, name)
-        log = Path(loaded.settings.log.file or instances.log_of(name)).absolute()
-        instance = launched(instances, name, loaded.settings, log, _arguments(args))
-    again = "" if name == DEFAULT else f" --name {name}"
-    io.tell(f"interlingua: listening on {instance.address} (process {instance.pid}, in the background)")
-    io.tell(f"  its log:  interlingua logs -f{again}  ({log})")
-    io.tell(f"  stop it:  interlingua stop{again}")
+    name = instance_name(args)
+    loaded = serve_options.settings_from_args(args)
+    check_settings(loaded)  # what is wrong is told here, and not by a log
+    instances = InstanceStore()
+    with instances.lock(name):
+        _check_not_running(instances, name)
+        log = Path(loaded.settings.log.file or instances.log_path(name)).absolute()
+        instance = launch(instances, name, loaded.settings, log, _serve_arguments(args))
+    name_option = "" if name == DEFAULT_NAME else f" --name {name}"
+    io.print_stderr(f"interlingua: listening on {instance.address} (process {instance.pid}, in the background)")
+    io.print_stderr(f"  its log:  interlingua logs -f{name_option}  ({log})")
+    io.print_stderr(f"  stop it:  interlingua stop{name_option}")
 
 
-def _check_that_none_runs(instances: Instances, name: str) -> None:
-    found = instances.find(name)
-    if found is None:
+def _check_not_running(instances: InstanceStore, name: str) -> None:
+    existing = instances.find(name)
+    if existing is None:
         return
-    again = "" if name == DEFAULT else f" --name {name}"
-    if found.runs:
-        where = found.address or "and has yet to listen"
+    name_option = "" if name == DEFAULT_NAME else f" --name {name}"
+    if existing.is_running:
+        location = existing.address or "and has yet to listen"
         raise BadInput(
-            f"it is running already: {where} (process {found.pid})",
-            f"`interlingua stop{again}` ends it; another one needs a --name and a --port of its own",
+            f"it is running already: {location} (process {existing.pid})",
+            f"`interlingua stop{name_option}` ends it; another one needs a --name and a --port of its own",
         )
-    instances.forget(name)
-    io.tell(f"note: the one before, process {found.pid}, ended without `interlingua stop`")
+    instances.remove(name)
+    io.print_stderr(f"note: the one before, process {existing.pid}, ended without `interlingua stop`")
 
 
-def _arguments(args: argparse.Namespace) -> list[str]:
+def _serve_arguments(args: argparse.Namespace) -> list[str]:
     """Those of `serve`. None of them is a secret: keys have no option."""
-    given = {"config": args.config, **{name: getattr(args, name) for name in Flags.__struct_fields__}}
-    given = {f"--{name.replace('_', '-')}": value for name, value in given.items() if value}
-    return [option if option == "--demo" else f"{option}={value}" for option, value in given.items()]
+    options = {"config": args.config, **{name: getattr(args, name) for name in Flags.__struct_fields__}}
+    options = {f"--{name.replace('_', '-')}": value for name, value in options.items() if value}
+    return [option if option == "--demo" else f"{option}={value}" for option, value in options.items()]

@@ -9,8 +9,8 @@ from typing import Any
 
 from interlingua import __version__
 from interlingua.cli.common import console as io
-from interlingua.cli.gateway.daemon.instances import Instance, Instances, add_name, named
-from interlingua.cli.gateway.daemon.process_identity import before_the_last_boot
+from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore, add_name_option, instance_name
+from interlingua.cli.gateway.daemon.process_identity import is_before_last_boot
 
 NAME = "status"
 HELP = "how the gateway in the background is"
@@ -23,104 +23,104 @@ exit status:
   0  it is running, or stopping: streams may finish; with --url: it takes requests
   3  it is not
 """
-RUNNING, NOT_RUNNING = 0, 3
+EXIT_RUNNING, EXIT_NOT_RUNNING = 0, 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
+    add_name_option(parser)
     parser.add_argument("--url", metavar="URL", help="ask this gateway, such as http://127.0.0.1:8484")
     parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    return _elsewhere(args.url, args.json) if args.url else _here(named(args), args.json)
+    return _report_remote(args.url, args.json) if args.url else _report_local(instance_name(args), args.json)
 
 
-def _elsewhere(url: str, as_json: bool) -> int:
-    from interlingua.cli.gateway.daemon.health_client import asked_for_readiness
+def _report_remote(url: str, as_json: bool) -> int:
+    from interlingua.cli.gateway.daemon.health_client import readiness
 
-    answer = asked_for_readiness(url)
+    answer = readiness(url)
     ready = answer == "ready"
     if as_json:
         io.write_json({"running": ready, "address": url, "answer": answer})
     else:
         io.write(f"{url}: {io.printable(answer)}\n".encode())
-    return RUNNING if ready else NOT_RUNNING
+    return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
-def _here(name: str, as_json: bool) -> int:
-    instances = Instances()
+def _report_local(name: str, as_json: bool) -> int:
+    instances = InstanceStore()
     instance = instances.find(name)
-    runs = instance is not None and instance.runs
-    if instance is not None and not runs:
-        with instances.locked(name):
+    running = instance is not None and instance.is_running
+    if instance is not None and not running:
+        with instances.lock(name):
             if instances.find(name) == instance:  # and no newer one
-                instances.forget(name)
+                instances.remove(name)
     if as_json:
-        io.write_json(_facts(instance) if instance is not None else {"name": name, "running": False})
+        io.write_json(_instance_facts(instance) if instance is not None else {"name": name, "running": False})
     else:
-        others = [one for one in instances.names() if one != name]
-        io.write("\n".join([*_told(name, instance), *_told_of(others), ""]).encode())
-    return RUNNING if runs else NOT_RUNNING
+        others = [other for other in instances.names() if other != name]
+        io.write("\n".join([*_status_lines(name, instance), *_other_instances_lines(others), ""]).encode())
+    return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 
-def _facts(instance: Instance) -> dict[str, Any]:
-    from interlingua.cli.gateway.daemon.health_client import counts
+def _instance_facts(instance: Instance) -> dict[str, Any]:
+    from interlingua.cli.gateway.daemon.health_client import request_counts
 
-    done = counts(instance.address, instance.workers) if instance.runs and instance.address else None
+    counts = request_counts(instance.address, instance.workers) if instance.is_running and instance.address else None
     return {
         "name": instance.name,
-        "running": instance.runs,
-        "stopping": instance.runs and _is_stopping(instance),
+        "running": instance.is_running,
+        "stopping": instance.is_running and _is_stopping(instance),
         "pid": instance.pid,
         "since": datetime.fromtimestamp(instance.since).astimezone().isoformat(timespec="seconds"),
         "address": instance.address,
         "version": instance.version,
         "workers": instance.workers,
         "log": instance.log,
-        "requests": done.requests if done else None,
-        "open": done.open if done else None,
+        "requests": counts.requests if counts else None,
+        "open": counts.open if counts else None,
     }
 
 
 def _is_stopping(instance: Instance) -> bool:
     """Whether it only finishes what has begun: `interlingua stop` was told to it, or it says so itself."""
-    from interlingua.cli.gateway.daemon.health_client import asked_for_readiness
+    from interlingua.cli.gateway.daemon.health_client import readiness
 
-    return instance.told_to_stop > 0 or (bool(instance.address) and asked_for_readiness(instance.address) == "stopping")
+    return instance.told_to_stop > 0 or (bool(instance.address) and readiness(instance.address) == "stopping")
 
 
-def _told(name: str, instance: Instance | None) -> list[str]:
+def _status_lines(name: str, instance: Instance | None) -> list[str]:
     if instance is None:
         return [f"{name}: not running"]
-    facts = _facts(instance)
-    if not instance.runs:
-        why = (
+    facts = _instance_facts(instance)
+    if not instance.is_running:
+        reason = (
             "the machine was started again"
-            if before_the_last_boot(instance.began)
+            if is_before_last_boot(instance.began)
             else "it ended without `interlingua stop`"
         )
-        return [f"{name}: not running: {why}", f"  process   {instance.pid}", f"  log       {instance.log}"]
-    newer = "" if instance.version == __version__ else f"; this is {__version__}, which it has after a restart"
+        return [f"{name}: not running: {reason}", f"  process   {instance.pid}", f"  log       {instance.log}"]
+    version_note = "" if instance.version == __version__ else f"; this is {__version__}, which it has after a restart"
     if facts["requests"] is not None:
-        done = f"{facts['requests']}, and {facts['open']} under way"
+        requests = f"{facts['requests']}, and {facts['open']} under way"
     else:
-        done = "not told: clients need a key, or it does not answer"
+        requests = "not told: clients need a key, or it does not answer"
     return [
         f"{name}: {'stopping' if facts['stopping'] else 'running'} on {instance.address or 'no address yet'}",
-        f"  since     {facts['since']} ({_long(time.time() - instance.since)})",
+        f"  since     {facts['since']} ({_format_duration(time.time() - instance.since)})",
         f"  process   {instance.pid}",
-        f"  version   {instance.version}{newer}",
-        f"  requests  {done}",
+        f"  version   {instance.version}{version_note}",
+        f"  requests  {requests}",
         f"  log       {instance.log}",
     ]
 
 
-def _told_of(others: list[str]) -> list[str]:
+def _other_instances_lines(others: list[str]) -> list[str]:
     return [f"others: {', '.join(others)} (--name)"] if others else []
 
 
-def _long(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes = int(seconds // 60)
     if minutes >= 48 * 60:
         return f"{minutes // (24 * 60)} days"

@@ -14,10 +14,10 @@ from interlingua.cli.common import options
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate import capture_replay as captures
 from interlingua.cli.translate.explain import Explainer
-from interlingua.cli.translate.missed_calls import Overlooked
+from interlingua.cli.translate.missed_calls import MissedCallDetector
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import UpstreamError
-from interlingua.translation.translator__pipeline import Step
+from interlingua.translation.translator__pipeline import TraceStep
 from interlingua.wires import WIRES
 
 NAME = "translate"
@@ -75,105 +75,109 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    came = io.pieces(args.file, "a reply's server-sent events or JSON")
-    tools = options.tools_from(args.tools)
-    if args.file.endswith(captures.SUFFIX):
-        replay = captures.load(args.file)
-        came, tools = replay.pieces, replay.tools if tools is None else tools
+    incoming = io.read_chunks(args.file, "a reply's server-sent events or JSON")
+    tools = options.load_tools(args.tools)
+    if args.file.endswith(captures.CAPTURE_SUFFIX):
+        replay = captures.load_capture(args.file)
+        incoming, tools = replay.chunks, replay.tools if tools is None else tools
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
-        io.tell(f"capture: {io.printable(replay.ended)}")
+        io.print_stderr(f"capture: {io.printable(replay.outcome)}")
     translator = il.Translator(
         source=args.source,
         target=args.target,
-        dialect=args.dialect if args.dialect == options.AUTO else options.dialect_called(args.dialect),
+        dialect=args.dialect if args.dialect == options.AUTO else options.resolve_dialect(args.dialect),
         model=args.model,
         tools=tools,
         options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),
     )
-    first, pieces = _begin(came)
-    if first != b"{":
-        listener = il.Translator(source=args.source, target=args.target, dialect="detect", tools=tools)
-        overlooked = Overlooked(translator, listener)
-        failure = (_explain if args.explain else _pass_on)(translator, overlooked.listening(pieces), args.tell)
-        if hint := overlooked.hint():
-            io.tell(f"hint: {hint}")
+    first_byte, chunks = _peek_first_byte(incoming)
+    if first_byte != b"{":
+        detecting_translator = il.Translator(source=args.source, target=args.target, dialect="detect", tools=tools)
+        missed_call_detector = MissedCallDetector(translator, detecting_translator)
+        failure = (_explain_stream if args.explain else _translate_stream)(
+            translator, missed_call_detector.observe(chunks), args.tell
+        )
+        if hint := missed_call_detector.hint():
+            io.print_stderr(f"hint: {hint}")
     else:
-        failure = (_explain_whole if args.explain else _whole)(translator, b"".join(pieces), args.tell)
+        failure = (_explain_body if args.explain else _translate_body)(translator, b"".join(chunks), args.tell)
     if failure:
         raise UpstreamError(f"the reply failed: {failure}", "the client is told so too; what came before it is good")
 
 
-def _begin(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def _peek_first_byte(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """The first byte that is no white space, and all the pieces."""
-    blank: list[bytes] = []
-    for piece in pieces:
-        if start := piece.lstrip(_BLANK):
-            return start[:1], chain(blank, [piece], pieces)
-        blank.append(piece)
-    return b"", iter(blank)
+    blank_chunks: list[bytes] = []
+    for chunk in chunks:
+        if stripped := chunk.lstrip(_BLANK):
+            return stripped[:1], chain(blank_chunks, [chunk], chunks)
+        blank_chunks.append(chunk)
+    return b"", iter(blank_chunks)
 
 
-def _whole(translator: il.Translator, raw: bytes, how: io.Tell) -> str | None:
-    translated = translator.reply(_body(raw))
+def _translate_body(translator: il.Translator, raw: bytes, finding_format: io.FindingFormat) -> str | None:
+    translated = translator.reply(_read_body(raw))
     io.write_json(translated)
-    io.tell_findings(translator.findings, how)
-    return _error(translated)
+    io.print_findings(translator.findings, finding_format)
+    return _error_message(translated)
 
 
-def _explain_whole(translator: il.Translator, raw: bytes, _: io.Tell) -> str | None:
+def _explain_body(translator: il.Translator, raw: bytes, _: io.FindingFormat) -> str | None:
     """As one chunk. A row has no room for all of it, so that the translated body follows."""
-    body = _body(raw)
+    body = _read_body(raw)
     translated = translator.reply(body)
-    came, sent = (b"data: " + encode_json(one) + b"\n\n" for one in (body, translated))
-    step = Step(came, encode_json(body).decode(), [*translator.findings], sent, "")
+    received, sent = (b"data: " + encode_json(value) + b"\n\n" for value in (body, translated))
+    step = TraceStep(received, encode_json(body).decode(), [*translator.findings], sent, "")
     _explain_steps(translator, [step])
     io.write(b"\n")
     io.write_json(translated)
-    return _error(translated)
+    return _error_message(translated)
 
 
-def _body(raw: bytes) -> dict[str, Any]:
+def _read_body(raw: bytes) -> dict[str, Any]:
     return io.read_json(raw.removeprefix(_BOM), dict[str, Any], "the reply", _BODY_HINT)
 
 
-def _error(translated: dict[str, Any]) -> str | None:
+def _error_message(translated: dict[str, Any]) -> str | None:
     error = translated.get("error")
     return str(error.get("message") if isinstance(error, dict) else error) if error else None
 
 
-def _pass_on(translator: il.Translator, pieces: Iterable[bytes], how: io.Tell) -> str | None:
-    told, failure = 0, None
-    for step in _steps(translator, pieces):
+def _translate_stream(
+    translator: il.Translator, chunks: Iterable[bytes], finding_format: io.FindingFormat
+) -> str | None:
+    printed_count, failure = 0, None
+    for step in _trace_steps(translator, chunks):
         io.write(step.sent)
-        io.tell_findings(translator.findings[told:], how)
-        told = len(translator.findings)
-        failure = failure or _failure(step)
+        io.print_findings(translator.findings[printed_count:], finding_format)
+        printed_count = len(translator.findings)
+        failure = failure or _failure_message(step)
     return failure
 
 
-def _explain(translator: il.Translator, pieces: Iterable[bytes], _: io.Tell) -> str | None:
-    return _explain_steps(translator, _steps(translator, pieces))
+def _explain_stream(translator: il.Translator, chunks: Iterable[bytes], _: io.FindingFormat) -> str | None:
+    return _explain_steps(translator, _trace_steps(translator, chunks))
 
 
-def _explain_steps(translator: il.Translator, steps: Iterable[Step]) -> str | None:
+def _explain_steps(translator: il.Translator, steps: Iterable[TraceStep]) -> str | None:
     """Findings are told among the rest, in their place."""
     explainer = Explainer(translator)
-    layout = columns.Layout(io.terminal_width(), columns.paint_for(io.stdout_is_terminal()))
-    io.write(layout.head("from the upstream", "to the client").encode())
+    layout = columns.ColumnLayout(io.terminal_width(), columns.style_for(io.stdout_is_terminal()))
+    io.write(layout.format_header("from the upstream", "to the client").encode())
     failure = None
     for step in steps:
-        io.write(layout.row(explainer.explain(step)).encode())
-        failure = failure or _failure(step)
-    io.write(f"\n{layout.note(explainer.summary())}".encode())
+        io.write(layout.format_row(explainer.explain(step)).encode())
+        failure = failure or _failure_message(step)
+    io.write(f"\n{layout.format_note(explainer.summary())}".encode())
     return failure
 
 
-def _steps(translator: il.Translator, pieces: Iterable[bytes]) -> Iterator[Step]:
-    for piece in pieces:
-        yield from translator.steps(piece)
-    yield from translator.last_steps()
+def _trace_steps(translator: il.Translator, chunks: Iterable[bytes]) -> Iterator[TraceStep]:
+    for chunk in chunks:
+        yield from translator.trace(chunk)
+    yield from translator.trace_end()
 
 
-def _failure(step: Step) -> str | None:
+def _failure_message(step: TraceStep) -> str | None:
     return next((event.message for event in step.events if isinstance(event, ev.Failure)), None)

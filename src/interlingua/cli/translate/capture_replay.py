@@ -8,66 +8,73 @@ from typing import Any
 import msgspec
 
 import interlingua as il
-from interlingua.common.jsontext.codec import read_values
+from interlingua.common.jsontext.codec import read_full_object
 from interlingua.errors import BadInput
-from interlingua.gateway.observability.capture_format import Asked, Captured, End, read
+from interlingua.gateway.observability.capture_format import (
+    CapturedExchange,
+    EndLine,
+    UpstreamRequestLine,
+    read_capture,
+)
 
-__all__ = ["SUFFIX", "Replay", "load"]
+__all__ = ["CAPTURE_SUFFIX", "CaptureReplay", "load_capture"]
 
-SUFFIX = ".jsonl"
+CAPTURE_SUFFIX = ".jsonl"
 
 
-class Replay(msgspec.Struct, frozen=True):
+class CaptureReplay(msgspec.Struct, frozen=True):
     source: str
     target: str
     dialect: str
     model: str
     tools: list[il.Tool] | None
-    captured: Captured
-    ended: str
+    captured: CapturedExchange
+    outcome: str
     """How the exchange ended, as it was recorded."""
 
     @property
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         """As they came, one by one."""
         return (line.data for line in self.captured.received)
 
 
-def load(path: str) -> Replay:
+def load_capture(path: str) -> CaptureReplay:
     try:
-        captured = read(path)
+        captured = read_capture(path)
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}", "give a file of the gateway's --capture") from error
-    ends = captured.all(End)
-    told: dict[str, Any] = ends[-1].exchange if ends else {}
-    ended = _ended(ends[-1]) if ends else "its end was never written"
-    source, target = told.get("upstream_wire"), told.get("wire")
+    ends = captured.lines_of(EndLine)
+    exchange: dict[str, Any] = ends[-1].exchange if ends else {}
+    outcome = _describe_outcome(ends[-1]) if ends else "its end was never written"
+    source, target = exchange.get("upstream_wire"), exchange.get("wire")
     if not isinstance(source, str) or not isinstance(target, str) or not source:
         problem = "no upstream was asked in this exchange" if ends else "it is not known which upstream was asked"
-        raise BadInput(f"{path}: {problem} ({ended})", "there is nothing to translate")
-    dialect, model = told.get("dialect"), told.get("upstream_model")
-    return Replay(source, target, str(dialect or "auto"), str(model or ""), _tools(captured), captured, ended)
+        raise BadInput(f"{path}: {problem} ({outcome})", "there is nothing to translate")
+    dialect, model = exchange.get("dialect"), exchange.get("upstream_model")
+    return CaptureReplay(
+        source, target, str(dialect or "auto"), str(model or ""), _offered_tools(captured), captured, outcome
+    )
 
 
-def _ended(end: End) -> str:
-    told = end.exchange
-    words = [f"status {told.get('status') or 'none'}", str(told.get("outcome") or "outcome unknown")]
-    words += [f"error: {told['error']}"] if told.get("error") else []
-    words += ["pieces are missing, which came faster than they could be written"] if end.truncated else []
-    return ", ".join(words)
+def _describe_outcome(end: EndLine) -> str:
+    exchange = end.exchange
+    facts = [f"status {exchange.get('status') or 'none'}", str(exchange.get("outcome") or "outcome unknown")]
+    facts += [f"error: {exchange['error']}"] if exchange.get("error") else []
+    facts += ["pieces are missing, which came faster than they could be written"] if end.truncated else []
+    return ", ".join(facts)
 
 
-def _tools(captured: Captured) -> list[il.Tool] | None:
+def _offered_tools(captured: CapturedExchange) -> list[il.Tool] | None:
     """What the model was offered."""
-    asked = captured.all(Asked)
-    body = read_values(asked[-1].data.decode("utf-8", "replace")) if asked else None
+    upstream_requests = captured.lines_of(UpstreamRequestLine)
+    body = read_full_object(upstream_requests[-1].data.decode("utf-8", "replace")) if upstream_requests else None
     if body is None:
         return None
-    offered = body.get("tools")
-    if not isinstance(offered, list):
+    definitions = body.get("tools")
+    if not isinstance(definitions, list):
         return []
-    read_tools = [il.Tool.read(tool) for tool in offered if isinstance(tool, dict) and _has_name(tool)]
-    return read_tools or None
+    tools = [il.Tool.read(tool) for tool in definitions if isinstance(tool, dict) and _has_name(tool)]
+    return tools or None
 
 
 def _has_name(tool: dict[str, Any]) -> bool:

@@ -9,16 +9,24 @@ from typing import assert_never
 
 from interlingua import events as ev
 from interlingua.cli.common.console import printable
-from interlingua.cli.common.two_columns import Line, Row, Tone
-from interlingua.cli.translate.chunk_summary import fields, messages, quoted, read, shown, strings, what_matters
+from interlingua.cli.common.two_columns import ColumnLine, ColumnRow, Style
+from interlingua.cli.translate.chunk_summary import (
+    decode_messages,
+    decode_value,
+    essential_fields,
+    field_names,
+    format_message,
+    quote,
+    strings,
+)
 from interlingua.parsing.dialect import Dialect
-from interlingua.parsing.markers import markers
-from interlingua.translation.translator__pipeline import Step, Translator
+from interlingua.parsing.markers import compile_markers
+from interlingua.translation.translator__pipeline import TraceStep, Translator
 from interlingua.wires.streaming import sse
 
 __all__ = ["Explainer"]
 
-_REMARKS = (ev.CallStart, ev.CallEnd, ev.Failure, ev.Finding)
+_REMARKED_EVENTS = (ev.CallStart, ev.CallEnd, ev.Failure, ev.Finding)
 
 
 class Explainer:
@@ -27,136 +35,151 @@ class Explainer:
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
         self._dialect: Dialect | None = None
-        self._held = ""
-        self._after = ""  # the last marker, until something comes of it
+        self._buffered = ""
+        self._last_marker = ""  # the last marker, until something comes of it
         self._counts: Counter[str] = Counter()
 
-    def explain(self, step: Step) -> Row:
-        came, sent = messages(step.came), messages(step.sent)
-        self._count(came, sent, step.events)
-        number = str(self._counts["chunk"]) if any(message.has_data for message in came) else ""
-        left = [Line(shown(message)) for message in came] or [Line("(the end)", Tone.FAINT)]
-        dialect = self._about_dialect() if number else []
-        passed = _about_passing(step, came, sent)
-        if passed:
-            right = [passed, *dialect, *(_told(event) for event in step.events if isinstance(event, _REMARKS))]
+    def explain(self, step: TraceStep) -> ColumnRow:
+        received, sent = decode_messages(step.received), decode_messages(step.sent)
+        self._count(received, sent, step.events)
+        number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
+        left = [ColumnLine(format_message(message)) for message in received] or [ColumnLine("(the end)", Style.FAINT)]
+        dialect_lines = self._dialect_lines() if number else []
+        passthrough = _passthrough_line(step, received, sent)
+        if passthrough:
+            right = [
+                passthrough,
+                *dialect_lines,
+                *(_event_line(event) for event in step.events if isinstance(event, _REMARKED_EVENTS)),
+            ]
         else:
-            right = [Line(shown(message), Tone.SENT, "→") for message in sent] + dialect + self._why(step)
-        self._held = step.held
-        return Row(number, left, right)
+            right = (
+                [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
+                + dialect_lines
+                + self._reason_lines(step)
+            )
+        self._buffered = step.buffered
+        return ColumnRow(number, left, right)
 
     def summary(self) -> str:
-        def counted(noun: str) -> str:
+        def format_count(noun: str) -> str:
             return f"{self._counts[noun]} {noun}{'' if self._counts[noun] == 1 else 's'}"
 
         self._counts["call"] = self._translator.tally.calls
-        return f"{counted('chunk')} in, {counted('frame')} out: {counted('call')}, {counted('finding')}"
+        chunks, frames, calls, findings = map(format_count, ("chunk", "frame", "call", "finding"))
+        return f"{chunks} in, {frames} out: {calls}, {findings}"
 
-    def _count(self, came: list[sse.Message], sent: list[sse.Message], events: list[ev.Event]) -> None:
-        self._counts["chunk"] += sum(message.has_data for message in came)
+    def _count(self, received: list[sse.SseMessage], sent: list[sse.SseMessage], events: list[ev.Event]) -> None:
+        self._counts["chunk"] += sum(message.has_data for message in received)
         self._counts["frame"] += sum(message.has_data for message in sent)
         self._counts["finding"] += sum(isinstance(event, ev.Finding) for event in events)
 
     # ── why ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _why(self, step: Step) -> list[Line]:
-        why = self._about_markers(step) + _about_events(step.events) + self._about_held(step.held)
-        return why or [self._about_silence(step)]
+    def _reason_lines(self, step: TraceStep) -> list[ColumnLine]:
+        lines = self._marker_lines(step) + _event_lines(step.events) + self._buffered_lines(step.buffered)
+        return lines or [self._no_event_line(step)]
 
-    def _about_dialect(self) -> list[Line]:
-        known, self._dialect = self._dialect, self._translator.dialect
-        return [_because(f"dialect: {self._dialect.name}")] if self._dialect and not known else []
+    def _dialect_lines(self) -> list[ColumnLine]:
+        previous, self._dialect = self._dialect, self._translator.dialect
+        return [_reason_line(f"dialect: {self._dialect.name}")] if self._dialect and not previous else []
 
-    def _about_markers(self, step: Step) -> list[Line]:
+    def _marker_lines(self, step: TraceStep) -> list[ColumnLine]:
         """The markers that are gone. One that went on was data."""
-        went_on = _spoken(step.events)
+        forwarded = _delta_text(step.events)
         lines = []
-        if went_on:
-            self._after = ""
-            if self._held and went_on.startswith(self._held):
-                lines.append(_because(f"{quoted(self._held)} was no marker after all"))
-        for marker in dict.fromkeys(self._markers_in(step.data)):
-            if marker not in went_on and marker.encode() not in step.sent:
-                self._after = marker
-                lines.append(Line(f"marker {printable(marker)}", Tone.MARKER, "·"))
+        if forwarded:
+            self._last_marker = ""
+            if self._buffered and forwarded.startswith(self._buffered):
+                lines.append(_reason_line(f"{quote(self._buffered)} was no marker after all"))
+        for marker in dict.fromkeys(self._find_markers(step.data)):
+            if marker not in forwarded and marker.encode() not in step.sent:
+                self._last_marker = marker
+                lines.append(ColumnLine(f"marker {printable(marker)}", Style.MARKER, "·"))
         return lines
 
-    def _markers_in(self, data: str) -> Iterator[str]:
-        marks = markers(*(self._dialect.markers if self._dialect else ()))
-        for text in strings(read(data)):
-            text, position = self._held + text, 0
-            while found := marks.search(text, position):
-                yield found.group()
-                position = found.end()
+    def _find_markers(self, data: str) -> Iterator[str]:
+        marker_set = compile_markers(*(self._dialect.markers if self._dialect else ()))
+        for text in strings(decode_value(data)):
+            text, position = self._buffered + text, 0
+            while match := marker_set.search(text, position):
+                yield match.group()
+                position = match.end()
 
-    def _about_held(self, held: str) -> list[Line]:
-        if not held:
+    def _buffered_lines(self, buffered: str) -> list[ColumnLine]:
+        if not buffered:
             return []
-        if held.isspace():
-            what = "white space may belong to a marker"
-        elif self._dialect and markers(*self._dialect.markers).may_begin(held.lstrip(), 0):
-            what = "may become a marker"
+        if buffered.isspace():
+            description = "white space may belong to a marker"
+        elif self._dialect and compile_markers(*self._dialect.markers).is_partial(buffered.lstrip(), 0):
+            description = "may become a marker"
         else:
-            what = "is not known to be a call yet"
-        return [_because(f"held back: {quoted(held)} {what}")]
+            description = "is not known to be a call yet"
+        return [_reason_line(f"held back: {quote(buffered)} {description}")]
 
-    def _about_silence(self, step: Step) -> Line:
+    def _no_event_line(self, step: TraceStep) -> ColumnLine:
         if step.sent:
-            return _because("rewritten for the client" if step.came else "the client's stream is ended")
-        return _because(f"held back: more must follow {self._after}" if self._after else "nothing to send")
+            return _reason_line("rewritten for the client" if step.received else "the client's stream is ended")
+        return _reason_line(
+            f"held back: more must follow {self._last_marker}" if self._last_marker else "nothing to send"
+        )
 
 
-def _about_passing(step: Step, came: list[sse.Message], sent: list[sse.Message]) -> Line | None:
+def _passthrough_line(step: TraceStep, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> ColumnLine | None:
     """A chunk that says to the client what it said to us needs no further reasons."""
-    if came and step.sent.endswith(step.came):
-        first = "" if step.sent == step.came else "a role, then "
-        return Line(f"{first}untouched, byte for byte", Tone.FAINT, "=")
-    given, written = ([read(message.data) for message in side] for side in (came, sent))
-    if len(given) != 1 or not isinstance(given[0], dict) or [what_matters(given[0])] != [*map(what_matters, written)]:
+    if received and step.sent.endswith(step.received):
+        prefix = "" if step.sent == step.received else "a role, then "
+        return ColumnLine(f"{prefix}untouched, byte for byte", Style.FAINT, "=")
+    received_values, sent_values = ([decode_value(message.data) for message in side] for side in (received, sent))
+    if (
+        len(received_values) != 1
+        or not isinstance(received_values[0], dict)
+        or [essential_fields(received_values[0])] != [*map(essential_fields, sent_values)]
+    ):
         return None
-    before, after = list(fields(given[0])), list(fields(written[0]))
-    gone = ", ".join(field for field in before if field not in after)
-    new = ", ".join(field for field in after if field not in before)
-    how = [f"without {gone}"] if gone else []
-    how += [f"with {new}"] if new else []
-    return Line(printable(f"the same, {' and '.join(how) or 'written anew'}"), Tone.FAINT, "≈")
+    received_fields, sent_fields = list(field_names(received_values[0])), list(field_names(sent_values[0]))
+    removed = ", ".join(field for field in received_fields if field not in sent_fields)
+    added = ", ".join(field for field in sent_fields if field not in received_fields)
+    changes = [f"without {removed}"] if removed else []
+    changes += [f"with {added}"] if added else []
+    return ColumnLine(printable(f"the same, {' and '.join(changes) or 'written anew'}"), Style.FAINT, "≈")
 
 
-_SPOKEN = {ev.TextDelta: "text", ev.ReasoningDelta: "thinking", ev.RefusalDelta: "refusal", ev.Seal: "seal"}
+_DELTA_NAMES = {ev.TextDelta: "text", ev.ReasoningDelta: "thinking", ev.RefusalDelta: "refusal", ev.Seal: "seal"}
 
 
-def _about_events(events: list[ev.Event]) -> list[Line]:
-    return [line for line, _ in groupby(_told(event) for event in events)]
+def _event_lines(events: list[ev.Event]) -> list[ColumnLine]:
+    return [line for line, _ in groupby(_event_line(event) for event in events)]
 
 
-def _told(event: ev.Event) -> Line:
+def _event_line(event: ev.Event) -> ColumnLine:
     match event:
         case ev.Finding():
-            return Line(printable(f"finding {event.kind}: {event.message}"), Tone.FINDING, "!")
+            return ColumnLine(printable(f"finding {event.kind}: {event.message}"), Style.FINDING, "!")
         case ev.Failure():
-            return Line(printable(f"failed: {event.message}"), Tone.FAILED, "!")
+            return ColumnLine(printable(f"failed: {event.message}"), Style.FAILED, "!")
         case ev.CallStart():
-            return _because(f"call opened: {event.name}, id {event.id}")
+            return _reason_line(f"call opened: {event.name}, id {event.id}")
         case ev.ArgsDelta():
-            return _because("arguments passed on")
+            return _reason_line("arguments passed on")
         case ev.CallEnd():
-            return _because("call closed" if event.complete else "call left incomplete")
+            return _reason_line("call closed" if event.complete else "call left incomplete")
         case ev.TextDelta() | ev.ReasoningDelta() | ev.RefusalDelta() | ev.Seal():
-            return _because(f"{_SPOKEN[type(event)]} passed on")
+            return _reason_line(f"{_DELTA_NAMES[type(event)]} passed on")
         case ev.Usage():
-            return _because(f"usage: {event.input} tokens in, {event.output} out")
+            return _reason_line(f"usage: {event.input} tokens in, {event.output} out")
         case ev.Stop():
-            return _because(f"stop reason: {event.reason}")
+            return _reason_line(f"stop reason: {event.reason}")
         case ev.Begin():
-            return _because("the reply begins")
+            return _reason_line("the reply begins")
         case _:
             assert_never(event)
 
 
-def _because(text: str) -> Line:
-    return Line(printable(text), Tone.FAINT, "·")
+def _reason_line(text: str) -> ColumnLine:
+    return ColumnLine(printable(text), Style.FAINT, "·")
 
 
-def _spoken(events: list[ev.Event]) -> str:
-    spoken = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.ArgsDelta)
-    return "".join(event.text for event in events if isinstance(event, spoken))
+def _delta_text(events: list[ev.Event]) -> str:
+    delta_types = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.ArgsDelta)
+    return "".join(event.text for event in events if isinstance(event, delta_types))

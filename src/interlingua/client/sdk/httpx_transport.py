@@ -10,57 +10,57 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from interlingua.client.sdk.session import Answer, Crossing, error_answer
-from interlingua.client.sdk.upstream_config import Upstream, wire_at
+from interlingua.client.sdk.session import SdkResponse, SdkSession, error_response
+from interlingua.client.sdk.upstream_config import UpstreamConfig, wire_for_path
 from interlingua.errors import UsageError
 from interlingua.events import Failure
 from interlingua.upstreams.profile import MESSAGES
 
-__all__ = ["async_transport", "self_closing", "transport"]
+__all__ = ["make_async_transport_class", "make_self_closing_class", "make_transport_class"]
 
-BROKEN = "the upstream broke off in the middle of its reply"
-MISSING = 404
+DISCONNECTED_MESSAGE = "the upstream broke off in the middle of its reply"
+NOT_FOUND_STATUS = 404
 
 
 @cache
-def transport(httpx: ModuleType) -> Any:
+def make_transport_class(httpx: ModuleType) -> Any:
     """The class of a transport, for this httpx: it is made with who is asked, and the client that sends."""
 
     class Stream(httpx.SyncByteStream):  # type: ignore[misc, name-defined]
-        def __init__(self, crossing: Crossing, response: Any) -> None:
-            self._crossing, self._response = crossing, response
+        def __init__(self, session: SdkSession, response: Any) -> None:
+            self._session, self._response = session, response
 
         def __iter__(self) -> Iterator[bytes]:
-            broken = ""
+            disconnect_reason = ""
             try:
                 for data in self._response.iter_bytes():  # and not raw: some compress what they were asked not to
-                    if sent := self._crossing.feed(data):
-                        yield sent
+                    if output := self._session.feed(data):
+                        yield output
             except httpx.RequestError as error:
-                broken = f"{BROKEN}: {error}"
-            yield self._crossing.close(broken)
+                disconnect_reason = f"{DISCONNECTED_MESSAGE}: {error}"
+            yield self._session.close(disconnect_reason)
 
         def close(self) -> None:
-            self._crossing.leave()
+            self._session.finish()
             self._response.close()
 
     class Transport(httpx.BaseTransport):  # type: ignore[misc, name-defined]
-        def __init__(self, upstream: Upstream, inner: Any) -> None:
+        def __init__(self, upstream: UpstreamConfig, inner: Any) -> None:
             self._upstream, self._inner = upstream, inner
 
         def handle_request(self, request: Any) -> Any:
             upstream = self._upstream
-            _must_be_for(httpx, upstream, request)
-            wire = _wire_of(request)
+            _require_same_origin(httpx, upstream, request)
+            wire = _request_wire(request)
             if wire is None:
-                return _denied(httpx, upstream, request) or self._inner.send(
-                    _beside(httpx, upstream, request), stream=True
+                return _unsupported_response(httpx, upstream, request) or self._inner.send(
+                    _forwarded_request(httpx, upstream, request), stream=True
                 )
-            crossing = Crossing(upstream, wire, request.read(), _query(request), int(time.time()))
-            response = self._inner.send(_asked(httpx, crossing, request), stream=True)
-            if _is_stream(crossing, response):
-                return _streamed(httpx, crossing, response, Stream(crossing, response))
-            return _answered(httpx, crossing, response, response.read())
+            session = SdkSession(upstream, wire, request.read(), _query_string(request), int(time.time()))
+            response = self._inner.send(_upstream_request(httpx, session, request), stream=True)
+            if _is_stream(session, response):
+                return _stream_response(httpx, session, response, Stream(session, response))
+            return _body_response(httpx, session, response, response.read())
 
         def close(self) -> None:
             self._inner.close()
@@ -69,44 +69,44 @@ def transport(httpx: ModuleType) -> Any:
 
 
 @cache
-def async_transport(httpx: ModuleType) -> Any:
+def make_async_transport_class(httpx: ModuleType) -> Any:
     """The same, for a client with a loop."""
 
     class Stream(httpx.AsyncByteStream):  # type: ignore[misc, name-defined]
-        def __init__(self, crossing: Crossing, response: Any) -> None:
-            self._crossing, self._response = crossing, response
+        def __init__(self, session: SdkSession, response: Any) -> None:
+            self._session, self._response = session, response
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            broken = ""
+            disconnect_reason = ""
             try:
                 async for data in self._response.aiter_bytes():
-                    if sent := self._crossing.feed(data):
-                        yield sent
+                    if output := self._session.feed(data):
+                        yield output
             except httpx.RequestError as error:
-                broken = f"{BROKEN}: {error}"
-            yield self._crossing.close(broken)
+                disconnect_reason = f"{DISCONNECTED_MESSAGE}: {error}"
+            yield self._session.close(disconnect_reason)
 
         async def aclose(self) -> None:
-            self._crossing.leave()
+            self._session.finish()
             await self._response.aclose()
 
     class AsyncTransport(httpx.AsyncBaseTransport):  # type: ignore[misc, name-defined]
-        def __init__(self, upstream: Upstream, inner: Any) -> None:
+        def __init__(self, upstream: UpstreamConfig, inner: Any) -> None:
             self._upstream, self._inner = upstream, inner
 
         async def handle_async_request(self, request: Any) -> Any:
             upstream = self._upstream
-            _must_be_for(httpx, upstream, request)
-            wire = _wire_of(request)
+            _require_same_origin(httpx, upstream, request)
+            wire = _request_wire(request)
             if wire is None:
-                return _denied(httpx, upstream, request) or await self._inner.send(
-                    _beside(httpx, upstream, request), stream=True
+                return _unsupported_response(httpx, upstream, request) or await self._inner.send(
+                    _forwarded_request(httpx, upstream, request), stream=True
                 )
-            crossing = Crossing(upstream, wire, await request.aread(), _query(request), int(time.time()))
-            response = await self._inner.send(_asked(httpx, crossing, request), stream=True)
-            if _is_stream(crossing, response):
-                return _streamed(httpx, crossing, response, Stream(crossing, response))
-            return _answered(httpx, crossing, response, await response.aread())
+            session = SdkSession(upstream, wire, await request.aread(), _query_string(request), int(time.time()))
+            response = await self._inner.send(_upstream_request(httpx, session, request), stream=True)
+            if _is_stream(session, response):
+                return _stream_response(httpx, session, response, Stream(session, response))
+            return _body_response(httpx, session, response, await response.aread())
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -115,11 +115,11 @@ def async_transport(httpx: ModuleType) -> Any:
 
 
 @cache
-def self_closing(kind: type) -> type:
+def make_self_closing_class(client_type: type) -> type:
     """This HTTP client of an SDK, which lets go of its connections when nobody has it any more, as those do that the
     SDKs keep for themselves."""
 
-    class SelfClosing(kind):  # type: ignore[misc]
+    class SelfClosingClient(client_type):  # type: ignore[misc]
         def __del__(self) -> None:
             with suppress(Exception):  # it may be half made, or the loop gone
                 if self.is_closed:
@@ -129,67 +129,71 @@ def self_closing(kind: type) -> type:
                 else:
                     self.close()
 
-    return SelfClosing
+    return SelfClosingClient
 
 
 # ── the way there ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _must_be_for(httpx: ModuleType, upstream: Upstream, request: Any) -> None:
+def _require_same_origin(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> None:
     """Raises UsageError if the SDK was told another address since: its key is not for this upstream."""
-    meant, asked = httpx.URL(upstream.url), request.url
-    if (meant.scheme, meant.host, meant.port) != (asked.scheme, asked.host, asked.port):
+    configured, requested = httpx.URL(upstream.url), request.url
+    if (configured.scheme, configured.host, configured.port) != (requested.scheme, requested.host, requested.port):
         raise UsageError(
-            f"this client is for {meant.scheme}://{meant.netloc.decode()}, and cannot ask {asked.scheme}://{asked.netloc.decode()}",
+            f"this client is for {configured.scheme}://{configured.netloc.decode()}, and cannot ask {requested.scheme}://{requested.netloc.decode()}",
             "for another base_url make another client: interlingua.client.openai(base_url=…)",
         )
 
 
-def _wire_of(request: Any) -> str | None:
-    return wire_at(request.url.path) if request.method == "POST" else None
+def _request_wire(request: Any) -> str | None:
+    return wire_for_path(request.url.path) if request.method == "POST" else None
 
 
-def _query(request: Any) -> str:
+def _query_string(request: Any) -> str:
     return str(request.url.query.decode())
 
 
-def _asked(httpx: ModuleType, crossing: Crossing, request: Any) -> Any:
-    headers = crossing.headers(request.headers)
-    return httpx.Request("POST", crossing.url, headers=headers, content=crossing.body, extensions=request.extensions)
+def _upstream_request(httpx: ModuleType, session: SdkSession, request: Any) -> Any:
+    headers = session.headers(request.headers)
+    return httpx.Request("POST", session.url, headers=headers, content=session.body, extensions=request.extensions)
 
 
-def _beside(httpx: ModuleType, upstream: Upstream, request: Any) -> Any:
+def _forwarded_request(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any:
     """A request for something else than a reply: only where it goes is ours."""
-    url = upstream.beside(request.url.path) + upstream.asked_with(_query(request))
-    headers = upstream.keyed(request.headers)
+    url = upstream.other_url(request.url.path) + upstream.query_string(_query_string(request))
+    headers = upstream.with_auth(request.headers)
     return httpx.Request(request.method, url, headers=headers, stream=request.stream, extensions=request.extensions)
 
 
 # ── the way back ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _denied(httpx: ModuleType, upstream: Upstream, request: Any) -> Any | None:
+def _unsupported_response(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any | None:
     """What the client hears of a request that makes no sense for this upstream."""
-    why = upstream.cannot(request.url.path)
-    return _response(httpx, error_answer(MESSAGES, MISSING, Failure(why)), []) if why else None
+    reason = upstream.unsupported_reason(request.url.path)
+    return _httpx_response(httpx, error_response(MESSAGES, NOT_FOUND_STATUS, Failure(reason)), []) if reason else None
 
 
-def _is_stream(crossing: Crossing, response: Any) -> bool:
-    return crossing.passes_as_stream(response.status_code, response.headers.get("content-type", ""))
+def _is_stream(session: SdkSession, response: Any) -> bool:
+    return session.should_stream(response.status_code, response.headers.get("content-type", ""))
 
 
-def _streamed(httpx: ModuleType, crossing: Crossing, response: Any, stream: Any) -> Any:
-    headers = crossing.response_headers(response.headers.multi_items())
+def _stream_response(httpx: ModuleType, session: SdkSession, response: Any, stream: Any) -> Any:
+    headers = session.response_headers(response.headers.multi_items())
     headers.append(("content-type", response.headers["content-type"]))
     return httpx.Response(response.status_code, headers=headers, stream=stream)
 
 
-def _answered(httpx: ModuleType, crossing: Crossing, response: Any, body: bytes) -> Any:
-    answer = crossing.whole(response.status_code, response.headers.get("content-type", ""), body)
-    return _response(httpx, answer, crossing.response_headers(response.headers.multi_items()))
+def _body_response(httpx: ModuleType, session: SdkSession, response: Any, body: bytes) -> Any:
+    translated = session.translate_body(response.status_code, response.headers.get("content-type", ""), body)
+    return _httpx_response(httpx, translated, session.response_headers(response.headers.multi_items()))
 
 
-def _response(httpx: ModuleType, answer: Answer, headers: list[tuple[str, str]]) -> Any:
+def _httpx_response(httpx: ModuleType, sdk_response: SdkResponse, headers: list[tuple[str, str]]) -> Any:
     """As a stream, for only what is read by the client itself has its time taken."""
-    said = [*headers, ("content-type", answer.type), ("content-length", str(len(answer.body)))]
-    return httpx.Response(answer.status, headers=said, stream=httpx.ByteStream(answer.body))
+    all_headers = [
+        *headers,
+        ("content-type", sdk_response.content_type),
+        ("content-length", str(len(sdk_response.body))),
+    ]
+    return httpx.Response(sdk_response.status, headers=all_headers, stream=httpx.ByteStream(sdk_response.body))

@@ -11,60 +11,60 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from interlingua.client.sdk.upstream_config import VERSION, Exchange, Upstream, key_in
-from interlingua.common.jsontext.codec import encode_json, read_values
+from interlingua.client.sdk.upstream_config import ANTHROPIC_VERSION, Exchange, UpstreamConfig, extract_api_key
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
-from interlingua.core.tools import Offer
-from interlingua.errors import InterlinguaError, shortened
+from interlingua.core.tools import ToolSet
+from interlingua.errors import InterlinguaError, shorten
 from interlingua.events import Failure
 from interlingua.translation.request_translation import prepare_request
 from interlingua.translation.translator__pipeline import Translator
-from interlingua.upstreams.profile import MESSAGES, STRANGER
-from interlingua.wires import wire_named
+from interlingua.upstreams.profile import MESSAGES, UNKNOWN
+from interlingua.wires import get_wire
 from interlingua.wires.error_types import error_type, status_of
 
-__all__ = ["Answer", "Crossing", "error_answer"]
+__all__ = ["SdkResponse", "SdkSession", "error_response"]
 
 LOG = logging.getLogger("interlingua.client")
-BAD_GATEWAY = 502
-SHOWN = 2000
+BAD_GATEWAY_STATUS = 502
+MAX_ERROR_TEXT_CHARS = 2000
 """How much of a body that nobody understands is told."""
-JSON, EVENTS = "application/json", "text/event-stream"
-_OF_BODY = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type", "connection"})
-_NOT_SENT = _OF_BODY | {"host", "accept-encoding", "accept", "authorization", "x-api-key"}
-_OF_SDK = ("x-stainless-", "anthropic-")
-_EVENT_LINES = (b"data:", b"event:")
+JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
+_BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type", "connection"})
+_UNSENT_HEADERS = _BODY_HEADERS | {"host", "accept-encoding", "accept", "authorization", "x-api-key"}
+_SDK_HEADER_PREFIXES = ("x-stainless-", "anthropic-")
+_SSE_LINE_PREFIXES = (b"data:", b"event:")
 """What a stream begins with, whatever the upstream calls it."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class SdkResponse(msgspec.Struct, frozen=True):
     """What a client is told that is told all at once."""
 
     status: int
-    type: str
+    content_type: str
     body: bytes
 
 
-class Crossing:
+class SdkSession:
     """One request and its reply. `query` is the SDK's, `created` the time, in seconds since 1970."""
 
-    def __init__(self, upstream: Upstream, wire: str, body: bytes, query: str, created: int) -> None:
+    def __init__(self, upstream: UpstreamConfig, wire: str, body: bytes, query: str, created: int) -> None:
         self._upstream = upstream
         self._wire = wire
-        self._hook = upstream.on_exchange
+        self._on_exchange = upstream.on_exchange
         self._failure = ""
-        asked = read_values(body.decode("utf-8", "replace"))
-        if asked is None:
+        request = read_full_object(body.decode("utf-8", "replace"))
+        if request is None:
             raise InterlinguaError("the request's body is no JSON object", "ask through the SDK")
-        self._streams = bool(asked.get("stream"))
-        profile = upstream.described()
-        owner = f"@{urlsplit(upstream.url).netloc}" if profile.name == STRANGER else profile.name
-        options = Options(seal_key=upstream.seal_key, upstream=owner)
-        prepared = prepare_request(asked, wire, upstream.api, None, profile, options)
-        model = str(asked.get("model") or "")
+        self._wants_stream = bool(request.get("stream"))
+        profile = upstream.resolve_profile()
+        upstream_identity = f"@{urlsplit(upstream.url).netloc}" if profile.name == UNKNOWN else profile.name
+        options = Options(seal_key=upstream.seal_key, upstream=upstream_identity)
+        prepared = prepare_request(request, wire, upstream.api, None, profile, options)
+        model = str(request.get("model") or "")
         self._findings = prepared.findings
         self.body = encode_json({**prepared.body, **upstream.extra})
-        self.url = upstream.endpoint + upstream.asked_with(query)
+        self.url = upstream.endpoint + upstream.query_string(query)
         self._model = model
         self._translator = Translator(
             upstream.api,
@@ -82,94 +82,104 @@ class Crossing:
             ),
         )
 
-    def headers(self, given: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, sdk_headers: Mapping[str, str]) -> dict[str, str]:
         """What the SDK says, as this upstream understands it."""
-        same = self._wire == self._upstream.api
-        dropped = () if same else _OF_SDK
+        same_wire = self._wire == self._upstream.api
+        dropped_prefixes = () if same_wire else _SDK_HEADER_PREFIXES
         headers = {
             name: value
-            for name, value in given.items()
-            if name.lower() not in _NOT_SENT and not name.lower().startswith(dropped)
+            for name, value in sdk_headers.items()
+            if name.lower() not in _UNSENT_HEADERS and not name.lower().startswith(dropped_prefixes)
         }
-        key = key_in(given)
-        headers |= {"content-type": JSON, "accept": EVENTS if self._streams else JSON, "accept-encoding": "identity"}
-        if key and same and "authorization" not in given:
+        key = extract_api_key(sdk_headers)
+        headers |= {
+            "content-type": JSON_TYPE,
+            "accept": EVENT_STREAM_TYPE if self._wants_stream else JSON_TYPE,
+            "accept-encoding": "identity",
+        }
+        if key and same_wire and "authorization" not in sdk_headers:
             headers["x-api-key"] = key
         elif key:
             headers["authorization"] = f"Bearer {key}"
         if self._upstream.api == MESSAGES:
-            headers = {"anthropic-version": VERSION, **headers} | ({"x-api-key": key} if key else {})
+            headers = {"anthropic-version": ANTHROPIC_VERSION, **headers} | ({"x-api-key": key} if key else {})
         return headers
 
     # ── the way back ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def passes_as_stream(self, status: int, type: str) -> bool:
+    def should_stream(self, status: int, content_type: str) -> bool:
         """Whether the answer is read as it comes."""
-        return self._streams and status < 300 and type.lower().startswith(EVENTS)
+        return self._wants_stream and status < 300 and content_type.lower().startswith(EVENT_STREAM_TYPE)
 
-    def response_headers(self, given: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    def response_headers(self, upstream_headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """What the upstream says, but for what it says of a body that is another one now."""
-        return [(name, value) for name, value in given if name.lower() not in _OF_BODY]
+        return [(name, value) for name, value in upstream_headers if name.lower() not in _BODY_HEADERS]
 
-    def whole(self, status: int, type: str, body: bytes) -> Answer:
+    def translate_body(self, status: int, content_type: str, body: bytes) -> SdkResponse:
         """The answer that came at once, for the client. What is no reply is an error, whatever its status says."""
         if status >= 300:
-            return self._refused(status, type, body)
+            return self._error_status_response(status, content_type, body)
         translator = self._translator
-        streamed = type.lower().startswith(EVENTS) or body.lstrip().startswith(_EVENT_LINES)
-        if streamed and self._streams:
-            return Answer(status, EVENTS, self._told(translator.feed(body) + translator.close()))
-        value = None if streamed else read_values(body.decode("utf-8-sig", "replace"))
+        streamed = content_type.lower().startswith(EVENT_STREAM_TYPE) or body.lstrip().startswith(_SSE_LINE_PREFIXES)
+        if streamed and self._wants_stream:
+            return SdkResponse(
+                status, EVENT_STREAM_TYPE, self._report_exchange(translator.feed(body) + translator.close())
+            )
+        value = None if streamed else read_full_object(body.decode("utf-8-sig", "replace"))
         if streamed:
-            sent = encode_json(translator.fold(body))
+            translated = encode_json(translator.fold(body))
         elif value is None:
-            return self._failed(Failure(f"what the upstream sent is no reply: {_text(body)!r}"))
+            return self._failure_response(Failure(f"what the upstream sent is no reply: {_error_text(body)!r}"))
         else:
-            sent = translator.stream(value) if self._streams else encode_json(translator.reply(value))
-        if (failure := translator.tally.failure) and not (self._streams and translator.tally.spoken):
-            return self._failed(failure)
-        return Answer(status, EVENTS if self._streams else JSON, self._told(sent))
+            translated = translator.stream(value) if self._wants_stream else encode_json(translator.reply(value))
+        if (failure := translator.tally.failure) and not (self._wants_stream and translator.tally.has_content):
+            return self._failure_response(failure)
+        return SdkResponse(
+            status, EVENT_STREAM_TYPE if self._wants_stream else JSON_TYPE, self._report_exchange(translated)
+        )
 
-    def _failed(self, failure: Failure) -> Answer:
+    def _failure_response(self, failure: Failure) -> SdkResponse:
         """It said that all is well, and it is not."""
-        status = status_of(failure.type, failure.code) or BAD_GATEWAY
+        status = status_of(failure.type, failure.code) or BAD_GATEWAY_STATUS
         native = failure.native if self._wire == self._upstream.api else None
-        return self._error(status, msgspec.structs.replace(failure, native=native))
+        return self._error_response(status, msgspec.structs.replace(failure, native=native))
 
-    def _refused(self, status: int, type: str, body: bytes) -> Answer:
+    def _error_status_response(self, status: int, content_type: str, body: bytes) -> SdkResponse:
         """It said no. A client that speaks as it does hears that in its own words, any other by its status."""
-        value = read_values(body.decode("utf-8-sig", "replace"))
-        self._failure = _text(body) or f"status {status}"
+        value = read_full_object(body.decode("utf-8-sig", "replace"))
+        self._failure = _error_text(body) or f"status {status}"
         if value is None or self._wire == self._upstream.api:
-            return Answer(status, type, self._told(body))
+            return SdkResponse(status, content_type, self._report_exchange(body))
         self._translator.reply(value)
-        said = self._translator.tally.failure
-        failure = said if said and value.get("error") else Failure(self._failure)
-        return self._error(status, msgspec.structs.replace(failure, native=None))
+        reported = self._translator.tally.failure
+        failure = reported if reported and value.get("error") else Failure(self._failure)
+        return self._error_response(status, msgspec.structs.replace(failure, native=None))
 
-    def _error(self, status: int, failure: Failure) -> Answer:
+    def _error_response(self, status: int, failure: Failure) -> SdkResponse:
         self._failure = failure.message
-        answer = error_answer(self._wire, status, failure)
-        self._told(b"")
-        return answer
+        response = error_response(self._wire, status, failure)
+        self._report_exchange(b"")
+        return response
 
     def feed(self, data: bytes) -> bytes:
-        sent = self._translator.feed(data)
-        return self._told(sent) if self._translator.ended else sent
+        output = self._translator.feed(data)
+        return self._report_exchange(output) if self._translator.ended else output
 
-    def close(self, broken: str = "") -> bytes:
+    def close(self, disconnect_reason: str = "") -> bytes:
         """The end of a stream; `broken` says why it is over, if that was not its own will."""
-        return self._told(self._translator.abort(broken) if broken else self._translator.close())
+        return self._report_exchange(
+            self._translator.abort(disconnect_reason) if disconnect_reason else self._translator.close()
+        )
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         """The client has heard enough, be it all or not."""
-        self._told(b"")
+        self._report_exchange(b"")
 
-    def _told(self, sent: bytes) -> bytes:
+    def _report_exchange(self, output: bytes) -> bytes:
         """Tells the hook, if nobody has yet, and gives back what goes to the client."""
-        hook, self._hook = self._hook, None
+        hook, self._on_exchange = self._on_exchange, None
         if hook is None:
-            return sent
+            return output
         translator = self._translator
         exchange = Exchange(
             url=self.url,
@@ -182,15 +192,15 @@ class Crossing:
             hook(exchange)
         except Exception:  # it is the program's own, and the reply is as good as before
             LOG.exception("on_exchange raised")
-        return sent
+        return output
 
 
-def error_answer(wire: str, status: int, failure: Failure) -> Answer:
+def error_response(wire: str, status: int, failure: Failure) -> SdkResponse:
     """An error as clients of this wire know it by its status."""
-    told = msgspec.structs.replace(failure, type=error_type(wire, status))
-    body, _ = wire_named(wire).write_body([], [told], Options(), Offer(None), None)
-    return Answer(status, JSON, encode_json(body))
+    typed_failure = msgspec.structs.replace(failure, type=error_type(wire, status))
+    body, _ = get_wire(wire).write_body([], [typed_failure], Options(), ToolSet(None), None)
+    return SdkResponse(status, JSON_TYPE, encode_json(body))
 
 
-def _text(body: bytes) -> str:
-    return shortened(body[: 4 * SHOWN].decode("utf-8", "replace").strip(), SHOWN)
+def _error_text(body: bytes) -> str:
+    return shorten(body[: 4 * MAX_ERROR_TEXT_CHARS].decode("utf-8", "replace").strip(), MAX_ERROR_TEXT_CHARS)

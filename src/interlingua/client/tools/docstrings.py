@@ -9,80 +9,94 @@ from collections.abc import Iterator
 
 __all__ = ["read_docstring"]
 
-_heading = re.compile(r"([A-Z][A-Za-z ]*):\s*")
-_underline = re.compile(r"-{3,}\s*")
-_item = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(\S.*)?")
-_numpy_item = re.compile(r"\*{0,2}(\w+)\s*(?::.*)?")
-_field = re.compile(r"\s*[:@](\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)")
-_PARAMS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
-_NOT_TOLD = {"return", "returns", "raises", "yield", "yields", "example", "examples", "note", "notes", "see also"}
-_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
-_OTHER_FIELDS = {"type", "return", "returns", "rtype", "raise", "raises", "except", "yield", "yields", "ytype"}
+_heading_pattern = re.compile(r"([A-Z][A-Za-z ]*):\s*")
+_underline_pattern = re.compile(r"-{3,}\s*")
+_item_pattern = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(\S.*)?")
+_numpy_item_pattern = re.compile(r"\*{0,2}(\w+)\s*(?::.*)?")
+_field_pattern = re.compile(r"\s*[:@](\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)")
+_PARAM_HEADINGS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+_IGNORED_HEADINGS = {
+    "return",
+    "returns",
+    "raises",
+    "yield",
+    "yields",
+    "example",
+    "examples",
+    "note",
+    "notes",
+    "see also",
+}
+_PARAM_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
+_IGNORED_FIELDS = {"type", "return", "returns", "rtype", "raise", "raises", "except", "yield", "yields", "ytype"}
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """What is said of the function, and of each param by its name."""
-    about: list[str] = []
+    description: list[str] = []
     params: dict[str, str] = {}
     for heading, underlined, lines in _sections(inspect.cleandoc(text).splitlines()):
-        if heading.lower() in _PARAMS:
-            params |= _in_section(lines, _numpy_item if underlined else _item)
-        elif heading.lower() not in _NOT_TOLD:
-            told, fields = _without_fields(lines)
-            about += [f"{heading}:", *told] if heading else told
+        if heading.lower() in _PARAM_HEADINGS:
+            params |= _parse_param_section(lines, _numpy_item_pattern if underlined else _item_pattern)
+        elif heading.lower() not in _IGNORED_HEADINGS:
+            text_lines, fields = _split_fields(lines)
+            description += [f"{heading}:", *text_lines] if heading else text_lines
             params |= fields
-    return "\n".join(about).strip(), {name: said for name, said in params.items() if said}
+    return "\n".join(description).strip(), {name: param_text for name, param_text in params.items() if param_text}
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, bool, list[str]]]:
     """Each section: its heading, whether that is underlined, and its lines. Text under no heading has none."""
     heading, underlined, section = "", False, list[str]()
-    for line, below in itertools.pairwise([*lines, ""]):
-        found, over = _heading.fullmatch(line), bool(line.strip() and _underline.fullmatch(below))
-        if found or over:
+    for line, next_line in itertools.pairwise([*lines, ""]):
+        heading_match, is_underlined = (
+            _heading_pattern.fullmatch(line),
+            bool(line.strip() and _underline_pattern.fullmatch(next_line)),
+        )
+        if heading_match or is_underlined:
             yield heading, underlined, section
-            heading, underlined, section = found[1] if found else line.strip(), over, []
-        elif heading and not underlined and _is_further_in(section) and line.strip() and not line[:1].isspace():
+            heading, underlined, section = heading_match[1] if heading_match else line.strip(), is_underlined, []
+        elif heading and not underlined and _is_indented(section) and line.strip() and not line[:1].isspace():
             yield heading, underlined, section
             heading, section = "", [line]
-        elif not (underlined and not section and _underline.fullmatch(line)):
+        elif not (underlined and not section and _underline_pattern.fullmatch(line)):
             section.append(line)
     yield heading, underlined, section
 
 
-def _is_further_in(section: list[str]) -> bool:
+def _is_indented(section: list[str]) -> bool:
     return next((line[:1].isspace() for line in section if line.strip()), False)
 
 
-def _in_section(lines: list[str], item: re.Pattern[str]) -> dict[str, str]:
+def _parse_param_section(lines: list[str], item_pattern: re.Pattern[str]) -> dict[str, str]:
     """`name (type): about`, or `name : type`; the rest is in the lines below, further in."""
     params: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc("\n".join(["", *lines])).splitlines():
-        found = None if line[:1].isspace() else item.fullmatch(line.rstrip())
-        if found:
-            name = found[1]
-            params[name] = (found[2] or "").strip() if item.groups > 1 else ""
+        match = None if line[:1].isspace() else item_pattern.fullmatch(line.rstrip())
+        if match:
+            name = match[1]
+            params[name] = (match[2] or "").strip() if item_pattern.groups > 1 else ""
         elif name:
             params[name] = f"{params[name]} {line.strip()}".strip()
     return params
 
 
-def _without_fields(lines: list[str]) -> tuple[list[str], dict[str, str]]:
+def _split_fields(lines: list[str]) -> tuple[list[str], dict[str, str]]:
     """The text, and what `:param name: about` or `@param name: about` says, over as many lines as it takes."""
-    told: list[str] = []
+    text_lines: list[str] = []
     params: dict[str, str] = {}
     in_field, name = False, ""
     for line in lines:
-        found = _field.fullmatch(line)
-        if found and found[1] in _FIELDS | _OTHER_FIELDS:
-            in_field, name = True, found[2] if found[1] in _FIELDS and found[2] else ""
+        match = _field_pattern.fullmatch(line)
+        if match and match[1] in _PARAM_FIELDS | _IGNORED_FIELDS:
+            in_field, name = True, match[2] if match[1] in _PARAM_FIELDS and match[2] else ""
             if name:
-                params[name] = found[3].strip()
+                params[name] = match[3].strip()
         elif in_field and line[:1].isspace():
             if name:
                 params[name] = f"{params[name]} {line.strip()}".strip()
         else:
             in_field = in_field and not line.strip()
-            told.append(line)
-    return told, params
+            text_lines.append(line)
+    return text_lines, params

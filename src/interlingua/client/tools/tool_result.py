@@ -12,11 +12,11 @@ import msgspec
 from interlingua.core.reply import Call
 from interlingua.events import Finding
 
-__all__ = ["Outcome", "ToolResult", "as_text", "in_words"]
+__all__ = ["Outcome", "ToolResult", "safe_str", "value_to_text"]
 
 Outcome: TypeAlias = Literal["ok", "bad-call", "unknown-tool", "failed", "timeout", "cancelled"]
 """Whether it ran well; else whether the call was wrong, no such tool is there, the tool raised, or took too long."""
-_half_pair = re.compile("[\ud800-\udfff]")
+_lone_surrogate = re.compile("[\ud800-\udfff]")
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,17 +38,18 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome == "ok"
 
 
-def as_text(value: Any, limit: int) -> str:
+def value_to_text(value: Any, limit: int) -> str:
     """What a tool returned, as a model reads it: text as it is, all else as JSON, the middle left out if too long.
     Half a surrogate pair is no character, and no request can have it: it is replaced."""
-    text = value if isinstance(value, str) else _as_json(value)
+    text = value if isinstance(value, str) else _value_to_json(value)
     if len(text) > limit:
-        half = limit // 2
-        text = f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[len(text) - half :]}"
-    return text if text.isascii() else _half_pair.sub("\ufffd", text)
+        half_limit = limit // 2
+        omitted = len(text) - 2 * half_limit
+        text = f"{text[:half_limit]}\n[… {omitted:,} characters left out …]\n{text[len(text) - half_limit :]}"
+    return text if text.isascii() else _lone_surrogate.sub("\ufffd", text)
 
 
-def in_words(value: object) -> str:
+def safe_str(value: object) -> str:
     """What an object says of itself; its type if it cannot."""
     try:
         return str(value)
@@ -56,30 +57,30 @@ def in_words(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _as_json(value: Any) -> str:
+def _value_to_json(value: Any) -> str:
     if value is None:
         return "done"
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode("ascii")
     try:
-        return msgspec.json.encode(value, enc_hook=_plain).decode()
+        return msgspec.json.encode(value, enc_hook=_encode_unknown).decode()
     except UnicodeError:
-        return _with_half_pairs(value)
+        return _json_with_surrogates(value)
     except Exception:  # noqa: BLE001  it is the tool's own code
-        return in_words(value)
+        return safe_str(value)
 
 
-def _with_half_pairs(value: Any) -> str:
+def _json_with_surrogates(value: Any) -> str:
     """JSON writes half a surrogate pair as an escape."""
     try:
-        return json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_encode_unknown))
     except Exception:  # noqa: BLE001  it is the tool's own code
-        return in_words(value)
+        return safe_str(value)
 
 
-def _plain(value: Any) -> Any:
+def _encode_unknown(value: Any) -> Any:
     """A value that JSON does not know: a pydantic model is an object, all else is what it says of itself."""
     try:
         return value.model_dump(mode="json")
     except Exception:  # noqa: BLE001  it is the tool's own code
-        return in_words(value)
+        return safe_str(value)

@@ -20,23 +20,23 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, overload
 
-from interlingua.client.tools.function_tool import Function
+from interlingua.client.tools.function_tool import FunctionTool
 from interlingua.client.tools.messages import as_messages, as_tools
-from interlingua.client.tools.tool_result import Outcome, ToolResult, as_text, in_words
-from interlingua.core.call_arguments import Repair, check_repair
+from interlingua.client.tools.tool_result import Outcome, ToolResult, safe_str, value_to_text
+from interlingua.core.call_arguments import RepairPolicy, check_repair_policy
 from interlingua.core.reply import Call, Reply
 from interlingua.core.tools import Tool
-from interlingua.errors import CallError, UsageError, expect, nearest
+from interlingua.errors import CallError, UsageError, expect_type, suggestion_hint
 from interlingua.events import Finding
 from interlingua.wires.base import Json
 
 __all__ = ["ToolBox"]
 
 LOG = logging.getLogger("interlingua.client")
-MOST_ITEMS = 10_000
+MAX_GENERATOR_ITEMS = 10_000
 """So many may a generator yield: a result is no stream."""
 F = TypeVar("F", bound=Callable[..., Any])
-Ran: TypeAlias = tuple[Any, BaseException | None]
+RunResult: TypeAlias = tuple[Any, BaseException | None]
 """What a tool returned, or what it raised."""
 
 
@@ -50,19 +50,19 @@ class ToolBox:
         timeout: float | None = 60.0,
         parallel: int = 16,
         longest: int = 200_000,
-        repair: Repair = "never",
+        repair: RepairPolicy = "never",
     ) -> None:
         if timeout is not None and not timeout > 0:
             raise UsageError(f"timeout should be more than 0 s, not {timeout}", "None is to wait for ever")
         for name, number in (("parallel", parallel), ("longest", longest)):
             if number < 1:
                 raise UsageError(f"{name} should be 1 or more, not {number}")
-        check_repair(repair)
-        self._functions: dict[str, Function] = {}
+        check_repair_policy(repair)
+        self._functions: dict[str, FunctionTool] = {}
         self._timeout = timeout
         self._parallel = parallel
-        self._longest = longest
-        self._repair: Repair = repair
+        self._max_result_chars = longest
+        self._repair: RepairPolicy = repair
         for function in functions:
             self.add(function)
 
@@ -91,7 +91,7 @@ class ToolBox:
         """
         if function is None:
             return lambda later: self.add(later, name, description, tool)
-        one = Function(function, name, description, tool)
+        one = FunctionTool(function, name, description, tool)
         if one.name in self._functions:
             raise UsageError(f"there is a tool {one.name!r} already", "give it another name: box.add(function, name=…)")
         self._functions[one.name] = one
@@ -123,89 +123,91 @@ class ToolBox:
         If this is cancelled, all tools are. A function that is not async runs in a thread of its own, and a thread
         cannot be stopped: after its timeout it goes on, but nobody waits for it, and it does not keep the program.
         """
-        calls = _checked(calls)
-        free = asyncio.Semaphore(self._parallel)
+        calls = _require_calls(calls)
+        slots = asyncio.Semaphore(self._parallel)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._run(call, free)) for call in calls]
+            tasks = [group.create_task(self._run(call, slots)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def _run(self, call: Call, free: asyncio.Semaphore) -> ToolResult:
+    async def _run(self, call: Call, slots: asyncio.Semaphore) -> ToolResult:
         findings: list[Finding] = []
         try:
-            function = self._function(call.name)
+            function = self._get_function(call.name)
             arguments = call.parse(function.tool, repair=self._repair, findings=findings)
-            typed = _typed(function, arguments)
+            converted = _convert_arguments(function, arguments)
         except CallError as error:
             outcome: Outcome = "unknown-tool" if error.kind == "unknown-tool" else "bad-call"
-            return ToolResult(call=call, outcome=outcome, content=as_text(str(error), self._longest), error=error)
-        async with free:
-            began = time.perf_counter()
-            outcome, content, value, raised = await self._outcome(function, typed)
+            return ToolResult(
+                call=call, outcome=outcome, content=value_to_text(str(error), self._max_result_chars), error=error
+            )
+        async with slots:
+            start_time = time.perf_counter()
+            outcome, content, value, raised = await self._execute(function, converted)
         return ToolResult(
             call=call,
             outcome=outcome,
             content=content,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - start_time,
             value=value,
             error=raised,
             findings=findings,
         )
 
-    def _function(self, name: str) -> Function:
+    def _get_function(self, name: str) -> FunctionTool:
         if name not in self._functions:
-            known = nearest(name, self._functions) if self._functions else "no tools are offered"
-            problem = f"there is no tool {name!r}; {known}"
+            suggestion = suggestion_hint(name, self._functions) if self._functions else "no tools are offered"
+            problem = f"there is no tool {name!r}; {suggestion}"
             raise CallError(name, "unknown-tool", [problem])
         return self._functions[name]
 
-    async def _outcome(
-        self, function: Function, arguments: dict[str, Any]
+    async def _execute(
+        self, function: FunctionTool, arguments: dict[str, Any]
     ) -> tuple[Outcome, str, Any, BaseException | None]:
         """How it went, what the model is told, what was returned, and what was raised."""
         try:
-            async with asyncio.timeout(self._timeout) as limit:
-                value, raised = await _ran(function, arguments)
+            async with asyncio.timeout(self._timeout) as deadline:
+                value, raised = await _run_tool(function, arguments)
         except TimeoutError as error:
             value, raised = None, error
         if raised is None:
-            return "ok", as_text(value, self._longest), value, None
-        if limit.expired():
+            return "ok", value_to_text(value, self._max_result_chars), value, None
+        if deadline.expired():
             return "timeout", f"The tool {function.name!r} took more than {self._timeout:g} s: given up.", None, raised
         if isinstance(raised, asyncio.CancelledError):
             return "cancelled", f"The tool {function.name!r} was cancelled.", None, raised
-        return "failed", self._failure(function, raised), None, raised
+        return "failed", self._failure_text(function, raised), None, raised
 
-    def _failure(self, function: Function, error: BaseException) -> str:
+    def _failure_text(self, function: FunctionTool, error: BaseException) -> str:
         """What it raised is named. Where, is for the log: a model has no use for it, and it may tell too much."""
         LOG.error("the tool %r failed", function.name, exc_info=error)
-        message = as_text(f"{type(error).__name__}: {in_words(error)}".rstrip(": "), self._longest)
+        message = value_to_text(f"{type(error).__name__}: {safe_str(error)}".rstrip(": "), self._max_result_chars)
         return f"The tool {function.name!r} failed. {message}"
 
 
-def _checked(calls: Iterable[Call]) -> list[Call]:
+def _require_calls(calls: Iterable[Call]) -> list[Call]:
     """Raises UsageError if they are no calls: a program's fault is no result."""
-    what, hint = "run() takes a list of calls", "give acc.calls or reply.calls"
-    expect(calls, Iterable, what, hint)
-    found = list(calls)
-    for one in found:
-        expect(one, Call, what, hint)
-    return found
+    message, hint = "run() takes a list of calls", "give acc.calls or reply.calls"
+    expect_type(calls, Iterable, message, hint)
+    checked = list(calls)
+    for call in checked:
+        expect_type(call, Call, message, hint)
+    return checked
 
 
 # ── running one ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _ran(function: Function, arguments: dict[str, Any]) -> Ran:
+async def _run_tool(function: FunctionTool, arguments: dict[str, Any]) -> RunResult:
     """Whatever a tool raises is told. Only who cancels us, or ends the program, is let through."""
     try:
         if function.is_async:
             value = await function.run(**arguments)
         else:
-            value, raised = await _in_thread(function, arguments)
+            value, raised = await _run_in_thread(function, arguments)
             if raised is not None:
                 return None, raised
         value = await value if inspect.isawaitable(value) else value
-        return (await _collected(value) if inspect.isasyncgen(value) else value), None
+        return (await _collect_items(value) if inspect.isasyncgen(value) else value), None
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -217,52 +219,52 @@ async def _ran(function: Function, arguments: dict[str, Any]) -> Ran:
         return None, error
 
 
-async def _in_thread(function: Function, arguments: dict[str, Any]) -> Ran:
+async def _run_in_thread(function: FunctionTool, arguments: dict[str, Any]) -> RunResult:
     """In a thread of its own: a pool would be used up by tools that never return, and be waited for at the end."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Ran] = loop.create_future()
+    future: asyncio.Future[RunResult] = loop.create_future()
     context = contextvars.copy_context()
 
-    def tell(ran: Ran) -> None:
-        if not done.done():  # nobody has given it up
-            done.set_result(ran)
+    def set_result(result: RunResult) -> None:
+        if not future.done():  # nobody has given it up
+            future.set_result(result)
 
-    def work() -> None:
+    def run_function() -> None:
         try:
-            ran: Ran = context.run(_returned, function.run, arguments), None
+            result: RunResult = context.run(_call_function, function.run, arguments), None
         except BaseException as error:  # noqa: BLE001  whatever a tool raises is its result
-            ran = None, error
+            result = None, error
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(tell, ran)
+            loop.call_soon_threadsafe(set_result, result)
 
-    threading.Thread(target=work, name=f"tool {function.name}", daemon=True).start()
-    return await done
+    threading.Thread(target=run_function, name=f"tool {function.name}", daemon=True).start()
+    return await future
 
 
-def _returned(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+def _call_function(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     value = run(**arguments)
     if not inspect.isgenerator(value):
         return value
-    return _bounded(list(itertools.islice(value, MOST_ITEMS + 1)))
+    return _check_item_count(list(itertools.islice(value, MAX_GENERATOR_ITEMS + 1)))
 
 
-async def _collected(generator: AsyncGenerator[Any, Any]) -> list[Any]:
+async def _collect_items(generator: AsyncGenerator[Any, Any]) -> list[Any]:
     items: list[Any] = []
     async with contextlib.aclosing(generator):
         async for item in generator:
             items.append(item)
-            _bounded(items)
+            _check_item_count(items)
     return items
 
 
-def _bounded(items: list[Any]) -> list[Any]:
-    if len(items) > MOST_ITEMS:
-        raise ValueError(f"it yields more than {MOST_ITEMS:,} items")
+def _check_item_count(items: list[Any]) -> list[Any]:
+    if len(items) > MAX_GENERATOR_ITEMS:
+        raise ValueError(f"it yields more than {MAX_GENERATOR_ITEMS:,} items")
     return items
 
 
-def _typed(function: Function, arguments: dict[str, Any]) -> dict[str, Any]:
+def _convert_arguments(function: FunctionTool, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
-        return function.typed(arguments)
+        return function.convert_arguments(arguments)
     except Exception as error:  # its types are its own, and raise what they like
-        raise CallError(function.name, "misfit", [f"the arguments do not fit: {in_words(error)}"]) from error
+        raise CallError(function.name, "misfit", [f"the arguments do not fit: {safe_str(error)}"]) from error

@@ -12,21 +12,25 @@ import json
 import re
 from typing import Any
 
-__all__ = ["so_far"]
+__all__ = ["parse_partial"]
 
-DEEPEST = 1000
+MAX_DEPTH = 1000
 """How many brackets may be open at once. What is deeper is not read."""
-_between = re.compile(r"[ \t\n\r,:]*").match
-_string = re.compile(r'"((?:[^"\\]+|\\[^u]|\\u[0-9A-Fa-f]{4})*)("?)', re.S).match  # half an escape is not in it
-_scalar = re.compile(r"[A-Za-z0-9+\-._]+").match
-_half_pair = re.compile(r"[\ud800-\udbff]$")
+_match_separators = re.compile(r"[ \t\n\r,:]*").match
+_match_string = re.compile(r'"((?:[^"\\]+|\\[^u]|\\u[0-9A-Fa-f]{4})*)("?)', re.S).match  # half an escape is not in it
+_match_scalar = re.compile(r"[A-Za-z0-9+\-._]+").match
+_high_surrogate = re.compile(r"[\ud800-\udbff]$")
 
 
-def so_far(text: str) -> Any:
+def parse_partial(text: str) -> Any:
     """None if nothing is certain."""
-    value = _Value()
+    value = _PartialValue()
     pos = 0
-    while (pos := _end(_between(text, pos), pos)) < len(text) and not value.closed and value.depth < DEEPEST:
+    while (
+        (pos := _match_end(_match_separators(text, pos), pos)) < len(text)
+        and not value.closed
+        and value.depth < MAX_DEPTH
+    ):
         char = text[pos]
         if char in "{[":
             value.open({} if char == "{" else [])
@@ -41,33 +45,33 @@ def so_far(text: str) -> Any:
     return value.root
 
 
-def _read_string(text: str, pos: int, value: _Value) -> int:
-    found = _string(text, pos)
-    assert found is not None  # it begins with a quotation mark
-    body, quote = found.groups()
-    string = _decoded(f'"{body}"')
-    if string is None or (not quote and value.wants_key):
+def _read_string(text: str, pos: int, value: _PartialValue) -> int:
+    match = _match_string(text, pos)
+    assert match is not None  # it begins with a quotation mark
+    body, quote = match.groups()
+    string = _decode_string(f'"{body}"')
+    if string is None or (not quote and value.expects_key):
         return len(text)
-    value.put(string if quote else _half_pair.sub("", string))
-    return found.end() if quote else len(text)
+    value.add(string if quote else _high_surrogate.sub("", string))
+    return match.end() if quote else len(text)
 
 
-def _read_scalar(text: str, pos: int, value: _Value) -> int:
-    found = _scalar(text, pos)
-    if found is None or found.end() == len(text):
+def _read_scalar(text: str, pos: int, value: _PartialValue) -> int:
+    match = _match_scalar(text, pos)
+    if match is None or match.end() == len(text):
         return len(text)
     try:
-        value.put(json.loads(found[0], parse_constant=_refuse))
+        value.add(json.loads(match[0], parse_constant=_reject_constant))
     except ValueError:
         return len(text)
-    return found.end()
+    return match.end()
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _decoded(string: str) -> str | None:
+def _decode_string(string: str) -> str | None:
     try:
         decoded: str = json.loads(string, strict=False)
     except ValueError:
@@ -75,43 +79,43 @@ def _decoded(string: str) -> str | None:
     return decoded
 
 
-def _end(found: re.Match[str] | None, pos: int) -> int:
-    return found.end() if found else pos
+def _match_end(match: re.Match[str] | None, pos: int) -> int:
+    return match.end() if match else pos
 
 
-class _Value:
+class _PartialValue:
     """A value in the making: what is open of it, and the key that waits for its value."""
 
     def __init__(self) -> None:
         self.root: Any = None
         self.closed = False
-        self._open: list[Any] = []
+        self._open_containers: list[Any] = []
         self._key: str | None = None
 
     @property
     def depth(self) -> int:
-        return len(self._open)
+        return len(self._open_containers)
 
     @property
-    def wants_key(self) -> bool:
-        return bool(self._open) and isinstance(self._open[-1], dict) and self._key is None
+    def expects_key(self) -> bool:
+        return bool(self._open_containers) and isinstance(self._open_containers[-1], dict) and self._key is None
 
-    def put(self, value: Any) -> None:
-        if not self._open:
+    def add(self, value: Any) -> None:
+        if not self._open_containers:
             self.root, self.closed = value, not isinstance(value, dict | list)
-        elif isinstance(self._open[-1], list):
-            self._open[-1].append(value)
+        elif isinstance(self._open_containers[-1], list):
+            self._open_containers[-1].append(value)
         elif self._key is not None:
-            self._open[-1][self._key], self._key = value, None
+            self._open_containers[-1][self._key], self._key = value, None
         elif isinstance(value, str):
             self._key = value
 
     def open(self, value: Any) -> None:
-        self.put(value)
-        self._open.append(value)
+        self.add(value)
+        self._open_containers.append(value)
 
     def close(self) -> None:
         self._key = None
-        if self._open:
-            self._open.pop()
-        self.closed = not self._open
+        if self._open_containers:
+            self._open_containers.pop()
+        self.closed = not self._open_containers

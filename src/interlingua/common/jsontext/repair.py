@@ -10,65 +10,72 @@ import json
 import re
 from collections.abc import Callable
 
-from interlingua.common.jsontext.codec import read_json, read_object
+from interlingua.common.jsontext.codec import read_json, read_shallow_object
 
-__all__ = ["repaired"]
+__all__ = ["repair_arguments"]
 
-FENCE = "```"
-_token = re.compile(  # a string that nobody closed is matched as well: nothing is tried twice, however long it is
-    r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|[\[{][ \t\n\r]*,|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",\[{]+|.', re.S
+CODE_FENCE = "```"
+_token_pattern = (
+    re.compile(  # a string that nobody closed is matched as well: nothing is tried twice, however long it is
+        r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|[\[{][ \t\n\r]*,|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",\[{]+|.',
+        re.S,
+    )
 )
-_label = re.compile(r"[A-Za-z0-9]*[ \t\r]*")
-_raw = re.compile(r"\\.|[\n\r\t]", re.S)
-_space = re.compile(r"\s*")
-_in_string = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_fence_label = re.compile(r"[A-Za-z0-9]*[ \t\r]*")
+_raw_control = re.compile(r"\\.|[\n\r\t]", re.S)
+_whitespace = re.compile(r"\s*")
+_CONTROL_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def repaired(text: str) -> tuple[str, list[str]] | None:
+def repair_arguments(text: str) -> tuple[str, list[str]] | None:
     """The arguments as an object, and what was done for it; None if nothing safe makes them one."""
     notes: list[str] = []
     for repair, note in _REPAIRS:
-        mended = repair(text)
-        if mended is not None and mended != text:
-            text = mended
+        candidate = repair(text)
+        if candidate is not None and candidate != text:
+            text = candidate
             notes.append(note)
-        if read_object(text) is not None:
+        if read_shallow_object(text) is not None:
             return text, notes
     return None
 
 
-def _without_fence(text: str) -> str | None:
-    head, _, rest = text.strip().partition("\n")
-    fenced = head.startswith(FENCE) and _label.fullmatch(head, len(FENCE)) and rest.endswith(FENCE)
-    return rest.removesuffix(FENCE) if fenced else None
+def _strip_fence(text: str) -> str | None:
+    head, _, body = text.strip().partition("\n")
+    fenced = head.startswith(CODE_FENCE) and _fence_label.fullmatch(head, len(CODE_FENCE)) and body.endswith(CODE_FENCE)
+    return body.removesuffix(CODE_FENCE) if fenced else None
 
 
-def _out_of_string(text: str) -> str | None:
+def _unwrap_string(text: str) -> str | None:
     inner = read_json(text, str)
-    return inner if inner is not None and read_object(inner) is not None else None
+    return inner if inner is not None and read_shallow_object(inner) is not None else None
 
 
-def _without_commas(text: str) -> str:
+def _drop_trailing_commas(text: str) -> str:
     """Commas before a closing bracket. Those behind an opening one stay, for a value is missing there, and so does what
     stands in strings."""
-    return _token.sub(lambda token: "" if token["extra"] else token[0], text)
+    return _token_pattern.sub(lambda token: "" if token["extra"] else token[0], text)
 
 
-def _escaped(text: str) -> str:
+def _escape_control_characters(text: str) -> str:
     """Raw line breaks and tabs in strings, as JSON writes them. Behind a backslash they stay, which is no JSON: whether
     the backslash is meant nobody knows."""
 
     def escape(token: re.Match[str]) -> str:
-        return _raw.sub(lambda raw: _in_string.get(raw[0], raw[0]), token[0]) if token["closed"] else token[0]
+        return (
+            _raw_control.sub(lambda raw: _CONTROL_ESCAPES.get(raw[0], raw[0]), token[0])
+            if token["closed"]
+            else token[0]
+        )
 
-    return _token.sub(escape, text)
+    return _token_pattern.sub(escape, text)
 
 
-def _once(text: str) -> str | None:
+def _drop_repetitions(text: str) -> str | None:
     """The same object, again and again: one of them."""
     decoder = json.JSONDecoder()
     written: list[str] = []  # as text, for to Python 1 and true are the same
-    first, pos = text, _after_space(text, 0)
+    first, pos = text, _skip_whitespace(text, 0)
     while pos < len(text):
         try:
             value, end = decoder.raw_decode(text, pos)
@@ -78,19 +85,19 @@ def _once(text: str) -> str | None:
         if written[-1] != written[0]:
             return None
         first = text[pos:end] if len(written) == 1 else first
-        pos = _after_space(text, end)
+        pos = _skip_whitespace(text, end)
     return first if len(written) > 1 else None
 
 
-def _after_space(text: str, pos: int) -> int:
-    found = _space.match(text, pos)
-    return found.end() if found else pos
+def _skip_whitespace(text: str, pos: int) -> int:
+    match = _whitespace.match(text, pos)
+    return match.end() if match else pos
 
 
 _REPAIRS: tuple[tuple[Callable[[str], str | None], str], ...] = (
-    (_without_fence, "a code fence around the arguments: taken off"),
-    (_out_of_string, "the arguments were an object inside a string: taken out of it"),
-    (_without_commas, "a comma before a closing bracket: taken out"),
-    (_escaped, "raw line breaks or tabs in a string: escaped"),
-    (_once, "the same object twice: taken once"),
+    (_strip_fence, "a code fence around the arguments: taken off"),
+    (_unwrap_string, "the arguments were an object inside a string: taken out of it"),
+    (_drop_trailing_commas, "a comma before a closing bracket: taken out"),
+    (_escape_control_characters, "raw line breaks or tabs in a string: escaped"),
+    (_drop_repetitions, "the same object twice: taken once"),
 )

@@ -21,12 +21,12 @@ from collections.abc import Callable
 from string import ascii_letters, digits
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["JsonCursor"]
+__all__ = ["JsonScanner"]
 
 MAX_DEPTH = 1000
 """How many brackets may be open at once. Most parsers, json.loads among them, give up at about this depth."""
 
-MAX_SCALAR = 4096
+MAX_SCALAR_CHARS = 4096
 """How long a number may be. What is longer is not JSON to us, and need not be remembered."""
 
 # Tokens.
@@ -36,264 +36,277 @@ MAX_SCALAR = 4096
 # `_BODY` are spelled out flat, and other groups are repeated greedily, up to a bound that keeps small what
 # the matcher remembers. `_BODY` lists what may stand in a string, not what may not: nearly twice as fast.
 
-_Match: TypeAlias = Callable[[str, int], re.Match[str]]
+_MatchFunction: TypeAlias = Callable[[str, int], re.Match[str]]
 
 
-def _match(pattern: str) -> _Match:
+def _compile_match(pattern: str) -> _MatchFunction:
     """The match method of a pattern that is content with nothing. It never returns None: hence the cast."""
-    return cast("_Match", re.compile(pattern).match)
+    return cast("_MatchFunction", re.compile(pattern).match)
 
 
-def _scalar_pattern(most: int) -> str:
+def _scalar_pattern(max_digits: int) -> str:
     """A literal, or a number of which no part has more digits than this."""
-    some = rf"[0-9]{{1,{most}}}+"
-    return rf"(?:true|false|null|-?(?:0|(?=[1-9]){some})(?:\.{some})?(?:[eE][+-]?{some})?)"
+    digit_run = rf"[0-9]{{1,{max_digits}}}+"
+    return rf"(?:true|false|null|-?(?:0|(?=[1-9]){digit_run})(?:\.{digit_run})?(?:[eE][+-]?{digit_run})?)"
 
 
-_WS = r"[ \t\n\r]{0,64}+"
+_WHITESPACE = r"[ \t\n\r]{0,64}+"
 """Blanks between two tokens. Where there are more, they are walked over by themselves, and counted."""
 _HEX = r"[0-9A-Fa-f]"
 _BODY = rf'(?:[ !#-\[\]-\U0010ffff]++|\\["\\/bfnrt]|\\u{_HEX}{_HEX}{_HEX}{_HEX})*+'
-_ITEM = rf'(?:"{_BODY}"|{_scalar_pattern(MAX_SCALAR // 4)}(?=[ \t\n\r,\]}}]))'
-_MEMBER = rf'"{_BODY}"{_WS}:{_WS}{_ITEM}'
+_ITEM = rf'(?:"{_BODY}"|{_scalar_pattern(MAX_SCALAR_CHARS // 4)}(?=[ \t\n\r,\]}}]))'
+_MEMBER = rf'"{_BODY}"{_WHITESPACE}:{_WHITESPACE}{_ITEM}'
 
-_spaces = _match(r"[ \t\n\r]*+")
-_body = _match(_BODY)
-_scalar_run = _match(r"[A-Za-z0-9+\-._]*+")
-_escape_so_far = _match(rf"(?:\\u{_HEX}{{0,3}}|\\)?")
-_escape = re.compile(rf'\\["\\/bfnrt]|\\u{_HEX}{{4}}').match
-_is_scalar = re.compile(_scalar_pattern(MAX_SCALAR)).fullmatch
+_match_whitespace = _compile_match(r"[ \t\n\r]*+")
+_match_string_body = _compile_match(_BODY)
+_match_scalar_run = _compile_match(r"[A-Za-z0-9+\-._]*+")
+_match_partial_escape = _compile_match(rf"(?:\\u{_HEX}{{0,3}}|\\)?")
+_match_escape = re.compile(rf'\\["\\/bfnrt]|\\u{_HEX}{{4}}').match
+_is_scalar = re.compile(_scalar_pattern(MAX_SCALAR_CHARS)).fullmatch
 
 # What kind of token a character begins. Punctuation is a kind of its own each; whatever is not here is odd.
-_KINDS = {char: char for char in '"{}[],:'}
-_KINDS |= dict.fromkeys(" \t\n\r", " ")
-_KINDS |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar, right or wrong: its end will tell
-_ODD = "?"
+_TOKEN_TYPES = {char: char for char in '"{}[],:'}
+_TOKEN_TYPES |= dict.fromkeys(" \t\n\r", " ")
+_TOKEN_TYPES |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar, right or wrong: its end will tell
+_UNKNOWN_TOKEN = "?"
 
 # Grammar.
 
-_PlaceName: TypeAlias = Literal[
+_StateName: TypeAlias = Literal[
     "top", "first item", "item", "after item", "first key", "key", "after key", "value", "after value", "end"
 ]
 
 
-class _Place(NamedTuple):
+class _State(NamedTuple):
     """Where the cursor stands between two tokens: what may come, and where each that comes leads to.
 
     What may not come leads somewhere too: to where the model most likely meant to be.
     """
 
-    wanted: str
+    expected: str
     legal: str
-    value: _PlaceName  # after a string, a scalar or a closed bracket
-    comma: _PlaceName
-    colon: _PlaceName
+    value: _StateName  # after a string, a scalar or a closed bracket
+    comma: _StateName
+    colon: _StateName
 
 
-_PLACES: dict[_PlaceName, _Place] = {
-    "top": _Place("a value", '"0{[', "end", "top", "top"),
-    "first item": _Place("a value or ']'", '"0{[]', "after item", "item", "item"),
-    "item": _Place("a value", '"0{[', "after item", "item", "item"),
-    "after item": _Place("',' or ']'", ",]", "after item", "item", "item"),
-    "first key": _Place("a string key or '}'", '"}', "after key", "key", "value"),
-    "key": _Place("a string key", '"', "after key", "key", "value"),
-    "after key": _Place("':' after a key", ":", "after value", "key", "value"),
-    "value": _Place("a value", '"0{[', "after value", "key", "value"),
-    "after value": _Place("',' or '}'", ",}", "after key", "key", "value"),
+_STATES: dict[_StateName, _State] = {
+    "top": _State("a value", '"0{[', "end", "top", "top"),
+    "first item": _State("a value or ']'", '"0{[]', "after item", "item", "item"),
+    "item": _State("a value", '"0{[', "after item", "item", "item"),
+    "after item": _State("',' or ']'", ",]", "after item", "item", "item"),
+    "first key": _State("a string key or '}'", '"}', "after key", "key", "value"),
+    "key": _State("a string key", '"', "after key", "key", "value"),
+    "after key": _State("':' after a key", ":", "after value", "key", "value"),
+    "value": _State("a value", '"0{[', "after value", "key", "value"),
+    "after value": _State("',' or '}'", ",}", "after key", "key", "value"),
 }
 
 # Flat items and members that are all there and all right can be walked over many at a time.
-_RUNS: dict[_PlaceName, tuple[_Match, _PlaceName]] = {
-    "first item": (_match(rf"(?:{_ITEM}(?:{_WS},{_WS}{_ITEM}){{0,255}})?"), "after item"),
-    "after item": (_match(rf"(?:{_WS},{_WS}{_ITEM}){{0,256}}"), "after item"),
-    "first key": (_match(rf"(?:{_MEMBER}(?:{_WS},{_WS}{_MEMBER}){{0,255}})?"), "after value"),
-    "after value": (_match(rf"(?:{_WS},{_WS}{_MEMBER}){{0,256}}"), "after value"),
+_FLAT_RUNS: dict[_StateName, tuple[_MatchFunction, _StateName]] = {
+    "first item": (_compile_match(rf"(?:{_ITEM}(?:{_WHITESPACE},{_WHITESPACE}{_ITEM}){{0,255}})?"), "after item"),
+    "after item": (_compile_match(rf"(?:{_WHITESPACE},{_WHITESPACE}{_ITEM}){{0,256}}"), "after item"),
+    "first key": (_compile_match(rf"(?:{_MEMBER}(?:{_WHITESPACE},{_WHITESPACE}{_MEMBER}){{0,255}})?"), "after value"),
+    "after value": (_compile_match(rf"(?:{_WHITESPACE},{_WHITESPACE}{_MEMBER}){{0,256}}"), "after value"),
 }
 
 
-class JsonCursor:
+class JsonScanner:
     """Where in a JSON value the text so far has led to."""
 
-    __slots__ = ("_back", "_blank", "_blanks", "_held", "_origin", "_place", "first", "offset", "problem", "too_blank")
+    __slots__ = (
+        "_last_whitespace",
+        "_max_whitespace",
+        "_partial_token",
+        "_piece_offset",
+        "_return_states",
+        "_state",
+        "first_char",
+        "offset",
+        "problem",
+        "whitespace_overflow",
+    )
 
-    def __init__(self, blanks: int = sys.maxsize) -> None:
+    def __init__(self, max_whitespace: int = sys.maxsize) -> None:
         """`blanks` are as many as may stand between two tokens."""
-        self.first = ""
+        self.first_char = ""
         """The value's first character; empty before it came."""
         self.offset = 0
         """How many characters have been walked over."""
         self.problem: str | None = None
         """The first thing that is not JSON, in words."""
-        self.too_blank: int | None = None
+        self.whitespace_overflow: int | None = None
         """Where more blanks came than may stand between two tokens, if they did."""
-        self._blanks = blanks
-        self._blank = (0, 0)  # where the last blanks began and ended
-        self._place: _PlaceName = "top"
-        self._back: list[_PlaceName] = []  # for each open bracket, the place after it is closed
+        self._max_whitespace = max_whitespace
+        self._last_whitespace = (0, 0)  # where the last blanks began and ended
+        self._state: _StateName = "top"
+        self._return_states: list[_StateName] = []  # for each open bracket, the place after it is closed
         # The token that the last piece was cut in. '"' stands for all of a string so far, a beginning of an
         # escape for a string that was cut there. A scalar is kept: only its end tells whether it is right.
-        self._held = ""
-        self._origin = 0  # the offset of the current piece's first character
+        self._partial_token = ""
+        self._piece_offset = 0  # the offset of the current piece's first character
 
     @property
     def ended(self) -> bool:
         """Whether the value is complete: nothing more belongs to it."""
-        return self._place == "end"
+        return self._state == "end"
 
     @property
     def in_string(self) -> bool:
         """Whether the text so far ends inside a string."""
-        return self._held[:1] in ('"', "\\")
+        return self._partial_token[:1] in ('"', "\\")
 
-    def walk(self, text: str, pos: int) -> int:
+    def scan(self, text: str, pos: int) -> int:
         """Goes on from text[pos:] and returns where it stopped.
 
         That is the end of the text, the end of the value (see `ended`), or else an odd character.
         """
-        stop = pos
-        if self._held == '"':  # nearly always so while a long argument streams in: make it cheap
-            stop = _body(text, pos).end()
-            if stop == len(text):
-                self.offset += stop - pos
-                return stop
-        self._origin = self.offset - pos
-        if self._held:
-            stop = self._resume(text, stop)
-        if not self._held:
-            stop = self._tokens(text, stop)
-        self.offset = self._origin + stop
-        return stop
+        end = pos
+        if self._partial_token == '"':  # nearly always so while a long argument streams in: make it cheap
+            end = _match_string_body(text, pos).end()
+            if end == len(text):
+                self.offset += end - pos
+                return end
+        self._piece_offset = self.offset - pos
+        if self._partial_token:
+            end = self._resume_token(text, end)
+        if not self._partial_token:
+            end = self._scan_tokens(text, end)
+        self.offset = self._piece_offset + end
+        return end
 
-    def skip(self, text: str, pos: int) -> int:
+    def skip_char(self, text: str, pos: int) -> int:
         """Steps over the odd character that `walk` stopped at, and returns where to go on."""
-        self._origin = self.offset - pos
-        self._expected(_PLACES[self._place].wanted, text[pos], pos)
+        self._piece_offset = self.offset - pos
+        self._note_unexpected(_STATES[self._state].expected, text[pos], pos)
         self.offset += 1
         return pos + 1
 
     def finish(self) -> None:
         """The text is over: what is still open is a problem, but a number or literal is complete only now."""
-        self._origin = self.offset
-        if self._held and self._held[0] not in '"\\':
-            self._end_scalar(self._held, 0)
-        if self._held:
-            self._note("ended inside a string", 0)
-        elif self._back:
-            brackets = "1 bracket" if len(self._back) == 1 else f"{len(self._back)} brackets"
-            self._note(f"ended with {brackets} open", 0)
+        self._piece_offset = self.offset
+        if self._partial_token and self._partial_token[0] not in '"\\':
+            self._end_scalar(self._partial_token, 0)
+        if self._partial_token:
+            self._note_problem("ended inside a string", 0)
+        elif self._return_states:
+            brackets = "1 bracket" if len(self._return_states) == 1 else f"{len(self._return_states)} brackets"
+            self._note_problem(f"ended with {brackets} open", 0)
         elif not self.ended and self.problem is None:
             self.problem = "empty"
 
-    def _tokens(self, text: str, pos: int) -> int:
+    def _scan_tokens(self, text: str, pos: int) -> int:
         """Goes on from between two tokens."""
-        while pos < len(text) and self._place != "end":
+        while pos < len(text) and self._state != "end":
             char = text[pos]
-            kind = _KINDS.get(char, _ODD)
-            if kind == " ":
-                pos = self._count_blanks(pos, _spaces(text, pos).end())
+            token_type = _TOKEN_TYPES.get(char, _UNKNOWN_TOKEN)
+            if token_type == " ":
+                pos = self._count_whitespace(pos, _match_whitespace(text, pos).end())
                 continue
-            place = _PLACES[self._place]
-            if kind not in place.legal:
-                if kind == _ODD or self._place == "top":
+            state = _STATES[self._state]
+            if token_type not in state.legal:
+                if token_type == _UNKNOWN_TOKEN or self._state == "top":
                     break
-                self._expected(place.wanted, char, pos)
-            elif kind in '",0' and self._place in _RUNS:
-                run, after = _RUNS[self._place]
-                stop = run(text, pos).end()
+                self._note_unexpected(state.expected, char, pos)
+            elif token_type in '",0' and self._state in _FLAT_RUNS:
+                match_run, next_state = _FLAT_RUNS[self._state]
+                stop = match_run(text, pos).end()
                 if stop > pos:
-                    pos, self._place = stop, after
+                    pos, self._state = stop, next_state
                     continue
-            self.first = self.first or char
-            if kind == '"':
-                self._held = char
-                pos = self._string(text, pos + 1)
-            elif kind == "0":
-                pos = self._scalar(text, pos)
+            self.first_char = self.first_char or char
+            if token_type == '"':
+                self._partial_token = char
+                pos = self._scan_string(text, pos + 1)
+            elif token_type == "0":
+                pos = self._scan_scalar(text, pos)
             else:
-                self._punctuation(char, place, pos)
+                self._scan_punctuation(char, state, pos)
                 pos += 1
         return pos
 
-    def _count_blanks(self, pos: int, stop: int) -> int:
-        start, end = self._blank
-        if self._origin + pos != end or not end:
-            start = self._origin + pos
-        self._blank = (start, self._origin + stop)
-        if self._blank[1] - start > self._blanks and self.too_blank is None:
-            self.too_blank = start + self._blanks
+    def _count_whitespace(self, pos: int, stop: int) -> int:
+        start, end = self._last_whitespace
+        if self._piece_offset + pos != end or not end:
+            start = self._piece_offset + pos
+        self._last_whitespace = (start, self._piece_offset + stop)
+        if self._last_whitespace[1] - start > self._max_whitespace and self.whitespace_overflow is None:
+            self.whitespace_overflow = start + self._max_whitespace
         return stop
 
-    def _punctuation(self, char: str, place: _Place, pos: int) -> None:
+    def _scan_punctuation(self, char: str, state: _State, pos: int) -> None:
         if char == ",":
-            self._place = place.comma
+            self._state = state.comma
         elif char == ":":
-            self._place = place.colon
+            self._state = state.colon
         elif char in "]}":
-            self._place = self._back.pop()
+            self._state = self._return_states.pop()
         else:
-            self._back.append(place.value)
-            self._place = "first key" if char == "{" else "first item"
-            if len(self._back) > MAX_DEPTH:
-                self._note(f"more than {MAX_DEPTH} brackets open", pos)
+            self._return_states.append(state.value)
+            self._state = "first key" if char == "{" else "first item"
+            if len(self._return_states) > MAX_DEPTH:
+                self._note_problem(f"more than {MAX_DEPTH} brackets open", pos)
 
-    def _resume(self, text: str, pos: int) -> int:
+    def _resume_token(self, text: str, pos: int) -> int:
         """Goes on inside the token that the last piece was cut in."""
-        if self._held[0] == "\\":
-            pos = self._string_escape(text, pos)
-        return self._string(text, pos) if self._held[0] in '"\\' else self._scalar(text, pos)
+        if self._partial_token[0] == "\\":
+            pos = self._scan_escape(text, pos)
+        return self._scan_string(text, pos) if self._partial_token[0] in '"\\' else self._scan_scalar(text, pos)
 
-    def _string(self, text: str, pos: int) -> int:
-        while (pos := _body(text, pos).end()) < len(text):
+    def _scan_string(self, text: str, pos: int) -> int:
+        while (pos := _match_string_body(text, pos).end()) < len(text):
             char = text[pos]
             pos += 1
             if char == '"':
-                self._held = ""
-                self._place = _PLACES[self._place].value
+                self._partial_token = ""
+                self._state = _STATES[self._state].value
                 return pos
             if char == "\\":
-                self._held = char
-                pos = self._string_escape(text, pos)
+                self._partial_token = char
+                pos = self._scan_escape(text, pos)
             else:
-                self._note(f"raw control character {char!r} in a string", pos - 1)
+                self._note_problem(f"raw control character {char!r} in a string", pos - 1)
         return pos
 
-    def _string_escape(self, text: str, pos: int) -> int:
+    def _scan_escape(self, text: str, pos: int) -> int:
         """Goes on inside the held escape: all of it, or none of it but the backslash if it is no escape."""
-        held = len(self._held)
-        escape = self._held + text[pos : pos + 6 - held]
-        right = _escape(escape)
-        so_far = _escape_so_far(escape, 0).end()
-        if right is None and so_far == len(escape):
-            self._held = escape
+        prefix_length = len(self._partial_token)
+        escape = self._partial_token + text[pos : pos + 6 - prefix_length]
+        match = _match_escape(escape)
+        valid_length = _match_partial_escape(escape, 0).end()
+        if match is None and valid_length == len(escape):
+            self._partial_token = escape
             return len(text)
-        self._held = '"'
-        if right is None:
-            wanted = "an escape after '\\'" if so_far == 1 else "4 hex digits after '\\u'"
-            self._expected(wanted, escape[so_far], pos - held + so_far)
+        self._partial_token = '"'
+        if match is None:
+            expected = "an escape after '\\'" if valid_length == 1 else "4 hex digits after '\\u'"
+            self._note_unexpected(expected, escape[valid_length], pos - prefix_length + valid_length)
             return pos
-        return pos - held + right.end()
+        return pos - prefix_length + match.end()
 
-    def _scalar(self, text: str, pos: int) -> int:
-        stop = _scalar_run(text, pos).end()
-        scalar = self._held + text[pos : min(stop, pos + MAX_SCALAR + 1)]
-        if len(scalar) > MAX_SCALAR:
-            self._note(f"a number or literal longer than {MAX_SCALAR} characters", pos - len(self._held))
-            scalar = scalar[: MAX_SCALAR + 1]
+    def _scan_scalar(self, text: str, pos: int) -> int:
+        stop = _match_scalar_run(text, pos).end()
+        scalar = self._partial_token + text[pos : min(stop, pos + MAX_SCALAR_CHARS + 1)]
+        if len(scalar) > MAX_SCALAR_CHARS:
+            self._note_problem(
+                f"a number or literal longer than {MAX_SCALAR_CHARS} characters", pos - len(self._partial_token)
+            )
+            scalar = scalar[: MAX_SCALAR_CHARS + 1]
         if stop == len(text):
-            self._held = scalar
+            self._partial_token = scalar
         else:
             self._end_scalar(scalar, stop)
         return stop
 
     def _end_scalar(self, scalar: str, pos: int) -> None:
         if not _is_scalar(scalar):
-            self._expected("a value", scalar[:40], pos - len(scalar))
-        self._held = ""
-        self._place = _PLACES[self._place].value
+            self._note_unexpected("a value", scalar[:40], pos - len(scalar))
+        self._partial_token = ""
+        self._state = _STATES[self._state].value
 
-    def _expected(self, wanted: str, found: str, pos: int) -> None:
-        self._note(f"expected {wanted}, found {found!r}", pos)
+    def _note_unexpected(self, expected: str, actual: str, pos: int) -> None:
+        self._note_problem(f"expected {expected}, found {actual!r}", pos)
 
-    def _note(self, problem: str, pos: int) -> None:
+    def _note_problem(self, problem: str, pos: int) -> None:
         if self.problem is None:
-            self.problem = f"{problem} at character {self._origin + pos}"
+            self.problem = f"{problem} at character {self._piece_offset + pos}"

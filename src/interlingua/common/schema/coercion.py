@@ -7,69 +7,80 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from interlingua.common.jsontext.codec import read_json, write_json
-from interlingua.common.jsontext.literals import to_json
-from interlingua.common.schema.resolver import ANY, NULL, TYPES, Types, as_list, as_mapping, read_schema, types_of
+from interlingua.common.jsontext.literals import literal_to_json
+from interlingua.common.schema.resolver import (
+    ANY_TYPE,
+    NULL_TYPE,
+    TYPES_BY_NAME,
+    TypeSet,
+    as_list,
+    as_mapping,
+    read_schema,
+    types_of,
+)
 
-__all__ = ["GUESS", "Kind", "Plan", "Value"]
+__all__ = ["UNTYPED", "ConvertedValue", "ValueCoercion", "ValueKind"]
 
-Kind: TypeAlias = Literal["string", "object", "array", "scalar", "any"]
+ValueKind: TypeAlias = Literal["string", "object", "array", "scalar", "any"]
 
 _BOOLEANS = {"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false"}
 _BRACKETS = ("{", "[", "(")
 _DIGITS = "-0123456789"
 
 
-class Value(NamedTuple):
+class ConvertedValue(NamedTuple):
     """A param's JSON text. If the raw text did not fit its type, it is that text as a string, and `problem` says so."""
 
     json: str
     problem: str | None = None
 
 
-class Plan:
+class ValueCoercion:
     """What becomes of the raw text of one param."""
 
     def __init__(self, schema: object = True, root: object = True) -> None:
         facts = read_schema(schema, root)
         types = facts.types
-        self.streams = types == TYPES["string"]
+        self.is_string_only = types == TYPES_BY_NAME["string"]
         """Only a string fits: its text can go on as it comes."""
-        self.takes_string = "string" in types
-        self.guess = types == ANY
+        self.accepts_string = "string" in types
+        self.is_untyped = types == ANY_TYPE
         """Nothing is known about the type: JSON counts as a value, all else as a string."""
-        self.kind: Kind = _kind(types)
+        self.kind: ValueKind = _kind_of(types)
         """How it is built, null aside. A union that has both values with and without brackets is `any`."""
         self._types = types
         self._parts = facts.parts
         self._root = root
-        self._choices = {} if self.streams or self.guess else _spellings(facts.choices, types)
+        self._choices = {} if self.is_string_only or self.is_untyped else _spellings(facts.choices, types)
         self._readers = [read for read in _READERS if read.type in types]
-        self._starts = "".join(read.starts for read in self._readers) + ('"' if self._choices else "")
-        self._members: dict[str | None, Plan] = {}  # under None what is not declared: models invent keys
-        self._item: Plan | None = None
+        self._first_chars = "".join(read.first_chars for read in self._readers) + ('"' if self._choices else "")
+        self._members: dict[str | None, ValueCoercion] = {}  # under None what is not declared: models invent keys
+        self._item: ValueCoercion | None = None
 
-    def may_be_value(self, first_char: str) -> bool:
+    def can_be_value(self, first_char: str) -> bool:
         """Whether text with this first character, white space aside, may become anything but that text as a string.
 
         Where it may not, the text can go on as it comes. Where no string fits, it has to end before a problem is known.
         Before the first character has come (it is empty), all may come.
         """
-        if self.guess:
-            return first_char in _GUESSED
-        return not self.streams and ("string" not in self._types or first_char in self._starts)
+        if self.is_untyped:
+            return first_char in _UNTYPED_FIRST_CHARS
+        return not self.is_string_only and ("string" not in self._types or first_char in self._first_chars)
 
-    def convert(self, text: str) -> Value:
+    def convert(self, text: str) -> ConvertedValue:
         """The JSON text for the raw text. Of several types, a string takes only what none of the others does."""
-        json = None if self.streams else self._choices.get(text) or self._read(text.strip())
+        json = None if self.is_string_only else self._choices.get(text) or self._read_typed(text.strip())
         if json is not None:
-            return Value(json)
+            return ConvertedValue(json)
         if "string" in self._types:
-            return Value(write_json(text))
-        return Value(write_json(text), f"expected {_words(self._types)}, found {text[:40]!r}; kept as a string")
+            return ConvertedValue(write_json(text))
+        return ConvertedValue(
+            write_json(text), f"expected {_describe_types(self._types)}, found {text[:40]!r}; kept as a string"
+        )
 
-    def _read(self, text: str) -> str | None:
-        if self.guess:
-            return text if text[:1] in _GUESSED and to_json(text) == text else None
+    def _read_typed(self, text: str) -> str | None:
+        if self.is_untyped:
+            return text if text[:1] in _UNTYPED_FIRST_CHARS and literal_to_json(text) == text else None
         for reader in self._readers:
             json = reader.read(text)
             # `5.0` is an integer where nothing else will do; where a string will, it may be a version.
@@ -86,105 +97,105 @@ class Plan:
         """The properties that this has as an object."""
         return tuple(dict.fromkeys(str(key) for part in self._parts for key in as_mapping(part.get("properties"))))
 
-    def member(self, key: str) -> Plan:
+    def member(self, key: str) -> ValueCoercion:
         """The plan for what an object has under this key."""
-        place = key if self.declares(key) else None
-        if place not in self._members:
+        slot = key if self.declares(key) else None
+        if slot not in self._members:
             declared = [as_mapping(part.get("properties")) for part in self._parts]
             schemas = [properties[key] for properties in declared if key in properties]
             others = [part.get("additionalProperties") for part in self._parts]
-            self._members[place] = self._union(schemas or [other for other in others if other not in (None, False)])
-        return self._members[place]
+            self._members[slot] = self._union(schemas or [other for other in others if other not in (None, False)])
+        return self._members[slot]
 
     @property
-    def item(self) -> Plan:
+    def item(self) -> ValueCoercion:
         """The plan for what an array has in it."""
         if self._item is None:
-            said = [part.get(word) for part in self._parts for word in ("items", "prefixItems")]
-            lists = [as_list(schemas) or [schemas] for schemas in said if schemas is not None]
+            item_schemas = [part.get(keyword) for part in self._parts for keyword in ("items", "prefixItems")]
+            lists = [as_list(schemas) or [schemas] for schemas in item_schemas if schemas is not None]
             self._item = self._union([schema for schemas in lists for schema in schemas])
         return self._item
 
-    def _union(self, schemas: list[Any]) -> Plan:
-        return Plan({"anyOf": schemas}, self._root) if schemas else GUESS
+    def _union(self, schemas: list[Any]) -> ValueCoercion:
+        return ValueCoercion({"anyOf": schemas}, self._root) if schemas else UNTYPED
 
 
 # How the text of each type is read.
 
 
-class _Reader(NamedTuple):
+class _TypeReader(NamedTuple):
     type: str
-    words: str
-    starts: str  # what text that it takes may begin with
+    description: str
+    first_chars: str  # what text that it takes may begin with
     read: Callable[[str], str | None]
 
 
-def _bracketed(text: str, opener: str) -> str | None:
+def _read_bracketed(text: str, opener: str) -> str | None:
     """An object or array, be it inside a JSON string: some encode them twice."""
     if text.startswith('"'):
         text = (read_json(text, str) or "").strip()
-    json = to_json(text) if text[:1] in _BRACKETS else None
+    json = literal_to_json(text) if text[:1] in _BRACKETS else None
     return json if json is not None and json[0] == opener else None
 
 
-def _number(text: str) -> str | None:
-    return text if text and text[0] in _DIGITS and to_json(text) == text else None
+def _read_number(text: str) -> str | None:
+    return text if text and text[0] in _DIGITS and literal_to_json(text) == text else None
 
 
-def _integer(text: str) -> str | None:
+def _read_integer(text: str) -> str | None:
     """Counts digits, because a float does not keep them all: `5.0` and `1e3` are integers, `5.1` and `1e-3` are not."""
-    if _number(text) is None:
+    if _read_number(text) is None:
         return None
     mantissa, _, exponent = text.lower().partition("e")
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    integer, _, fraction = mantissa.removeprefix("-").partition(".")
     if not fraction and not exponent:
         return text
     if len(exponent) > 4:
         return None  # no float is larger than 1e+308
-    digits = whole + fraction
-    point = max(0, len(whole) + int(exponent or 0))
+    digits = integer + fraction
+    point = max(0, len(integer) + int(exponent or 0))
     if digits[point:].strip("0"):
         return None
     return ("-" if text[0] == "-" else "") + (digits[:point].ljust(point, "0").lstrip("0") or "0")
 
 
 _READERS = [
-    _Reader("object", "an object", '{("', lambda text: _bracketed(text, "{")),
-    _Reader("array", "an array", '[("', lambda text: _bracketed(text, "[")),
-    _Reader("null", "null", "nN", lambda text: "null" if text in ("null", "None") else None),
-    _Reader("boolean", "a boolean", "tTfF", _BOOLEANS.get),
-    _Reader("number", "a number", _DIGITS, _number),
-    _Reader("integer", "an integer", _DIGITS, _integer),
+    _TypeReader("object", "an object", '{("', lambda text: _read_bracketed(text, "{")),
+    _TypeReader("array", "an array", '[("', lambda text: _read_bracketed(text, "[")),
+    _TypeReader("null", "null", "nN", lambda text: "null" if text in ("null", "None") else None),
+    _TypeReader("boolean", "a boolean", "tTfF", _BOOLEANS.get),
+    _TypeReader("number", "a number", _DIGITS, _read_number),
+    _TypeReader("integer", "an integer", _DIGITS, _read_integer),
 ]
-_GUESSED = "{[ntf" + _DIGITS
+_UNTYPED_FIRST_CHARS = "{[ntf" + _DIGITS
 """What JSON begins with, but for strings: those are taken as they are, with their quotes."""
 
 
-def _spellings(choices: Iterable[object], types: Types) -> dict[str, str]:
+def _spellings(choices: Iterable[object], types: TypeSet) -> dict[str, str]:
     """The JSON text of each choice by the texts that stand for it, unless they stand for another choice too."""
-    found: dict[str, set[str]] = {}
+    spellings: dict[str, set[str]] = {}
     for choice in choices:
         if isinstance(choice, str | int | float | None) and types_of(choice) & types:
             json = write_json(choice)
             for text in (json, str(choice)):
-                found.setdefault(text, set()).add(json)
-    return {text: jsons.pop() for text, jsons in found.items() if len(jsons) == 1}
+                spellings.setdefault(text, set()).add(json)
+    return {text: jsons.pop() for text, jsons in spellings.items() if len(jsons) == 1}
 
 
-def _kind(types: Types) -> Kind:
-    types -= NULL
-    pure: tuple[Kind, ...] = ("string", "object", "array")
-    for kind in pure:
-        if types == TYPES[kind]:
+def _kind_of(types: TypeSet) -> ValueKind:
+    types -= NULL_TYPE
+    simple_kinds: tuple[ValueKind, ...] = ("string", "object", "array")
+    for kind in simple_kinds:
+        if types == TYPES_BY_NAME[kind]:
             return kind
     return "any" if types & {"object", "array"} else "scalar"
 
 
-def _words(types: Types) -> str:
+def _describe_types(types: TypeSet) -> str:
     """The types in words, for a finding."""
     readers = [reader for reader in _READERS if reader.type in types]
-    return " or ".join(reader.words for reader in readers if reader.type != "integer" or "number" not in types)
+    return " or ".join(reader.description for reader in readers if reader.type != "integer" or "number" not in types)
 
 
-GUESS = Plan()
+UNTYPED = ValueCoercion()
 """The plan where nothing is known."""

@@ -10,70 +10,94 @@ from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-__all__ = ["ANY", "NULL", "TYPES", "Facts", "Types", "as_list", "as_mapping", "read_schema", "resolve", "types_of"]
+__all__ = [
+    "ANY_TYPE",
+    "NULL_TYPE",
+    "TYPES_BY_NAME",
+    "SchemaFacts",
+    "TypeSet",
+    "as_list",
+    "as_mapping",
+    "read_schema",
+    "resolve_reference",
+    "types_of",
+]
 
-Types: TypeAlias = frozenset[str]
+TypeSet: TypeAlias = frozenset[str]
 
-ANY: Types = frozenset(("object", "array", "null", "boolean", "number", "integer", "string"))
-NULL: Types = frozenset(("null",))
+ANY_TYPE: TypeSet = frozenset(("object", "array", "null", "boolean", "number", "integer", "string"))
+NULL_TYPE: TypeSet = frozenset(("null",))
 
 # What each type's name stands for. Every integer is a number too, so that types can be intersected.
-TYPES: dict[str, Types] = {name: frozenset((name,)) for name in ANY} | {"number": frozenset(("number", "integer"))}
+TYPES_BY_NAME: dict[str, TypeSet] = {name: frozenset((name,)) for name in ANY_TYPE} | {
+    "number": frozenset(("number", "integer"))
+}
 # Some write Python's names.
-TYPES |= {"str": TYPES["string"], "int": TYPES["integer"], "float": TYPES["number"], "bool": TYPES["boolean"]}
-TYPES |= {"dict": TYPES["object"], "list": TYPES["array"]}
+TYPES_BY_NAME |= {
+    "str": TYPES_BY_NAME["string"],
+    "int": TYPES_BY_NAME["integer"],
+    "float": TYPES_BY_NAME["number"],
+    "bool": TYPES_BY_NAME["boolean"],
+}
+TYPES_BY_NAME |= {"dict": TYPES_BY_NAME["object"], "list": TYPES_BY_NAME["array"]}
 
 MAX_DEPTH, MAX_NODES = 32, 1000
 """How far references and unions of one schema are followed, nested and in all: they may lead in circles."""
 
 
-class Facts(NamedTuple):
+class SchemaFacts(NamedTuple):
     """What a schema says, its references and unions resolved."""
 
-    types: Types = ANY
+    types: TypeSet = ANY_TYPE
     choices: tuple[object, ...] = ()
     parts: tuple[Mapping[str, Any], ...] = ()  # every schema that may name members or items
 
 
-def read_schema(schema: object, root: object) -> Facts:
+def read_schema(schema: object, root: object) -> SchemaFacts:
     """What the schema says; its references lead into the root."""
-    return _Resolver(root).read(schema, MAX_DEPTH)
+    return _SchemaResolver(root).read(schema, MAX_DEPTH)
 
 
-class _Resolver:
+class _SchemaResolver:
     """Follows references and unions, as far as it may."""
 
     def __init__(self, root: object) -> None:
         self._root = root
-        self._left = MAX_NODES
+        self._remaining_nodes = MAX_NODES
 
-    def read(self, schema: object, depth: int) -> Facts:
-        self._left -= 1
-        if not isinstance(schema, Mapping) or depth == 0 or self._left < 0:
-            return Facts()
-        said = [Facts(_named_types(schema.get("type"))), _chosen(schema), *self._applied(schema, depth - 1)]
-        types = ANY.intersection(*(facts.types for facts in said)) or ANY  # no type fits: nothing was said
-        if types == ANY:
+    def read(self, schema: object, depth: int) -> SchemaFacts:
+        self._remaining_nodes -= 1
+        if not isinstance(schema, Mapping) or depth == 0 or self._remaining_nodes < 0:
+            return SchemaFacts()
+        all_facts = [
+            SchemaFacts(_named_types(schema.get("type"))),
+            _enum_facts(schema),
+            *self._applied_facts(schema, depth - 1),
+        ]
+        types = (
+            ANY_TYPE.intersection(*(facts.types for facts in all_facts)) or ANY_TYPE
+        )  # no type fits: nothing was said
+        if types == ANY_TYPE:
             types = _implied_types(schema)
-        choices = [choice for facts in said for choice in facts.choices]
+        choices = [choice for facts in all_facts for choice in facts.choices]
         if schema.get("nullable") is True:
-            types |= NULL
+            types |= NULL_TYPE
             choices += [None] if choices else []
-        return Facts(types, tuple(choices), (schema, *(part for facts in said for part in facts.parts)))
+        return SchemaFacts(types, tuple(choices), (schema, *(part for facts in all_facts for part in facts.parts)))
 
-    def _applied(self, schema: Mapping[str, Any], depth: int) -> Iterable[Facts]:
+    def _applied_facts(self, schema: Mapping[str, Any], depth: int) -> Iterable[SchemaFacts]:
         """What the schemas say that hold for the same value."""
         if "$ref" in schema:
-            yield self.read(resolve(schema["$ref"], self._root), depth)
+            yield self.read(resolve_reference(schema["$ref"], self._root), depth)
         for branch in as_list(schema.get("allOf")):
             yield self.read(branch, depth)
-        for word in ("anyOf", "oneOf"):
-            branches = [self.read(branch, depth) for branch in as_list(schema.get(word))]
+        for keyword in ("anyOf", "oneOf"):
+            branches = [self.read(branch, depth) for branch in as_list(schema.get(keyword))]
             if branches:
-                yield _any_of(branches)
+                yield _merge_any_of(branches)
 
 
-def resolve(ref: object, root: object) -> object:
+def resolve_reference(ref: object, root: object) -> object:
     """What a reference such as `#/$defs/point` leads to in the root; None if nothing is there."""
     if not isinstance(ref, str) or ref.partition("/")[0] != "#":
         return None
@@ -87,53 +111,53 @@ def resolve(ref: object, root: object) -> object:
     return node
 
 
-def _any_of(branches: list[Facts]) -> Facts:
-    return Facts(
+def _merge_any_of(branches: list[SchemaFacts]) -> SchemaFacts:
+    return SchemaFacts(
         frozenset().union(*(facts.types for facts in branches)),
         tuple(choice for facts in branches for choice in facts.choices),
         tuple(part for facts in branches for part in facts.parts),
     )
 
 
-def _named_types(said: object) -> Types:
+def _named_types(type_field: object) -> TypeSet:
     """Gemini's clients write the names in capitals."""
-    names = as_list(said) or [said]
-    types = (TYPES.get(name.lower(), ANY) if isinstance(name, str) else ANY for name in names)
+    names = as_list(type_field) or [type_field]
+    types = (TYPES_BY_NAME.get(name.lower(), ANY_TYPE) if isinstance(name, str) else ANY_TYPE for name in names)
     return frozenset().union(*types)
 
 
-def _implied_types(schema: Mapping[str, Any]) -> Types:
+def _implied_types(schema: Mapping[str, Any]) -> TypeSet:
     """Who names properties means an object, even without saying so."""
     if isinstance(schema.get("properties"), Mapping):
-        return TYPES["object"]
-    return TYPES["array"] if "items" in schema or "prefixItems" in schema else ANY
+        return TYPES_BY_NAME["object"]
+    return TYPES_BY_NAME["array"] if "items" in schema or "prefixItems" in schema else ANY_TYPE
 
 
-def _chosen(schema: Mapping[str, Any]) -> Facts:
+def _enum_facts(schema: Mapping[str, Any]) -> SchemaFacts:
     """What `enum` and `const` say."""
     choices = [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
     if not choices:
-        return Facts()
-    types = [types_of(choice) or ANY for choice in choices]
-    return Facts(frozenset().union(*types), tuple(choices))
+        return SchemaFacts()
+    types = [types_of(choice) or ANY_TYPE for choice in choices]
+    return SchemaFacts(frozenset().union(*types), tuple(choices))
 
 
-def types_of(value: object) -> Types:
+def types_of(value: object) -> TypeSet:
     match value:
         case str():
-            return TYPES["string"]
+            return TYPES_BY_NAME["string"]
         case bool():
-            return TYPES["boolean"]
+            return TYPES_BY_NAME["boolean"]
         case None:
-            return NULL
+            return NULL_TYPE
         case int() if value.bit_length() < 10_000:  # Python refuses to print much larger ones
-            return TYPES["integer"]
+            return TYPES_BY_NAME["integer"]
         case float() if isfinite(value):
-            return TYPES["number"]
+            return TYPES_BY_NAME["number"]
         case Mapping():
-            return TYPES["object"]
+            return TYPES_BY_NAME["object"]
         case list() | tuple():
-            return TYPES["array"]
+            return TYPES_BY_NAME["array"]
     return frozenset()
 
 

@@ -7,190 +7,210 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
-from interlingua.faults.checker.scenario import Check, Outcome, Verdict
-from interlingua.faults.checker.trial import Play, Told
+from interlingua.faults.checker.scenario import ScenarioCheck, TrialOutcome, Verdict
+from interlingua.faults.checker.trial import Trial, TrialResponse
 
 __all__ = [
     "Judge",
-    "either",
-    "failing",
-    "fails",
-    "lives",
-    "on_hearing",
-    "refused",
-    "refuses",
-    "right",
-    "says",
-    "stalls",
-    "told",
-    "well",
-    "wrong",
+    "check_any",
+    "check_failure",
+    "check_refusal",
+    "check_reply",
+    "check_response",
+    "check_stall",
+    "describe_response",
+    "failed",
+    "judge_failure",
+    "judge_refusal",
+    "judge_reply",
+    "passed",
+    "verify_still_serving",
 ]
 
-Judge = Callable[[Told, Play], Verdict]
+Judge = Callable[[TrialResponse, Trial], Verdict]
 
 
-def right(why: str) -> Verdict:
-    return Verdict(Outcome.RIGHT, why)
+def passed(reason: str) -> Verdict:
+    return Verdict(TrialOutcome.PASSED, reason)
 
 
-def wrong(why: str) -> Verdict:
-    return Verdict(Outcome.WRONG, why)
+def failed(reason: str) -> Verdict:
+    return Verdict(TrialOutcome.FAILED, reason)
 
 
-def on_hearing(judge: Judge, **how: Any) -> Check:
+def check_response(judge: Judge, **request_options: Any) -> ScenarioCheck:
     """Asks in the usual way, and judges what came."""
-    return lambda play: judge(play.ask(**how), play)
+    return lambda trial: judge(trial.send_request(**request_options), trial)
 
 
-def told(heard: Told) -> str:
+def describe_response(response: TrialResponse) -> str:
     """What it was, in few words."""
-    if not heard.status:
-        return "no answer" if heard.waiting else f"no answer: {heard.error or 'the connection was closed'}"
-    if heard.status >= 400:
-        return f"{heard.status}: {heard.error[:100]}"
-    said = f"text {_short(heard.text)}, calls {_short(str(heard.calls))}, stop {heard.stop or 'none'}"
-    return said + (f", error {heard.error[:80]!r}" if heard.error else "")
+    if not response.status:
+        return "no answer" if response.timed_out else f"no answer: {response.error or 'the connection was closed'}"
+    if response.status >= 400:
+        return f"{response.status}: {response.error[:100]}"
+    summary = (
+        f"text {_quote_short(response.text)}, calls {_quote_short(str(response.calls))}, stop {response.stop or 'none'}"
+    )
+    return summary + (f", error {response.error[:80]!r}" if response.error else "")
 
 
-def _short(text: str) -> str:
+def _quote_short(text: str) -> str:
     return repr(text) if len(text) < 60 else f"{text[:40]!r}… ({len(text)} characters)"
 
 
 # ── replies that are to come through ──────────────────────────────────────────────────────────────────────────────
 
-CALLED = {CHAT_PATH: "tool_calls", MESSAGES_PATH: "tool_use", RESPONSES_PATH: "completed"}
-STOPPED = {CHAT_PATH: "stop", MESSAGES_PATH: "end_turn", RESPONSES_PATH: "completed"}
+CALL_STOP_REASONS = {CHAT_PATH: "tool_calls", MESSAGES_PATH: "tool_use", RESPONSES_PATH: "completed"}
+TEXT_STOP_REASONS = {CHAT_PATH: "stop", MESSAGES_PATH: "end_turn", RESPONSES_PATH: "completed"}
 
 
-def well(heard: Told, play: Play, text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = ()) -> Verdict:
+def judge_reply(
+    response: TrialResponse, trial: Trial, text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = ()
+) -> Verdict:
     """The reply came through: this text, these calls with these arguments, and an end as its API has it."""
-    if problem := _not_over(heard):
-        return wrong(problem)
-    if text is not None and heard.text.strip() != text.strip():
-        return wrong(f"the text is {_short(heard.text)} and not {_short(text)}")
-    if problem := _other_calls(heard, calls):
-        return wrong(problem)
-    stop = (CALLED if calls else STOPPED)[play.api]
-    if heard.stop != stop:
-        return wrong(f"it stops with {heard.stop or 'nothing'} and not with {stop}")
-    if heard.odd:
-        return wrong(heard.odd[0])
-    return right("the reply came through")
+    if problem := _incomplete_reason(response):
+        return failed(problem)
+    if text is not None and response.text.strip() != text.strip():
+        return failed(f"the text is {_quote_short(response.text)} and not {_quote_short(text)}")
+    if problem := _call_mismatch(response, calls):
+        return failed(problem)
+    stop = (CALL_STOP_REASONS if calls else TEXT_STOP_REASONS)[trial.api]
+    if response.stop != stop:
+        return failed(f"it stops with {response.stop or 'nothing'} and not with {stop}")
+    if response.violations:
+        return failed(response.violations[0])
+    return passed("the reply came through")
 
 
-def _not_over(heard: Told) -> str:
-    if heard.waiting:
-        return f"no end within {heard.took:.0f} s; {told(heard)}"
-    if heard.status != 200 or heard.error:
-        return told(heard)
-    if heard.cut:
-        return f"the answer breaks off; {told(heard)}"
-    return "" if heard.ended else f"it ends without an end; {told(heard)}"
+def _incomplete_reason(response: TrialResponse) -> str:
+    if response.timed_out:
+        return f"no end within {response.elapsed:.0f} s; {describe_response(response)}"
+    if response.status != 200 or response.error:
+        return describe_response(response)
+    if response.truncated:
+        return f"the answer breaks off; {describe_response(response)}"
+    return "" if response.ended else f"it ends without an end; {describe_response(response)}"
 
 
-def _other_calls(heard: Told, calls: Sequence[tuple[str, Any]]) -> str:
-    if heard.open:
-        return f"the call of {heard.open[0]} was never closed"
+def _call_mismatch(response: TrialResponse, calls: Sequence[tuple[str, Any]]) -> str:
+    if response.open_call:
+        return f"the call of {response.open_call[0]} was never closed"
     try:
-        got = [(name, json.loads(args)) for name, args in heard.calls]
+        received = [(name, json.loads(args)) for name, args in response.calls]
     except ValueError:
-        return f"arguments that are no JSON: {_short(str(heard.calls))}"
-    return "" if got == list(calls) else f"the calls are {_short(str(got))} and not {_short(str(list(calls)))}"
+        return f"arguments that are no JSON: {_quote_short(str(response.calls))}"
+    return (
+        ""
+        if received == list(calls)
+        else f"the calls are {_quote_short(str(received))} and not {_quote_short(str(list(calls)))}"
+    )
 
 
-def says(text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = (), **how: Any) -> Check:
-    return on_hearing(lambda heard, play: well(heard, play, text, calls), **how)
+def check_reply(
+    text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = (), **request_options: Any
+) -> ScenarioCheck:
+    return check_response(lambda response, trial: judge_reply(response, trial, text, calls), **request_options)
 
 
 # ── replies that are to fail, and must not look well ──────────────────────────────────────────────────────────────
 
 
-def failing(heard: Told, _: Play, text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Verdict:
+def judge_failure(response: TrialResponse, _: Trial, text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Verdict:
     """The client notices: an error of its API, or a connection that breaks off. What it would run is whole."""
-    if heard.waiting:
-        return wrong(f"no end within {heard.took:.0f} s; {told(heard)}")
-    extra = [call for call in heard.calls if not _among(call, calls)]
-    if extra and not heard.error and not heard.cut:
-        return wrong(f"the client runs {extra[0][0]} with {_short(extra[0][1])}")
-    if heard.ended:
-        return wrong(f"it ends as if all were well; {told(heard)}")
-    if not heard.error and not heard.cut:
-        return wrong(f"it ends without a word of what went wrong; {told(heard)}")
+    if response.timed_out:
+        return failed(f"no end within {response.elapsed:.0f} s; {describe_response(response)}")
+    extra = [call for call in response.calls if not _is_expected_call(call, calls)]
+    if extra and not response.error and not response.truncated:
+        return failed(f"the client runs {extra[0][0]} with {_quote_short(extra[0][1])}")
+    if response.ended:
+        return failed(f"it ends as if all were well; {describe_response(response)}")
+    if not response.error and not response.truncated:
+        return failed(f"it ends without a word of what went wrong; {describe_response(response)}")
     if extra:
-        return wrong(f"the call of {extra[0][0]} is closed with {_short(extra[0][1])}, an error follows")
-    if heard.status == 200 and text and not heard.text.startswith(text):
-        return wrong(f"what was said before is lost: {told(heard)}")
-    if heard.error and heard.odd:
-        return wrong(heard.odd[0])
-    return right(_how(heard))
+        return failed(f"the call of {extra[0][0]} is closed with {_quote_short(extra[0][1])}, an error follows")
+    if response.status == 200 and text and not response.text.startswith(text):
+        return failed(f"what was said before is lost: {describe_response(response)}")
+    if response.error and response.violations:
+        return failed(response.violations[0])
+    return passed(_failure_form(response))
 
 
-def _among(call: tuple[str, str], calls: Sequence[tuple[str, Any]]) -> bool:
+def _is_expected_call(call: tuple[str, str], calls: Sequence[tuple[str, Any]]) -> bool:
     try:
         return (call[0], json.loads(call[1])) in list(calls)
     except ValueError:
         return False
 
 
-def _how(heard: Told) -> str:
-    if not heard.status:
+def _failure_form(response: TrialResponse) -> str:
+    if not response.status:
         return "the connection is closed without an answer, which clients notice"
-    if heard.status >= 400:
-        return f"{heard.status} in its API's words"
-    return "an error in its API's words" if heard.error else "the connection breaks off, which clients notice"
+    if response.status >= 400:
+        return f"{response.status} in its API's words"
+    return "an error in its API's words" if response.error else "the connection breaks off, which clients notice"
 
 
-def fails(text: str = "", calls: Sequence[tuple[str, Any]] = (), **how: Any) -> Check:
-    return on_hearing(lambda heard, play: failing(heard, play, text, calls), **how)
+def check_failure(text: str = "", calls: Sequence[tuple[str, Any]] = (), **request_options: Any) -> ScenarioCheck:
+    return check_response(lambda response, trial: judge_failure(response, trial, text, calls), **request_options)
 
 
-def stalls(text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Check:
+def check_stall(text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> ScenarioCheck:
     """As `fails`. Whoever shows that it waits may have more patience than this client."""
 
-    def judge(heard: Told, play: Play) -> Verdict:
-        if heard.waiting and heard.alive:
-            why = f"it still waits after {heard.took:.0f} s (keep-alive comments come): give more --patience"
-            return Verdict(Outcome.UNJUDGED, why)
-        return failing(heard, play, text, calls)
+    def judge(response: TrialResponse, trial: Trial) -> Verdict:
+        if response.timed_out and response.is_kept_alive:
+            reason = f"it still waits after {response.elapsed:.0f} s (keep-alive comments come): give more --patience"
+            return Verdict(TrialOutcome.NOT_JUDGED, reason)
+        return judge_failure(response, trial, text, calls)
 
-    return on_hearing(judge)
+    return check_response(judge)
 
 
-def refused(*statuses: int, word: str = "", asked: int | None = None) -> Judge:
+def judge_refusal(*statuses: int, error_text: str = "", max_requests: int | None = None) -> Judge:
     """An error of one of these statuses, or the like within a stream, in its API's words."""
 
-    def judge(heard: Told, play: Play) -> Verdict:
-        verdict = failing(heard, play)
-        if verdict.outcome is not Outcome.RIGHT or not heard.error:
-            return verdict if heard.error or verdict.outcome is Outcome.WRONG else wrong(told(heard))
-        if heard.status != 200 and heard.status not in statuses:
-            return wrong(f"{told(heard)}; not {' or '.join(map(str, statuses))}")
-        if word and word.lower() not in heard.error.lower():
-            return wrong(f"{told(heard)}: what the upstream said is lost")
-        if asked is not None and (count := len(play.seen())) > asked:
-            return wrong(f"{told(heard)}, and the upstream was asked {count} times")
+    def judge(response: TrialResponse, trial: Trial) -> Verdict:
+        verdict = judge_failure(response, trial)
+        if verdict.outcome is not TrialOutcome.PASSED or not response.error:
+            return (
+                verdict
+                if response.error or verdict.outcome is TrialOutcome.FAILED
+                else failed(describe_response(response))
+            )
+        if response.status != 200 and response.status not in statuses:
+            return failed(f"{describe_response(response)}; not {' or '.join(map(str, statuses))}")
+        if error_text and error_text.lower() not in response.error.lower():
+            return failed(f"{describe_response(response)}: what the upstream said is lost")
+        if max_requests is not None and (count := len(trial.upstream_requests())) > max_requests:
+            return failed(f"{describe_response(response)}, and the upstream was asked {count} times")
         return verdict
 
     return judge
 
 
-def refuses(*statuses: int, word: str = "", asked: int | None = None, **how: Any) -> Check:
-    return on_hearing(refused(*statuses, word=word, asked=asked), **how)
+def check_refusal(
+    *statuses: int, error_text: str = "", max_requests: int | None = None, **request_options: Any
+) -> ScenarioCheck:
+    return check_response(judge_refusal(*statuses, error_text=error_text, max_requests=max_requests), **request_options)
 
 
-def either(*judges: Judge, **how: Any) -> Check:
+def check_any(*judges: Judge, **request_options: Any) -> ScenarioCheck:
     """One answer, right if any of these calls it so. The first one says what is wrong."""
 
-    def judge(heard: Told, play: Play) -> Verdict:
-        verdicts = [one(heard, play) for one in judges]
-        return next((one for one in verdicts if one.outcome is Outcome.RIGHT), verdicts[0])
+    def judge(response: TrialResponse, trial: Trial) -> Verdict:
+        verdicts = [candidate(response, trial) for candidate in judges]
+        return next((one for one in verdicts if one.outcome is TrialOutcome.PASSED), verdicts[0])
 
-    return on_hearing(judge, **how)
+    return check_response(judge, **request_options)
 
 
-def lives(verdict: Verdict, play: Play) -> Verdict:
+def verify_still_serving(verdict: Verdict, trial: Trial) -> Verdict:
     """And the gateway goes on."""
-    again = Play(play.target, play.api, "fault-00-none", play.run)
-    heard = again.send(again.request(again.body()))
-    return verdict if well(heard, again).outcome is Outcome.RIGHT else wrong(f"it does not go on: {told(heard)}")
+    retrial = Trial(trial.target, trial.api, "fault-00-none", trial.run_id)
+    response = retrial.send(retrial.build_request(retrial.body()))
+    return (
+        verdict
+        if judge_reply(response, retrial).outcome is TrialOutcome.PASSED
+        else failed(f"it does not go on: {describe_response(response)}")
+    )

@@ -11,19 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from interlingua.faults.apis import body_for
+from interlingua.faults.apis import minimal_body
 
-__all__ = ["Got", "connect", "finish", "parsed", "read", "request", "whole_answer"]
+__all__ = [
+    "RawResponse",
+    "build_request",
+    "connect",
+    "parse_complete",
+    "parse_response",
+    "read_response",
+    "read_to_end",
+]
 
 
 @dataclass
-class Got:
+class RawResponse:
     """An answer. Without one, its status is 0."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
-    cut: bool = False
+    truncated: bool = False
     """Its body breaks off: a client notices."""
 
     @property
@@ -50,32 +58,32 @@ def connect(base: str, seconds: float = 20) -> socket.socket:
     return sock
 
 
-def request(
+def build_request(
     path: str, body: bytes | None = None, headers: dict[str, str] | None = None, method: str = "POST", length: str = ""
 ) -> bytes:
     """The bytes of a request. A header with an empty value is left out."""
-    given = {"host": "127.0.0.1", "content-type": "application/json", "connection": "close", **(headers or {})}
+    all_headers = {"host": "127.0.0.1", "content-type": "application/json", "connection": "close", **(headers or {})}
     if body is not None:
-        given.setdefault("content-length", length or str(len(body)))
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
+        all_headers.setdefault("content-length", length or str(len(body)))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in all_headers.items() if value)]
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
 
-def asking(api: str, model: str, stream: bool = True, **more: Any) -> bytes:
+def build_minimal_request(api: str, model: str, stream: bool = True, **fields: Any) -> bytes:
     """The bytes of the least request."""
-    return request(f"/v1/{api}", json.dumps(body_for(api, model, stream, **more)).encode())
+    return build_request(f"/v1/{api}", json.dumps(minimal_body(api, model, stream, **fields)).encode())
 
 
-def read(sock: socket.socket, seconds: float, answers: int = 1) -> tuple[bytes, bool]:
+def read_response(sock: socket.socket, seconds: float, response_count: int = 1) -> tuple[bytes, bool]:
     """What comes on this connection within some seconds, and whether it is over: so many answers, or its end."""
     data = bytearray()
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     try:
-        while (left := until - time.monotonic()) > 0:
-            sock.settimeout(left)
+        while (remaining := deadline - time.monotonic()) > 0:
+            sock.settimeout(remaining)
             piece = sock.recv(1 << 20)
             data += piece
-            if not piece or (answers == 1 and _is_whole(data)):
+            if not piece or (response_count == 1 and _is_complete(data)):
                 return bytes(data), True
     except TimeoutError:
         return bytes(data), False
@@ -84,60 +92,60 @@ def read(sock: socket.socket, seconds: float, answers: int = 1) -> tuple[bytes, 
     return bytes(data), False
 
 
-def _is_whole(data: bytearray) -> bool:
+def _is_complete(data: bytearray) -> bool:
     """Whether an answer ends here: servers may leave the connection open, and clients do not wait for its end."""
     if data.endswith(b"\r\n0\r\n\r\n"):
         return True
     end = data.find(b"\r\n\r\n")
-    found = _LENGTH.search(data, 0, end + 2) if end >= 0 else None
-    return found is not None and len(data) >= end + 4 + int(found[1])
+    match = _CONTENT_LENGTH.search(data, 0, end + 2) if end >= 0 else None
+    return match is not None and len(data) >= end + 4 + int(match[1])
 
 
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
+_CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
-def finish(sock: socket.socket) -> Got:
+def read_to_end(sock: socket.socket) -> RawResponse:
     """All that comes on this connection."""
     data = bytearray()
     with sock:
         while piece := sock.recv(1 << 20):
             data += piece
-    return whole_answer(bytes(data))
+    return parse_complete(bytes(data))
 
 
-def whole_answer(data: bytes) -> Got:
+def parse_complete(data: bytes) -> RawResponse:
     """The answer in these bytes, which must have come to its end."""
-    got = parsed(data)
-    assert not got.cut, f"a body that breaks off after {len(data)} bytes: {data[-200:]!r}"
-    return got
+    response = parse_response(data)
+    assert not response.truncated, f"a body that breaks off after {len(data)} bytes: {data[-200:]!r}"
+    return response
 
 
-def parsed(data: bytes) -> Got:
+def parse_response(data: bytes) -> RawResponse:
     """The first answer in these bytes, but for those that only say that they wait (100 Continue)."""
-    head, found, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    if not found or not first.startswith("HTTP/"):
-        return Got(0, [], data, cut=True)
-    status = int(first.split()[1])
+    head, separator, body = data.partition(b"\r\n\r\n")
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    if not separator or not status_line.startswith("HTTP/"):
+        return RawResponse(0, [], data, truncated=True)
+    status = int(status_line.split()[1])
     if status < 200:
-        return parsed(body)
+        return parse_response(body)
     headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-    got = Got(status, headers, body)
-    if (got.header("transfer-encoding") or "").lower() == "chunked":
-        got.body, got.cut = _unchunked(body)
-    elif length := got.header("content-length"):
-        got.body, got.cut = body[: int(length)], len(body) < int(length)
-    return got
+    response = RawResponse(status, headers, body)
+    if (response.header("transfer-encoding") or "").lower() == "chunked":
+        response.body, response.truncated = _decode_chunked(body)
+    elif length := response.header("content-length"):
+        response.body, response.truncated = body[: int(length)], len(body) < int(length)
+    return response
 
 
-def _unchunked(data: bytes) -> tuple[bytes, bool]:
+def _decode_chunked(data: bytes) -> tuple[bytes, bool]:
     """The bytes in these chunks, and whether the last one is missing."""
     pieces: list[bytes] = []
-    at = 0
-    while (end := data.find(b"\r\n", at)) >= 0:
-        size = int(data[at:end].partition(b";")[0], 16)
+    position = 0
+    while (end := data.find(b"\r\n", position)) >= 0:
+        size = int(data[position:end].partition(b";")[0], 16)
         if not size:
             return b"".join(pieces), False
         pieces.append(data[end + 2 : end + 2 + size])
-        at = end + 2 + size + 2
+        position = end + 2 + size + 2
     return b"".join(pieces), True

@@ -9,33 +9,43 @@ from enum import Enum
 from typing import TypeAlias
 
 from interlingua.faults.apis import APIS
-from interlingua.faults.checker.trial import Play
-from interlingua.faults.upstream.reply_writers import Voice
+from interlingua.faults.checker.trial import Trial
+from interlingua.faults.upstream.reply_writers import ReplyWriter
 from interlingua.faults.upstream.script import Script
 
-__all__ = ["RUN", "Check", "Outcome", "Playing", "Row", "Scenario", "Verdict", "name_in", "outside"]
+__all__ = [
+    "RUN_SEPARATOR",
+    "FaultRow",
+    "Scenario",
+    "ScenarioCheck",
+    "ScriptFactory",
+    "TrialOutcome",
+    "Verdict",
+    "not_judged",
+    "scenario_name_in",
+]
 
-RUN = "--"
+RUN_SEPARATOR = "--"
 """What stands behind a scenario's name in a model's id begins a run of its own: `fault-01-reset-once--7`."""
 
 
-class Outcome(Enum):
-    RIGHT = "right"
-    WRONG = "wrong"
+class TrialOutcome(Enum):
+    PASSED = "right"
+    FAILED = "wrong"
     REFUSED = "refused"
     """The gateway took no such request, so that the fault was not met."""
-    UNJUDGED = "not judged"
+    NOT_JUDGED = "not judged"
     """It cannot be told from outside."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    outcome: Outcome
-    why: str
+    outcome: TrialOutcome
+    reason: str
 
 
-Check: TypeAlias = Callable[[Play], Verdict]
-Playing: TypeAlias = Callable[[Voice], list[Script]]
+ScenarioCheck: TypeAlias = Callable[[Trial], Verdict]
+ScriptFactory: TypeAlias = Callable[[ReplyWriter], list[Script]]
 """The scripts for each time that a model is asked."""
 
 
@@ -44,10 +54,10 @@ class Scenario:
     row: int
     name: str
     """The model's id, `fault-NN-…`."""
-    happens: str
-    right: str
-    plays: Playing
-    check: Check
+    description: str
+    expected: str
+    make_scripts: ScriptFactory
+    check: ScenarioCheck
     apis: tuple[str, ...] = APIS
     """Those of upstreams that can do this."""
     streams_only: bool = False
@@ -57,23 +67,23 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Row:
+class FaultRow:
     """A fault of the table, and all forms of it."""
 
     number: int
-    fault: str
+    title: str
     scenarios: list[Scenario]
 
 
-_NAME = re.compile(r"fault-\d\d-[a-z0-9-]*?(?=--|$)")
+_SCENARIO_NAME = re.compile(r"fault-\d\d-[a-z0-9-]*?(?=--|$)")
 
 
-def name_in(model: str) -> str:
+def scenario_name_in(model: str) -> str:
     """The scenario's name in a model's id, whatever a gateway has put before it, and without the run."""
-    found = _NAME.search(model)
-    return found[0] if found else ""
+    match = _SCENARIO_NAME.search(model)
+    return match[0] if match else ""
 
 
-def outside(why: str) -> Check:
+def not_judged(reason: str) -> ScenarioCheck:
     """What nobody can tell who only sees what clients and upstreams see."""
-    return lambda _: Verdict(Outcome.UNJUDGED, why)
+    return lambda _: Verdict(TrialOutcome.NOT_JUDGED, reason)

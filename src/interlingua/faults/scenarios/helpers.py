@@ -6,41 +6,68 @@ from collections.abc import Callable
 from typing import Any
 
 from interlingua.faults.apis import CHAT_PATH
-from interlingua.faults.checker.scenario import Check, Playing, Scenario
-from interlingua.faults.upstream.reply_writers import Voice
+from interlingua.faults.checker.scenario import Scenario, ScenarioCheck, ScriptFactory
+from interlingua.faults.upstream.reply_writers import ReplyWriter
 from interlingua.faults.upstream.script import Script
 
-__all__ = ["IN_CHAT", "LONG", "PARIS", "SAID", "WEATHER", "always", "fault", "good", "once", "stream_fault"]
+__all__ = [
+    "CHAT_ONLY",
+    "INTRO_TEXT",
+    "PARIS_ARGUMENTS",
+    "STALL_SECONDS",
+    "WEATHER_CALL",
+    "fault",
+    "healthy_upstream",
+    "repeat_script",
+    "script_then_reply",
+    "stream_fault",
+]
 
-LONG = 300
+STALL_SECONDS = 300
 """Longer than anybody waits here, in seconds."""
-IN_CHAT = {"apis": (CHAT_PATH,)}
+CHAT_ONLY = {"apis": (CHAT_PATH,)}
 """Upstreams of other APIs cannot do this."""
-SAID = "Let me see."
-PARIS = '{"city": "Paris"}'
-WEATHER = ("get_weather", {"city": "Paris"})
+INTRO_TEXT = "Let me see."
+PARIS_ARGUMENTS = '{"city": "Paris"}'
+WEATHER_CALL = ("get_weather", {"city": "Paris"})
 """The call that is meant wherever there is one."""
 
 
-def fault(row: int, name: str, happens: str, right: str, plays: Playing, check: Check, **more: Any) -> Scenario:
-    return Scenario(row, f"fault-{row:02}-{name}", happens, right, plays, check, **more)
+def fault(
+    row: int,
+    name: str,
+    description: str,
+    expected: str,
+    make_scripts: ScriptFactory,
+    check: ScenarioCheck,
+    **options: Any,
+) -> Scenario:
+    return Scenario(row, f"fault-{row:02}-{name}", description, expected, make_scripts, check, **options)
 
 
-def stream_fault(row: int, name: str, happens: str, right: str, plays: Playing, check: Check, **more: Any) -> Scenario:
+def stream_fault(
+    row: int,
+    name: str,
+    description: str,
+    expected: str,
+    make_scripts: ScriptFactory,
+    check: ScenarioCheck,
+    **options: Any,
+) -> Scenario:
     """What an upstream can only do in a stream."""
-    return fault(row, name, happens, right, plays, check, streams_only=True, **more)
+    return fault(row, name, description, expected, make_scripts, check, streams_only=True, **options)
 
 
-def always(script: Callable[[Voice], Script]) -> Playing:
+def repeat_script(script: Callable[[ReplyWriter], Script]) -> ScriptFactory:
     """The same, however often it is asked."""
-    return lambda say: [script(say)]
+    return lambda writer: [script(writer)]
 
 
-def once(script: Callable[[Voice], Script]) -> Playing:
+def script_then_reply(script: Callable[[ReplyWriter], Script]) -> ScriptFactory:
     """This the first time, and whoever asks again gets a reply."""
-    return lambda say: [script(say), say.again().reply()]
+    return lambda writer: [script(writer), writer.fresh_copy().reply_script()]
 
 
-def good(say: Voice) -> list[Script]:
+def healthy_upstream(writer: ReplyWriter) -> list[Script]:
     """Nothing is wrong with the upstream: the client is the fault."""
-    return [say.reply()]
+    return [writer.reply_script()]

@@ -8,12 +8,12 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from interlingua.faults.apis import MESSAGES_PATH, past_call
+from interlingua.faults.apis import MESSAGES_PATH, past_call_fields
 from interlingua.faults.checker import raw_client as client
-from interlingua.faults.checker.expectations import lives, right, told, well, wrong
-from interlingua.faults.checker.scenario import Check, Outcome, Scenario, Verdict
-from interlingua.faults.checker.trial import Play, Told
-from interlingua.faults.scenarios.helpers import fault, good
+from interlingua.faults.checker.expectations import describe_response, failed, judge_reply, passed, verify_still_serving
+from interlingua.faults.checker.scenario import Scenario, ScenarioCheck, TrialOutcome, Verdict
+from interlingua.faults.checker.trial import Trial, TrialResponse
+from interlingua.faults.scenarios.helpers import fault, healthy_upstream
 
 __all__ = ["SCENARIOS"]
 
@@ -23,167 +23,228 @@ MIB = 1024 * 1024
 # ── 21: odd HTTP ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _fine(heard: Told, play: Play) -> Verdict:
+def _judge_reply_or_refusal(response: TrialResponse, trial: Trial) -> Verdict:
     """A reply, or a refusal that says so."""
-    verdict = well(heard, play)
-    if verdict.outcome is Outcome.RIGHT:
+    verdict = judge_reply(response, trial)
+    if verdict.outcome is TrialOutcome.PASSED:
         return verdict
-    if 400 <= heard.status < 500 or heard.status in (501, 505):
-        return right(f"refused with {heard.status}")
+    if 400 <= response.status < 500 or response.status in (501, 505):
+        return passed(f"refused with {response.status}")
     return verdict
 
 
-def _http_10(play: Play) -> Verdict:
-    data = play.request(play.body()).replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1)
-    heard = play.send(data)
-    if heard.headers.get("transfer-encoding"):
-        return wrong("HTTP/1.0 was asked, and the answer is in chunks")
-    return _fine(heard, play)
+def _check_http_10(trial: Trial) -> Verdict:
+    data = trial.build_request(trial.body()).replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1)
+    response = trial.send(data)
+    if response.headers.get("transfer-encoding"):
+        return failed("HTTP/1.0 was asked, and the answer is in chunks")
+    return _judge_reply_or_refusal(response, trial)
 
 
-def _pipelined(play: Play) -> Verdict:
-    body = play.body(stream=False)
-    one, last = play.request(body, connection="keep-alive"), play.request(body)
-    with play.begin(one + last) as sock:
-        raw, over = client.read(sock, play.target.patience, answers=2)
-    answers = raw.count(b"HTTP/1.1 ")
-    if not over:
-        return wrong(f"no end within {play.target.patience:.0f} s, behind {answers} answers")
-    if answers == 2:
-        return right("both requests are answered")
-    heard = play.heard(client.parsed(raw))
-    return right(f"refused with {heard.status}") if heard.status >= 400 else wrong(f"{answers} answers to two requests")
+def _check_pipelined(trial: Trial) -> Verdict:
+    body = trial.body(stream=False)
+    first, last = trial.build_request(body, connection="keep-alive"), trial.build_request(body)
+    with trial.open_connection(first + last) as sock:
+        raw, complete = client.read_response(sock, trial.target.timeout, response_count=2)
+    response_count = raw.count(b"HTTP/1.1 ")
+    if not complete:
+        return failed(f"no end within {trial.target.timeout:.0f} s, behind {response_count} answers")
+    if response_count == 2:
+        return passed("both requests are answered")
+    response = trial.response_from(client.parse_response(raw))
+    return (
+        passed(f"refused with {response.status}")
+        if response.status >= 400
+        else failed(f"{response_count} answers to two requests")
+    )
 
 
-def _expecting(play: Play) -> Verdict:
-    body = play.body()
-    head = play.request(body, expect="100-continue")[: -len(body)]
-    with play.begin(head) as sock:
+def _check_expect_continue(trial: Trial) -> Verdict:
+    body = trial.body()
+    head = trial.build_request(body, expect="100-continue")[: -len(body)]
+    with trial.open_connection(head) as sock:
         sock.settimeout(5)
         try:
             first = sock.recv(1 << 16)
         except TimeoutError:
-            return wrong("the client waits for 100 Continue, and nothing comes")
+            return failed("the client waits for 100 Continue, and nothing comes")
         if not first.startswith(b"HTTP/1.1 100"):
-            return _fine(play.heard(client.parsed(first)), play)
+            return _judge_reply_or_refusal(trial.response_from(client.parse_response(first)), trial)
         sock.sendall(body)
-        raw, _ = client.read(sock, play.target.patience)
-    return _fine(play.heard(client.parsed(first + raw)), play)
+        raw, _ = client.read_response(sock, trial.target.timeout)
+    return _judge_reply_or_refusal(trial.response_from(client.parse_response(first + raw)), trial)
 
 
-def _chunked(play: Play) -> Verdict:
-    body = play.body()
+def _check_chunked(trial: Trial) -> Verdict:
+    body = trial.body()
     length = f"content-length: {len(body)}".encode()
-    head = play.request(body).partition(b"\r\n\r\n")[0].replace(length, b"transfer-encoding: chunked")
+    head = trial.build_request(body).partition(b"\r\n\r\n")[0].replace(length, b"transfer-encoding: chunked")
     half = len(body) // 2
     pieces = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (body[:half], body[half:]))
-    return _fine(play.send(head + b"\r\n\r\n" + pieces + b"0\r\n\r\n"), play)
+    return _judge_reply_or_refusal(trial.send(head + b"\r\n\r\n" + pieces + b"0\r\n\r\n"), trial)
 
 
-def _packed(play: Play) -> Verdict:
-    return _fine(play.send(play.request(gzip.compress(play.body()), content_encoding="gzip")), play)
+def _check_gzip(trial: Trial) -> Verdict:
+    return _judge_reply_or_refusal(
+        trial.send(trial.build_request(gzip.compress(trial.body()), content_encoding="gzip")), trial
+    )
 
 
-def _half_closed(play: Play) -> Verdict:
-    with play.begin(play.request(play.body())) as sock:
+def _check_half_closed(trial: Trial) -> Verdict:
+    with trial.open_connection(trial.build_request(trial.body())) as sock:
         sock.shutdown(socket.SHUT_WR)
-        raw, over = client.read(sock, play.target.patience)
-    if not raw and over:
-        return right("it counts as gone: a choice, and the client notices")
-    return _fine(play.heard(client.parsed(raw)), play)
+        raw, complete = client.read_response(sock, trial.target.timeout)
+    if not raw and complete:
+        return passed("it counts as gone: a choice, and the client notices")
+    return _judge_reply_or_refusal(trial.response_from(client.parse_response(raw)), trial)
 
 
 # ── 23: bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _body(make: str) -> Check:
+def _check_hostile_body(variant: str) -> ScenarioCheck:
     """A hostile body is taken or refused, and never a fault of the gateway's own."""
 
-    def check(play: Play) -> Verdict:
-        heard = play.send(play.request(_HOSTILE[make](play.body())), 60)
-        verdict = well(heard, play)
-        if 400 <= heard.status < 500:
-            verdict = right(f"refused with {heard.status}")
-        elif verdict.outcome is Outcome.WRONG and heard.status >= 500:
-            verdict = wrong(f"{told(heard)}: a fault of the client's, told as the server's")
-        return lives(verdict, play) if verdict.outcome is Outcome.RIGHT else verdict
+    def check(trial: Trial) -> Verdict:
+        response = trial.send(trial.build_request(_HOSTILE_BODIES[variant](trial.body())), 60)
+        verdict = judge_reply(response, trial)
+        if 400 <= response.status < 500:
+            verdict = passed(f"refused with {response.status}")
+        elif verdict.outcome is TrialOutcome.FAILED and response.status >= 500:
+            verdict = failed(f"{describe_response(response)}: a fault of the client's, told as the server's")
+        return verify_still_serving(verdict, trial) if verdict.outcome is TrialOutcome.PASSED else verdict
 
     return check
 
 
-def _added(text: bytes) -> bytes:
+def _metadata_suffix(text: bytes) -> bytes:
     return b', "metadata": {"a": ' + text + b"}}"
 
 
-_HOSTILE: dict[str, Callable[[bytes], bytes]] = {
-    "large": lambda usual: usual[:-1] + _added(b'"' + b"x" * (48 * MIB) + b'"'),
-    "deep": lambda usual: usual[:-1] + _added(b"[" * 10_000 + b"]" * 10_000),
+_HOSTILE_BODIES: dict[str, Callable[[bytes], bytes]] = {
+    "large": lambda usual: usual[:-1] + _metadata_suffix(b'"' + b"x" * (48 * MIB) + b'"'),
+    "deep": lambda usual: usual[:-1] + _metadata_suffix(b"[" * 10_000 + b"]" * 10_000),
     "nan": lambda usual: usual[:-1] + b', "temperature": NaN}',
     "half": lambda usual: usual[:-1] + b', "user": "a\\ud83d b"}',
     "broken": lambda usual: usual[: len(usual) // 2],
     "list": lambda _: b"[1, 2]",
     "latin": lambda usual: usual.replace(b'"hi"', b'"h\xff\xfe"'),
 }
-BIG = 2**53 + 1
+LARGE_INTEGER = 2**53 + 1
 
 
-def _past(api: str) -> dict[str, Any]:
+def _history_with_large_integer(api: str) -> dict[str, Any]:
     """A conversation in which a tool was called with a number that no double has."""
     if api == MESSAGES_PATH:  # written as a value; elsewhere it is text
-        use = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"n": BIG}}
+        use = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"n": LARGE_INTEGER}}
         result = {"type": "tool_result", "tool_use_id": "c1", "content": "sun"}
         turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
         return {"messages": [{"role": "user", "content": "hi"}, *turns]}
-    return past_call(api, "c1", json.dumps({"n": BIG}))
+    return past_call_fields(api, "c1", json.dumps({"n": LARGE_INTEGER}))
 
 
-def _digits(play: Play) -> Verdict:
-    past = _past(play.api)
-    heard = play.ask(**past)
-    if (verdict := well(heard, play)).outcome is Outcome.WRONG:
+def _check_digits(trial: Trial) -> Verdict:
+    history = _history_with_large_integer(trial.api)
+    response = trial.send_request(**history)
+    if (verdict := judge_reply(response, trial)).outcome is TrialOutcome.FAILED:
         return verdict
-    sent = json.dumps(play.seen()[0]["body"])
-    return right("its digits are the same") if str(BIG) in sent else wrong("its digits have changed on the way")
+    sent = json.dumps(trial.upstream_requests()[0]["body"])
+    return (
+        passed("its digits are the same")
+        if str(LARGE_INTEGER) in sent
+        else failed("its digits have changed on the way")
+    )
 
 
-CLEAN = "A reply, or a clean 4xx."
-TAKEN = "Taken, or refused with 4xx; never a fault of the gateway's own."
+EXPECT_REPLY_OR_4XX = "A reply, or a clean 4xx."
+EXPECT_NO_SERVER_ERROR = "Taken, or refused with 4xx; never a fault of the gateway's own."
 SCENARIOS: list[Scenario] = [
-    fault(21, "http-10", "The client speaks HTTP/1.0.", f"{CLEAN} No chunks.", good, _http_10),
+    fault(
+        21,
+        "http-10",
+        "The client speaks HTTP/1.0.",
+        f"{EXPECT_REPLY_OR_4XX} No chunks.",
+        healthy_upstream,
+        _check_http_10,
+    ),
     fault(
         21,
         "pipelined",
         "Two requests at once on one connection.",
         "Both are answered, in their order.",
-        good,
-        _pipelined,
+        healthy_upstream,
+        _check_pipelined,
     ),
     fault(
         21,
         "expect-continue",
         "The client waits for 100 Continue before its body.",
         "It is told to go on.",
-        good,
-        _expecting,
+        healthy_upstream,
+        _check_expect_continue,
     ),
-    fault(21, "chunked-request", "The client sends its body in chunks.", CLEAN, good, _chunked),
-    fault(21, "gzip-request", "The client packs its body.", CLEAN, good, _packed),
     fault(
-        21, "half-closed", "The client closes its half of the connection behind the request.", CLEAN, good, _half_closed
+        21,
+        "chunked-request",
+        "The client sends its body in chunks.",
+        EXPECT_REPLY_OR_4XX,
+        healthy_upstream,
+        _check_chunked,
     ),
-    fault(23, "large-body", "A body of 48 MiB.", TAKEN, good, _body("large"), alone=True),
-    fault(23, "deep-json", "JSON with ten thousand levels.", TAKEN, good, _body("deep"), alone=True),
-    fault(23, "nan", "A number that is none: NaN.", TAKEN, good, _body("nan")),
-    fault(23, "half-character", "Half of an emoji in a text.", TAKEN, good, _body("half")),
-    fault(23, "broken-json", "JSON that breaks off.", "4xx.", good, _body("broken")),
-    fault(23, "no-object", "JSON that is no object.", "4xx.", good, _body("list")),
-    fault(23, "not-utf-8", "A body that is not UTF-8.", TAKEN, good, _body("latin")),
+    fault(21, "gzip-request", "The client packs its body.", EXPECT_REPLY_OR_4XX, healthy_upstream, _check_gzip),
+    fault(
+        21,
+        "half-closed",
+        "The client closes its half of the connection behind the request.",
+        EXPECT_REPLY_OR_4XX,
+        healthy_upstream,
+        _check_half_closed,
+    ),
+    fault(
+        23,
+        "large-body",
+        "A body of 48 MiB.",
+        EXPECT_NO_SERVER_ERROR,
+        healthy_upstream,
+        _check_hostile_body("large"),
+        alone=True,
+    ),
+    fault(
+        23,
+        "deep-json",
+        "JSON with ten thousand levels.",
+        EXPECT_NO_SERVER_ERROR,
+        healthy_upstream,
+        _check_hostile_body("deep"),
+        alone=True,
+    ),
+    fault(
+        23, "nan", "A number that is none: NaN.", EXPECT_NO_SERVER_ERROR, healthy_upstream, _check_hostile_body("nan")
+    ),
+    fault(
+        23,
+        "half-character",
+        "Half of an emoji in a text.",
+        EXPECT_NO_SERVER_ERROR,
+        healthy_upstream,
+        _check_hostile_body("half"),
+    ),
+    fault(23, "broken-json", "JSON that breaks off.", "4xx.", healthy_upstream, _check_hostile_body("broken")),
+    fault(23, "no-object", "JSON that is no object.", "4xx.", healthy_upstream, _check_hostile_body("list")),
+    fault(
+        23,
+        "not-utf-8",
+        "A body that is not UTF-8.",
+        EXPECT_NO_SERVER_ERROR,
+        healthy_upstream,
+        _check_hostile_body("latin"),
+    ),
     fault(
         23,
         "long-integer",
-        f"A past call with the number {BIG}, which no double has.",
+        f"A past call with the number {LARGE_INTEGER}, which no double has.",
         "It keeps its digits.",
-        good,
-        _digits,
+        healthy_upstream,
+        _check_digits,
     ),
 ]

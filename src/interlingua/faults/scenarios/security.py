@@ -6,299 +6,321 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from interlingua.faults.apis import MESSAGES_PATH, RESPONSES_PATH, offered
+from interlingua.faults.apis import MESSAGES_PATH, RESPONSES_PATH, tools_field
 from interlingua.faults.checker import raw_client as client
-from interlingua.faults.checker.expectations import right, told, well, wrong
-from interlingua.faults.checker.scenario import Scenario, Verdict, outside
-from interlingua.faults.checker.trial import Play, Refused, Told
-from interlingua.faults.scenarios.helpers import always, fault, good, stream_fault
-from interlingua.faults.upstream.reply_writers import Voice
-from interlingua.faults.upstream.script import Asked, Script, answer, head, send
+from interlingua.faults.checker.expectations import describe_response, failed, judge_reply, passed
+from interlingua.faults.checker.scenario import Scenario, Verdict, not_judged
+from interlingua.faults.checker.trial import RequestRefused, Trial, TrialResponse
+from interlingua.faults.scenarios.helpers import fault, healthy_upstream, repeat_script, stream_fault
+from interlingua.faults.upstream.reply_writers import ReplyWriter
+from interlingua.faults.upstream.script import ReceivedRequest, Script, send, send_headers, send_response
 
 __all__ = ["SCENARIOS"]
 
 # ── 35: headers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 SECRET = "client-secret-0123456789"
-CHATTY = {
+CLIENT_HEADERS = {
     "cookie": f"session={SECRET}",
     "x-stainless-lang": SECRET,
     "x-forwarded-for": SECRET,
     "x-custom": SECRET,
     "referer": f"http://{SECRET}.example/",
 }
-SPOKEN = {"set-cookie": "a=b", "openai-organization": "org-secret", "x-internal": "secret"}
+UPSTREAM_HEADERS = {"set-cookie": "a=b", "openai-organization": "org-secret", "x-internal": "secret"}
 
 
-def _out(play: Play) -> Verdict:
-    headers = {name.replace("-", "_"): value for name, value in CHATTY.items()}
-    if not play.target.key:
+def _check_client_headers(trial: Trial) -> Verdict:
+    headers = {name.replace("-", "_"): value for name, value in CLIENT_HEADERS.items()}
+    if not trial.target.key:
         headers |= {"authorization": f"Bearer {SECRET}", "x_api_key": SECRET}
-    heard = play.send(play.request(play.body(), **headers))
-    if not (seen := play.seen()):
-        raise Refused(told(heard))
-    leaked = [name for name, value in seen[0]["headers"].items() if SECRET in value]
-    return wrong(f"the upstream is told the client's {', '.join(leaked)}") if leaked else right("none goes on")
+    response = trial.send(trial.build_request(trial.body(), **headers))
+    if not (requests := trial.upstream_requests()):
+        raise RequestRefused(describe_response(response))
+    leaked = [name for name, value in requests[0]["headers"].items() if SECRET in value]
+    return failed(f"the upstream is told the client's {', '.join(leaked)}") if leaked else passed("none goes on")
 
 
-def _back(play: Play) -> Verdict:
-    heard = play.ask()
-    if heard.status != 200:
-        return wrong(told(heard))
-    leaked = [name for name, value in SPOKEN.items() if value in str(heard.headers)]
-    return wrong(f"the client is told the upstream's {', '.join(leaked)}") if leaked else right("none comes back")
+def _check_upstream_headers(trial: Trial) -> Verdict:
+    response = trial.send_request()
+    if response.status != 200:
+        return failed(describe_response(response))
+    leaked = [name for name, value in UPSTREAM_HEADERS.items() if value in str(response.headers)]
+    return failed(f"the client is told the upstream's {', '.join(leaked)}") if leaked else passed("none comes back")
 
 
-def _spoken(say: Voice) -> Script:
-    lines = [f"{name}: {value}" for name, value in SPOKEN.items()]
-    return [head("200 OK", "text/event-stream", *lines), send(say.hello())]
+def _respond_with_headers(writer: ReplyWriter) -> Script:
+    lines = [f"{name}: {value}" for name, value in UPSTREAM_HEADERS.items()]
+    return [send_headers("200 OK", "text/event-stream", *lines), send(writer.hello_stream())]
 
 
 # ── 36: elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _redirect(_: Voice) -> Script:
-    async def step(asked: Asked) -> None:
-        port = asked.writer.get_extra_info("sockname")[1]
-        where = f"location: http://localhost:{port}/_elsewhere/{asked.body.get('model')}"
-        await answer("307 Temporary Redirect", b"", "text/plain", where)(asked)
+def _redirect(_: ReplyWriter) -> Script:
+    async def step(request: ReceivedRequest) -> None:
+        port = request.writer.get_extra_info("sockname")[1]
+        location = f"location: http://localhost:{port}/_elsewhere/{request.body.get('model')}"
+        await send_response("307 Temporary Redirect", b"", "text/plain", location)(request)
 
     return [step]
 
 
-def _was_elsewhere(play: Play) -> bool:
-    return any(one["path"].startswith("/_elsewhere/") for one in play.seen())
+def _contacted_foreign_host(trial: Trial) -> bool:
+    return any(request["path"].startswith("/_elsewhere/") for request in trial.upstream_requests())
 
 
-def _stays(play: Play) -> Verdict:
-    heard = play.ask()
-    if _was_elsewhere(play):
-        return wrong("the redirect to another host was followed")
-    return right(told(heard)) if heard.status >= 400 or heard.error else wrong(f"it looks well: {told(heard)}")
+def _check_redirect_refused(trial: Trial) -> Verdict:
+    response = trial.send_request()
+    if _contacted_foreign_host(trial):
+        return failed("the redirect to another host was followed")
+    return (
+        passed(describe_response(response))
+        if response.status >= 400 or response.error
+        else failed(f"it looks well: {describe_response(response)}")
+    )
 
 
-def _picture(play: Play) -> dict[str, Any]:
+def _foreign_image(trial: Trial) -> dict[str, Any]:
     """A conversation with a picture that is elsewhere."""
-    url = f"{play.elsewhere}/picture.png"
-    if play.api == RESPONSES_PATH:
+    url = f"{trial.foreign_url}/picture.png"
+    if trial.api == RESPONSES_PATH:
         parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": url}]
         return {"input": [{"role": "user", "content": parts}]}
     image: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    if play.api == MESSAGES_PATH:
+    if trial.api == MESSAGES_PATH:
         image = {"type": "image", "source": {"type": "url", "url": url}}
     return {"messages": [{"role": "user", "content": [{"type": "text", "text": "look"}, image]}]}
 
 
-def _asks_only_its_own(play: Play) -> Verdict:
+def _check_only_configured_upstream(trial: Trial) -> Verdict:
     names = ["api_base", "base_url", "url", "upstream"]
-    more = {**_picture(play), **dict.fromkeys(names, play.elsewhere)}
-    headers = {"x_upstream": play.elsewhere, "x_forwarded_host": play.elsewhere}
-    heard = play.send(play.request(play.body(**more), **headers))
-    if _was_elsewhere(play):
-        return wrong("it asked at an address that came in the request")
-    return right(f"nobody else was asked; {heard.status}")
+    fields = {**_foreign_image(trial), **dict.fromkeys(names, trial.foreign_url)}
+    headers = {"x_upstream": trial.foreign_url, "x_forwarded_host": trial.foreign_url}
+    response = trial.send(trial.build_request(trial.body(**fields), **headers))
+    if _contacted_foreign_host(trial):
+        return failed("it asked at an address that came in the request")
+    return passed(f"nobody else was asked; {response.status}")
 
 
 # ── 37 to 39 ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blabs(say: Voice) -> Script:
-    return [answer("401 Unauthorized", say.refusal(f"the key {say.key} is not known", "authentication_error"))]
+def _leak_key_in_error(writer: ReplyWriter) -> Script:
+    return [
+        send_response(
+            "401 Unauthorized", writer.error_body(f"the key {writer.upstream_key} is not known", "authentication_error")
+        )
+    ]
 
 
-def _keeps(play: Play) -> Verdict:
-    heard = play.ask()
-    headers = play.seen()[0]["headers"]
+def _check_key_hidden(trial: Trial) -> Verdict:
+    response = trial.send_request()
+    headers = trial.upstream_requests()[0]["headers"]
     key = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key", "")
     if not key:
-        raise Refused("the gateway shows no key to its upstream: give it one")
-    return wrong("the client is told the upstream's key") if key.encode() in heard.body else right(told(heard))
+        raise RequestRefused("the gateway shows no key to its upstream: give it one")
+    return (
+        failed("the client is told the upstream's key")
+        if key.encode() in response.body
+        else passed(describe_response(response))
+    )
 
 
-FOREIGN = "https://evil.example"
-EVIL = "a\x1b]0;owned\x07\x1b[2J\r\nset-cookie: x=1\r\n\r\n<script>alert(1)</script>"
+FOREIGN_ORIGIN = "https://evil.example"
+HOSTILE_MESSAGE = "a\x1b]0;owned\x07\x1b[2J\r\nset-cookie: x=1\r\n\r\n<script>alert(1)</script>"
 
 
-def _escapes(play: Play) -> Verdict:
-    heard = play.ask()
-    if "set-cookie" in heard.headers:
-        return wrong("what the upstream said has become a header")
-    if "html" in heard.headers.get("content-type", ""):
-        return wrong("what the upstream said goes out as a page")
-    if b"\x1b" in heard.body:
-        return wrong("escapes for terminals go out as they came")
-    return right("it stays text in JSON") if heard.error and not heard.odd else wrong(told(heard))
+def _check_escapes(trial: Trial) -> Verdict:
+    response = trial.send_request()
+    if "set-cookie" in response.headers:
+        return failed("what the upstream said has become a header")
+    if "html" in response.headers.get("content-type", ""):
+        return failed("what the upstream said goes out as a page")
+    if b"\x1b" in response.body:
+        return failed("escapes for terminals go out as they came")
+    return (
+        passed("it stays text in JSON")
+        if response.error and not response.violations
+        else failed(describe_response(response))
+    )
 
 
-def _from_a_page(play: Play, **headers: str) -> Verdict:
-    data = play.request(play.body(), **headers)
-    heard = play.send(data)
-    if allowed := _allowed(heard):
-        return wrong(f"such a page may read the answer: access-control-allow-origin: {allowed}")
-    if play.seen():
-        return wrong("the upstream was asked, for a page of somebody else's")
-    return right(f"refused with {heard.status}")
+def _check_cross_origin(trial: Trial, **headers: str) -> Verdict:
+    data = trial.build_request(trial.body(), **headers)
+    response = trial.send(data)
+    if allowed := _allowed_origin(response):
+        return failed(f"such a page may read the answer: access-control-allow-origin: {allowed}")
+    if trial.upstream_requests():
+        return failed("the upstream was asked, for a page of somebody else's")
+    return passed(f"refused with {response.status}")
 
 
-def _preflight(play: Play) -> Verdict:
-    headers = {"origin": FOREIGN, "access-control-request-method": "POST"}
-    data = client.request(play.path, None, {**play.headers(), **headers}, "OPTIONS")
-    heard = play.send(data)
-    if allowed := _allowed(heard):
-        return wrong(f"such a page may: access-control-allow-origin: {allowed}")
-    return right(f"it may not: {heard.status}")
+def _check_preflight(trial: Trial) -> Verdict:
+    headers = {"origin": FOREIGN_ORIGIN, "access-control-request-method": "POST"}
+    data = client.build_request(trial.path, None, {**trial.headers(), **headers}, "OPTIONS")
+    response = trial.send(data)
+    if allowed := _allowed_origin(response):
+        return failed(f"such a page may: access-control-allow-origin: {allowed}")
+    return passed(f"it may not: {response.status}")
 
 
-def _allowed(heard: Told) -> str:
-    allowed = heard.headers.get("access-control-allow-origin", "")
-    return allowed if allowed in ("*", FOREIGN) else ""
+def _allowed_origin(response: TrialResponse) -> str:
+    allowed = response.headers.get("access-control-allow-origin", "")
+    return allowed if allowed in ("*", FOREIGN_ORIGIN) else ""
 
 
 # ── 40, 41 ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-EVIL_SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^(a+)+$"}}}
-VICTIM = "a" * 60 + "!"
-STORM = 40
+HOSTILE_SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^(a+)+$"}}}
+BACKTRACKING_INPUT = "a" * 60 + "!"
+STORM_REQUESTS = 40
 
 
-def _evil_schema(play: Play) -> Verdict:
-    heard = play.ask(offer=False, **offered(play.api, schema=EVIL_SCHEMA))
-    if heard.waiting:
-        return wrong(f"no answer within {heard.took:.0f} s")
-    if heard.took > 5:
-        return wrong(f"it took {heard.took:.1f} s")
-    verdict = well(heard, play, None, [("get_weather", {"city": VICTIM})])
-    return verdict if not heard.error else right(told(heard))
+def _check_hostile_schema(trial: Trial) -> Verdict:
+    response = trial.send_request(offer=False, **tools_field(trial.api, schema=HOSTILE_SCHEMA))
+    if response.timed_out:
+        return failed(f"no answer within {response.elapsed:.0f} s")
+    if response.elapsed > 5:
+        return failed(f"it took {response.elapsed:.1f} s")
+    verdict = judge_reply(response, trial, None, [("get_weather", {"city": BACKTRACKING_INPUT})])
+    return verdict if not response.error else passed(describe_response(response))
 
 
-def _deep_schema(play: Play) -> Verdict:
+def _check_deep_schema(trial: Trial) -> Verdict:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(200):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
-    heard = play.send(play.request(play.body(offer=False, **offered(play.api, schema=schema))))
-    if 400 <= heard.status < 500:
-        return right(f"refused with {heard.status}")
-    return well(heard, play)
+    response = trial.send(trial.build_request(trial.body(offer=False, **tools_field(trial.api, schema=schema))))
+    if 400 <= response.status < 500:
+        return passed(f"refused with {response.status}")
+    return judge_reply(response, trial)
 
 
-def _storm(play: Play) -> Verdict:
-    data = play.request(play.body())
+def _check_retry_storm(trial: Trial) -> Verdict:
+    data = trial.build_request(trial.body())
     with ThreadPoolExecutor(8) as pool:
-        heard = list(pool.map(lambda _: play.send(data), range(STORM)))
-    if any(one.waiting for one in heard):
-        return wrong("some requests were never answered")
-    asked = len(play.seen())
-    if not asked:
-        raise Refused(told(heard[0]))
-    said = f"{asked} requests to the upstream for {STORM} of clients"
-    return right(said) if asked <= STORM * 3 // 2 else wrong(f"{said}: who is down is asked the more")
+        responses = list(pool.map(lambda _: trial.send(data), range(STORM_REQUESTS)))
+    if any(response.timed_out for response in responses):
+        return failed("some requests were never answered")
+    upstream_count = len(trial.upstream_requests())
+    if not upstream_count:
+        raise RequestRefused(describe_response(responses[0]))
+    summary = f"{upstream_count} requests to the upstream for {STORM_REQUESTS} of clients"
+    return (
+        passed(summary)
+        if upstream_count <= STORM_REQUESTS * 3 // 2
+        else failed(f"{summary}: who is down is asked the more")
+    )
 
 
-HIDDEN = "It shows in its logs, its files or its processes; for ours, the tests look there."
+NOT_VISIBLE_REASON = "It shows in its logs, its files or its processes; for ours, the tests look there."
 SCENARIOS: list[Scenario] = [
     fault(
         33,
         "network",
         "The upstream's name is unknown, its certificate wrong, or a proxy stands between.",
         "An error that says which; proxies and certificates of the system are honoured.",
-        good,
-        outside("The upstream's address stands in the gateway's settings, which a client cannot change."),
+        healthy_upstream,
+        not_judged("The upstream's address stands in the gateway's settings, which a client cannot change."),
     ),
     fault(
         34,
         "stopped",
         "A worker dies, or the gateway is told to stop in the middle of streams.",
         "Others go on; streams finish, or end with an error.",
-        good,
-        outside("A client cannot end the gateway's processes; for ours, the tests do."),
+        healthy_upstream,
+        not_judged("A client cannot end the gateway's processes; for ours, the tests do."),
     ),
     fault(
         35,
         "client-headers",
         "The client sends cookies, a key of its own and other headers.",
         "None of them reaches the upstream.",
-        good,
-        _out,
+        healthy_upstream,
+        _check_client_headers,
     ),
     stream_fault(
         35,
         "upstream-headers",
         "The upstream sends a cookie, its organization's id and other headers.",
         "None of them reaches the client.",
-        always(_spoken),
-        _back,
+        repeat_script(_respond_with_headers),
+        _check_upstream_headers,
     ),
     fault(
         36,
         "redirect",
         "The upstream redirects to another host.",
         "It is not followed, for key and prompt would go there; an error.",
-        always(_redirect),
-        _stays,
+        repeat_script(_redirect),
+        _check_redirect_refused,
     ),
     fault(
         36,
         "named-address",
         "The request names other addresses: as upstream, in headers, as a picture.",
         "Nobody is asked but the upstream of the settings.",
-        good,
-        _asks_only_its_own,
+        healthy_upstream,
+        _check_only_configured_upstream,
     ),
     fault(
         37,
         "key-repeated",
         "The upstream repeats the gateway's key in its error.",
         "The client gets the error without the key.",
-        always(_blabs),
-        _keeps,
+        repeat_script(_leak_key_in_error),
+        _check_key_hidden,
     ),
     fault(
         37,
         "keys-in-logs",
         "Keys pass through requests, errors and settings.",
         "None stands in a log, an argument of a process, or a file that others can read.",
-        good,
-        outside(HIDDEN),
+        healthy_upstream,
+        not_judged(NOT_VISIBLE_REASON),
     ),
     fault(
         38,
         "escapes",
         "An error's message holds escapes for terminals, line ends and a script.",
         "It stays text in JSON: no header, no page, no escape.",
-        always(lambda say: [answer("400 Bad Request", say.refusal(EVIL, "invalid_request_error"))]),
-        _escapes,
+        repeat_script(
+            lambda say: [send_response("400 Bad Request", say.error_body(HOSTILE_MESSAGE, "invalid_request_error"))]
+        ),
+        _check_escapes,
     ),
     fault(
         39,
         "foreign-host",
         "A page reaches the gateway under a name of its own (DNS rebinding).",
         "It is refused, and the upstream is not asked.",
-        good,
-        lambda play: _from_a_page(play, host="evil.example"),
+        healthy_upstream,
+        lambda play: _check_cross_origin(play, host="evil.example"),
     ),
     fault(
         39,
         "foreign-origin",
         "A page of another origin sends a request.",
         "It is refused, and the upstream is not asked.",
-        good,
-        lambda play: _from_a_page(play, origin=FOREIGN, sec_fetch_site="cross-site"),
+        healthy_upstream,
+        lambda play: _check_cross_origin(play, origin=FOREIGN_ORIGIN, sec_fetch_site="cross-site"),
     ),
     fault(
         39,
         "preflight",
         "A page of another origin asks whether it may.",
         "It may not.",
-        good,
-        _preflight,
+        healthy_upstream,
+        _check_preflight,
     ),
     fault(
         40,
         "evil-pattern",
         "A tool's schema has a pattern that takes for ever, and the model's arguments meet it.",
         "An answer in time.",
-        always(lambda say: say.reply("", ("get_weather", json.dumps({"city": VICTIM})))),
-        _evil_schema,
+        repeat_script(lambda say: say.reply_script("", ("get_weather", json.dumps({"city": BACKTRACKING_INPUT})))),
+        _check_hostile_schema,
         alone=True,
     ),
     fault(
@@ -306,17 +328,19 @@ SCENARIOS: list[Scenario] = [
         "deep-schema",
         "A tool's schema has two hundred levels.",
         "Taken, or refused with 4xx.",
-        good,
-        _deep_schema,
+        healthy_upstream,
+        _check_deep_schema,
         alone=True,
     ),
     fault(
         41,
         "storm",
-        f"The upstream answers nothing but 503, and {STORM} requests come at once.",
+        f"The upstream answers nothing but 503, and {STORM_REQUESTS} requests come at once.",
         "Few of them are asked again: who is down is not asked the more.",
-        always(lambda say: [answer("503 Service Unavailable", say.refusal("down", "overloaded_error"))]),
-        _storm,
+        repeat_script(
+            lambda say: [send_response("503 Service Unavailable", say.error_body("down", "overloaded_error"))]
+        ),
+        _check_retry_storm,
         alone=True,
     ),
     fault(
@@ -324,7 +348,7 @@ SCENARIOS: list[Scenario] = [
         "full-disk",
         "The disk is full, or slow.",
         "Logs and captures are dropped and counted; no stream waits for them.",
-        good,
-        outside(HIDDEN),
+        healthy_upstream,
+        not_judged(NOT_VISIBLE_REASON),
     ),
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from interlingua.faults.upstream.script import Asked, Step, head, send
+from interlingua.faults.upstream.script import ReceivedRequest, Step, send, send_headers
 
-__all__ = ["DONE", "ROLE", "call", "call_delta", "chat", "delta", "event"]
+__all__ = ["DONE", "ROLE", "call", "call_delta", "chat_stream", "delta", "event"]
 
 
 def event(chunk: Any) -> bytes:
@@ -15,8 +15,8 @@ def event(chunk: Any) -> bytes:
 
 
 def delta(content: str | None = None, finish: str | None = None, **fields: Any) -> bytes:
-    said = {"content": content, **fields} if content is not None else fields
-    choice = {"index": 0, "delta": said, "finish_reason": finish}
+    message_delta = {"content": content, **fields} if content is not None else fields
+    choice = {"index": 0, "delta": message_delta, "finish_reason": finish}
     return event(
         {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     )
@@ -29,23 +29,23 @@ DONE = event(b"[DONE]")
 def call(args: str, index: int = 0, name: str | None = None) -> bytes:
     """A piece of a structured call; its first one has the name."""
     function = {"name": name, "arguments": args} if name else {"arguments": args}
-    begun = {"id": f"call_{index}", "type": "function"} if name else {}
-    return delta(tool_calls=[{"index": index, **begun, "function": function}])
+    header_fields = {"id": f"call_{index}", "type": "function"} if name else {}
+    return delta(tool_calls=[{"index": index, **header_fields, "function": function}])
 
 
 def call_delta(index: int | None = None, id: str | None = None, **function: str) -> bytes:
     """A piece of a call; what is None is not told."""
-    said = {"index": index, "id": id, "type": "function" if id else None, "function": function}
-    return delta(tool_calls=[{key: value for key, value in said.items() if value is not None}])
+    fields = {"index": index, "id": id, "type": "function" if id else None, "function": function}
+    return delta(tool_calls=[{key: value for key, value in fields.items() if value is not None}])
 
 
-def chat(*texts: str, finish: str | None = "stop", done: bool = True) -> Step:
+def chat_stream(*texts: str, finish: str | None = "stop", done: bool = True) -> Step:
     """A stream that says these texts."""
     stream = ROLE + b"".join(map(delta, texts))
     stream += delta(finish=finish) if finish else b""
 
-    async def step(asked: Asked) -> None:
-        await head()(asked)
-        await send(stream + (DONE if done else b""))(asked)
+    async def step(request: ReceivedRequest) -> None:
+        await send_headers()(request)
+        await send(stream + (DONE if done else b""))(request)
 
     return step

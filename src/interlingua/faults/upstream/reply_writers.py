@@ -14,21 +14,21 @@ from typing import Any
 from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
 from interlingua.faults.upstream import chat_chunks as chat
 from interlingua.faults.upstream.chat_chunks import event
-from interlingua.faults.upstream.script import Script, answer, streamed
+from interlingua.faults.upstream.script import Script, send_response, stream_response
 
-__all__ = ["ChatVoice", "MessagesVoice", "ResponsesVoice", "Voice", "voice"]
+__all__ = ["ChatReplyWriter", "MessagesReplyWriter", "ReplyWriter", "ResponsesReplyWriter", "reply_writer_for"]
 
-TOKENS_IN, TOKENS_OUT = 11, 7
+INPUT_TOKENS, OUTPUT_TOKENS = 11, 7
 """What every reply says that it has cost."""
 
 
-class Voice:
+class ReplyWriter:
     """What all of them can say. Arguments of a call come in pieces; the call stays open until something follows it."""
 
     api = ""
-    streams = True
+    is_streaming = True
     """Whether a stream was asked for."""
-    key = ""
+    upstream_key = ""
     """What the upstream was shown as its key."""
 
     def begin(self) -> bytes:
@@ -43,34 +43,34 @@ class Voice:
     def end(self) -> bytes:
         raise NotImplementedError
 
-    def error(self, message: str, kind: str, code: int | None = None) -> bytes:
+    def error(self, message: str, error_type: str, code: int | None = None) -> bytes:
         raise NotImplementedError
 
-    def whole(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
         raise NotImplementedError
 
-    def refusal(self, message: str, kind: str, code: str | None = None) -> bytes:
+    def error_body(self, message: str, error_type: str, code: str | None = None) -> bytes:
         """The body of an answer with a status of 400 or more."""
-        return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()
+        return json.dumps({"error": {"message": message, "type": error_type, "param": None, "code": code}}).encode()
 
-    def again(self) -> Voice:
+    def fresh_copy(self) -> ReplyWriter:
         """One that has said nothing yet."""
-        other = type(self)()
-        other.streams, other.key = self.streams, self.key
-        return other
+        copy = type(self)()
+        copy.is_streaming, copy.upstream_key = self.is_streaming, self.upstream_key
+        return copy
 
-    def hello(self) -> bytes:
+    def hello_stream(self) -> bytes:
         return self.begin() + self.text("Hel", "lo") + self.end()
 
-    def reply(self, text: str = "Hello", *calls: tuple[str, str]) -> Script:
+    def reply_script(self, text: str = "Hello", *calls: tuple[str, str]) -> Script:
         """All of it, as it was asked for."""
-        if not self.streams:
-            return [answer("200 OK", json.dumps(self.whole(text, *calls)).encode())]
-        said = self.begin() + self.text(text) + b"".join(self.call(name, args) for name, args in calls)
-        return streamed(said + self.end())
+        if not self.is_streaming:
+            return [send_response("200 OK", json.dumps(self.complete_reply(text, *calls)).encode())]
+        data = self.begin() + self.text(text) + b"".join(self.call(name, args) for name, args in calls)
+        return stream_response(data + self.end())
 
 
-class ChatVoice(Voice):
+class ChatReplyWriter(ReplyWriter):
     api = CHAT_PATH
 
     def __init__(self) -> None:
@@ -84,8 +84,8 @@ class ChatVoice(Voice):
 
     def call(self, name: str, *pieces: str, id: str = "") -> bytes:
         index, self._calls = self._calls, self._calls + 1
-        opened = chat.call_delta(index, id or f"call_{index}", name=name, arguments="")
-        return opened + b"".join(chat.call(piece, index) for piece in pieces)
+        start = chat.call_delta(index, id or f"call_{index}", name=name, arguments="")
+        return start + b"".join(chat.call(piece, index) for piece in pieces)
 
     def end(self) -> bytes:
         return chat.delta(finish="tool_calls" if self._calls else "stop") + self.usage() + chat.DONE
@@ -94,129 +94,141 @@ class ChatVoice(Voice):
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
         return event({**head, "usage": _chat_usage()})
 
-    def error(self, message: str, kind: str, code: int | None = None) -> bytes:
-        return event({"error": {"message": message, "type": kind, "code": code}})
+    def error(self, message: str, error_type: str, code: int | None = None) -> bytes:
+        return event({"error": {"message": message, "type": error_type, "code": code}})
 
-    def whole(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
             functions = [{"name": name, "arguments": args} for name, args in calls]
-            told = [{"id": f"call_{n}", "type": "function", "function": one} for n, one in enumerate(functions)]
-            message["tool_calls"] = told
+            tool_calls = [
+                {"id": f"call_{n}", "type": "function", "function": function} for n, function in enumerate(functions)
+            ]
+            message["tool_calls"] = tool_calls
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
         return {**head, "choices": [choice], "usage": _chat_usage()}
 
 
 def _chat_usage() -> dict[str, int]:
-    return {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
+    return {
+        "prompt_tokens": INPUT_TOKENS,
+        "completion_tokens": OUTPUT_TOKENS,
+        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+    }
 
 
-def _named(told: dict[str, Any]) -> bytes:
-    return f"event: {told['type']}\n".encode() + event(told)
+def _named_event(payload: dict[str, Any]) -> bytes:
+    return f"event: {payload['type']}\n".encode() + event(payload)
 
 
-class MessagesVoice(Voice):
+class MessagesReplyWriter(ReplyWriter):
     api = MESSAGES_PATH
 
     def __init__(self) -> None:
         self._index = -1
-        self._open = ""
+        self._open_block = ""
         self._calls = 0
 
     def begin(self) -> bytes:
-        return _named({"type": "message_start", "message": self._message([], None, 1)})
+        return _named_event({"type": "message_start", "message": self._message([], None, 1)})
 
     def text(self, *pieces: str) -> bytes:
-        opened = b"" if self._open == "text" else self._start("text", text="")
-        return opened + b"".join(self._delta("text_delta", text=piece) for piece in pieces)
+        start = b"" if self._open_block == "text" else self._start_block("text", text="")
+        return start + b"".join(self._delta("text_delta", text=piece) for piece in pieces)
 
     def call(self, name: str, *pieces: str, id: str = "") -> bytes:
         self._calls += 1
-        opened = self._start("tool_use", id=id or f"toolu_{self._calls}", name=name, input={})
-        return opened + b"".join(self._delta("input_json_delta", partial_json=piece) for piece in pieces)
+        start = self._start_block("tool_use", id=id or f"toolu_{self._calls}", name=name, input={})
+        return start + b"".join(self._delta("input_json_delta", partial_json=piece) for piece in pieces)
 
     def end(self) -> bytes:
-        closed = self._stop()
-        reason = {"stop_reason": self._reason(), "stop_sequence": None}
-        said = _named({"type": "message_delta", "delta": reason, "usage": {"output_tokens": TOKENS_OUT}})
-        return closed + said + _named({"type": "message_stop"})
+        block_stop = self._stop_block()
+        reason = {"stop_reason": self._stop_reason(), "stop_sequence": None}
+        message_delta = _named_event(
+            {"type": "message_delta", "delta": reason, "usage": {"output_tokens": OUTPUT_TOKENS}}
+        )
+        return block_stop + message_delta + _named_event({"type": "message_stop"})
 
-    def error(self, message: str, kind: str, code: int | None = None) -> bytes:  # noqa: ARG002
-        return _named({"type": "error", "error": {"type": kind, "message": message}})
+    def error(self, message: str, error_type: str, code: int | None = None) -> bytes:  # noqa: ARG002
+        return _named_event({"type": "error", "error": {"type": error_type, "message": message}})
 
-    def whole(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
         blocks: list[dict[str, Any]] = [{"type": "text", "text": text}]
         for number, (name, args) in enumerate(calls):
             blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": json.loads(args)})
-        return self._message(blocks, "tool_use" if calls else "end_turn", TOKENS_OUT)
+        return self._message(blocks, "tool_use" if calls else "end_turn", OUTPUT_TOKENS)
 
-    def refusal(self, message: str, kind: str, code: str | None = None) -> bytes:  # noqa: ARG002
-        return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+    def error_body(self, message: str, error_type: str, code: str | None = None) -> bytes:  # noqa: ARG002
+        return json.dumps({"type": "error", "error": {"type": error_type, "message": message}}).encode()
 
     def _message(self, content: list[Any], reason: str | None, tokens: int) -> dict[str, Any]:
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": content}
-        usage = {"input_tokens": TOKENS_IN, "output_tokens": tokens}
+        usage = {"input_tokens": INPUT_TOKENS, "output_tokens": tokens}
         return {**head, "stop_reason": reason, "stop_sequence": None, "usage": usage}
 
-    def _reason(self) -> str:
+    def _stop_reason(self) -> str:
         return "tool_use" if self._calls else "end_turn"
 
-    def _start(self, kind: str, **fields: Any) -> bytes:
-        closed = self._stop()
-        self._index, self._open = self._index + 1, kind
-        block = {"type": kind, **fields}
-        return closed + _named({"type": "content_block_start", "index": self._index, "content_block": block})
+    def _start_block(self, block_type: str, **fields: Any) -> bytes:
+        previous_stop = self._stop_block()
+        self._index, self._open_block = self._index + 1, block_type
+        block = {"type": block_type, **fields}
+        return previous_stop + _named_event(
+            {"type": "content_block_start", "index": self._index, "content_block": block}
+        )
 
-    def _delta(self, kind: str, **said: str) -> bytes:
-        return _named({"type": "content_block_delta", "index": self._index, "delta": {"type": kind, **said}})
+    def _delta(self, delta_type: str, **fields: str) -> bytes:
+        return _named_event(
+            {"type": "content_block_delta", "index": self._index, "delta": {"type": delta_type, **fields}}
+        )
 
-    def _stop(self) -> bytes:
-        was, self._open = self._open, ""
-        return _named({"type": "content_block_stop", "index": self._index}) if was else b""
+    def _stop_block(self) -> bytes:
+        open_block, self._open_block = self._open_block, ""
+        return _named_event({"type": "content_block_stop", "index": self._index}) if open_block else b""
 
 
-class ResponsesVoice(Voice):
+class ResponsesReplyWriter(ReplyWriter):
     api = RESPONSES_PATH
 
     def __init__(self) -> None:
         self._output: list[dict[str, Any]] = []
-        self._open = ""
-        self._number = 0
+        self._open_item = ""
+        self._sequence_number = 0
 
     def begin(self) -> bytes:
-        return self._told("response.created", response=self._response("in_progress"))
+        return self._event("response.created", response=self._response("in_progress"))
 
     def text(self, *pieces: str) -> bytes:
-        said = b"" if self._open == "message" else self._start_message()
+        data = b"" if self._open_item == "message" else self._start_message()
         for piece in pieces:
             self._part["text"] += piece
-            said += self._told("response.output_text.delta", **self._place(0), delta=piece)
-        return said
+            data += self._event("response.output_text.delta", **self._item_position(0), delta=piece)
+        return data
 
     def call(self, name: str, *pieces: str, id: str = "") -> bytes:
-        closed, number = self._stop(), len(self._output)
+        previous_stop, number = self._stop_item(), len(self._output)
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": id or f"call_{number}"}
         self._output.append({**item, "name": name, "arguments": "", "status": "in_progress"})
-        self._open = "function_call"
-        said = closed + self._told("response.output_item.added", output_index=number, item=self._output[-1])
+        self._open_item = "function_call"
+        data = previous_stop + self._event("response.output_item.added", output_index=number, item=self._output[-1])
         for piece in pieces:
             self._output[-1]["arguments"] += piece
-            said += self._told("response.function_call_arguments.delta", **self._place(), delta=piece)
-        return said
+            data += self._event("response.function_call_arguments.delta", **self._item_position(), delta=piece)
+        return data
 
     def end(self) -> bytes:
-        return self._stop() + self._told("response.completed", response=self._response("completed"))
+        return self._stop_item() + self._event("response.completed", response=self._response("completed"))
 
-    def error(self, message: str, kind: str, code: int | None = None) -> bytes:  # noqa: ARG002
-        failed = self._response("failed") | {"error": {"code": kind, "message": message}}
-        return self._told("response.failed", response=failed)
+    def error(self, message: str, error_type: str, code: int | None = None) -> bytes:  # noqa: ARG002
+        failed = self._response("failed") | {"error": {"code": error_type, "message": message}}
+        return self._event("response.failed", response=failed)
 
-    def whole(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
         self.text(text)
         for name, args in calls:
             self.call(name, args)
-        self._stop()
+        self._stop_item()
         return self._response("completed")
 
     @property
@@ -225,45 +237,57 @@ class ResponsesVoice(Voice):
         return part
 
     def _start_message(self) -> bytes:
-        closed, number = self._stop(), len(self._output)
+        previous_stop, number = self._stop_item(), len(self._output)
         item: dict[str, Any] = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "in_progress"}
-        said = closed + self._told("response.output_item.added", output_index=number, item={**item, "content": []})
+        data = previous_stop + self._event(
+            "response.output_item.added", output_index=number, item={**item, "content": []}
+        )
         self._output.append({**item, "content": [{"type": "output_text", "text": "", "annotations": []}]})
-        self._open = "message"
-        return said + self._told("response.content_part.added", **self._place(0), part=self._part)
+        self._open_item = "message"
+        return data + self._event("response.content_part.added", **self._item_position(0), part=self._part)
 
-    def _stop(self) -> bytes:
-        was, self._open = self._open, ""
-        if not was:
+    def _stop_item(self) -> bytes:
+        open_item, self._open_item = self._open_item, ""
+        if not open_item:
             return b""
         item = self._output[-1]
         item["status"] = "completed"
-        said = b""
-        if was == "message":
-            said = self._told("response.output_text.done", **self._place(0), text=self._part["text"])
-            said += self._told("response.content_part.done", **self._place(0), part=self._part)
+        data = b""
+        if open_item == "message":
+            data = self._event("response.output_text.done", **self._item_position(0), text=self._part["text"])
+            data += self._event("response.content_part.done", **self._item_position(0), part=self._part)
         else:
-            said = self._told("response.function_call_arguments.done", **self._place(), arguments=item["arguments"])
-        return said + self._told("response.output_item.done", output_index=len(self._output) - 1, item=item)
+            data = self._event(
+                "response.function_call_arguments.done", **self._item_position(), arguments=item["arguments"]
+            )
+        return data + self._event("response.output_item.done", output_index=len(self._output) - 1, item=item)
 
-    def _place(self, part: int | None = None) -> dict[str, Any]:
-        place = {"item_id": self._output[-1]["id"], "output_index": len(self._output) - 1}
-        return place if part is None else {**place, "content_index": part}
+    def _item_position(self, part: int | None = None) -> dict[str, Any]:
+        position = {"item_id": self._output[-1]["id"], "output_index": len(self._output) - 1}
+        return position if part is None else {**position, "content_index": part}
 
     def _response(self, status: str) -> dict[str, Any]:
-        usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
+        usage = {
+            "input_tokens": INPUT_TOKENS,
+            "output_tokens": OUTPUT_TOKENS,
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        }
         usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}  # type: ignore[dict-item]
         head = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": status}
-        rest = {"error": None, "incomplete_details": None, "output": self._output, "tools": []}
-        return {**head, **rest, "usage": usage if status == "completed" else None}
+        more_fields = {"error": None, "incomplete_details": None, "output": self._output, "tools": []}
+        return {**head, **more_fields, "usage": usage if status == "completed" else None}
 
-    def _told(self, kind: str, **fields: Any) -> bytes:
-        self._number += 1
-        return _named({"type": kind, "sequence_number": self._number - 1, **fields})
-
-
-_VOICES: dict[str, type[Voice]] = {CHAT_PATH: ChatVoice, MESSAGES_PATH: MessagesVoice, RESPONSES_PATH: ResponsesVoice}
+    def _event(self, event_type: str, **fields: Any) -> bytes:
+        self._sequence_number += 1
+        return _named_event({"type": event_type, "sequence_number": self._sequence_number - 1, **fields})
 
 
-def voice(api: str) -> Voice:
-    return _VOICES[api]()
+_WRITERS: dict[str, type[ReplyWriter]] = {
+    CHAT_PATH: ChatReplyWriter,
+    MESSAGES_PATH: MessagesReplyWriter,
+    RESPONSES_PATH: ResponsesReplyWriter,
+}
+
+
+def reply_writer_for(api: str) -> ReplyWriter:
+    return _WRITERS[api]()

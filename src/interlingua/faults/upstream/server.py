@@ -19,33 +19,38 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from interlingua.faults.upstream.script import Asked, Script, Step, answer
+from interlingua.faults.upstream.script import ReceivedRequest, Script, Step, send_response
 
-__all__ = ["ELSEWHERE", "SEEN", "Book", "UpstreamServer"]
+__all__ = ["FOREIGN_PATH", "REQUESTS_PATH", "ScriptSource", "UpstreamServer"]
 
-Book: TypeAlias = Callable[[Asked], list[Script]]
+ScriptSource: TypeAlias = Callable[[ReceivedRequest], list[Script]]
 """The scripts for a request, by its model and its path."""
-SEEN = "/_seen"
+REQUESTS_PATH = "/_seen"
 """Where one asks what came for a model: GET /_seen?model=NAME"""
-ELSEWHERE = "/_elsewhere/"
+FOREIGN_PATH = "/_elsewhere/"
 """Where nobody has any reason to ask. Whoever does is seen under the rest of the path."""
-NOBODY: Script = [
-    answer("404 Not Found", b'{"error": {"message": "there is no such model", "type": "not_found_error"}}')
+UNKNOWN_MODEL_SCRIPT: Script = [
+    send_response("404 Not Found", b'{"error": {"message": "there is no such model", "type": "not_found_error"}}')
 ]
-MOST_MODELS = 5000
-LARGE = 1024 * 1024
+MAX_RECORDED_MODELS = 5000
+MAX_KEPT_BODY_BYTES = 1024 * 1024
 """A body that is larger is not kept, once it was answered."""
 
 
 class UpstreamServer:
     """Runs in a thread of its own until `stop`."""
 
-    def __init__(self, port: int = 0, book: Book | None = None, tell: Callable[[Asked], None] | None = None) -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        script_source: ScriptSource | None = None,
+        on_request: Callable[[ReceivedRequest], None] | None = None,
+    ) -> None:
         self._scripts: dict[str, list[Script]] = {}
-        self._asked: dict[str, list[Asked]] = {}
-        self._changed = threading.Condition()
-        self._book = book
-        self._tell = tell
+        self._requests: dict[str, list[ReceivedRequest]] = {}
+        self._requests_changed = threading.Condition()
+        self._script_source = script_source
+        self._on_request = on_request
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._problem: OSError | None = None
@@ -65,15 +70,15 @@ class UpstreamServer:
         self._scripts.setdefault(model, []).append(list(steps))
         return model
 
-    def asked(self, model: str, count: int = 1, seconds: float = 10) -> list[Asked]:
+    def wait_for_requests(self, model: str, count: int = 1, seconds: float = 10) -> list[ReceivedRequest]:
         """The requests for this model, once there are so many."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self._asked.get(model, [])) >= count, seconds), model
-            return list(self._asked[model])
+        with self._requests_changed:
+            assert self._requests_changed.wait_for(lambda: len(self._requests.get(model, [])) >= count, seconds), model
+            return list(self._requests[model])
 
     def count(self, model: str) -> int:
-        with self._changed:
-            return len(self._asked.get(model, []))
+        with self._requests_changed:
+            return len(self._requests.get(model, []))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -96,16 +101,16 @@ class UpstreamServer:
         self._ready.set()
         self._loop.run_forever()
         server.close()
-        self._loop.run_until_complete(_let_go(self._loop))
+        self._loop.run_until_complete(_cancel_tasks(self._loop))
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            asked = await _request(reader, writer)
-            if (told := self._answer(asked)) is not None:
-                await answer("200 OK", json.dumps(told).encode())(asked)
+            request = await _read_request(reader, writer)
+            if (own_reply := self._own_reply(request)) is not None:
+                await send_response("200 OK", json.dumps(own_reply).encode())(request)
             else:
-                await self._one(asked)
+                await self._run_script(request)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             pass
         except asyncio.CancelledError:  # by `stop`: asyncio would log it as a fault
@@ -113,76 +118,76 @@ class UpstreamServer:
         finally:
             writer.close()
 
-    def _answer(self, asked: Asked) -> Any:
+    def _own_reply(self, request: ReceivedRequest) -> Any:
         """What is asked of the server itself, and not of a model."""
-        path = urlsplit(asked.path)
-        if path.path == SEEN:
+        path = urlsplit(request.path)
+        if path.path == REQUESTS_PATH:
             model = parse_qs(path.query).get("model", [""])[0]
-            with self._changed:
-                return [_seen(one) for one in self._asked.get(model, [])]
-        if path.path.startswith(ELSEWHERE):
-            self._note(path.path.removeprefix(ELSEWHERE).split("/")[0], asked)
-            asked.done.set()
+            with self._requests_changed:
+                return [_request_summary(received) for received in self._requests.get(model, [])]
+        if path.path.startswith(FOREIGN_PATH):
+            self._record(path.path.removeprefix(FOREIGN_PATH).split("/")[0], request)
+            request.finished.set()
             return {}
         return None
 
-    def _note(self, model: str, asked: Asked) -> int:
+    def _record(self, model: str, request: ReceivedRequest) -> int:
         """How many requests there have been for this model, this one included."""
-        with self._changed:
-            seen = self._asked.setdefault(model, [])
-            seen.append(asked)
-            if len(self._asked) > MOST_MODELS:
-                del self._asked[next(iter(self._asked))]
-            self._changed.notify_all()
-            return len(seen)
+        with self._requests_changed:
+            requests = self._requests.setdefault(model, [])
+            requests.append(request)
+            if len(self._requests) > MAX_RECORDED_MODELS:
+                del self._requests[next(iter(self._requests))]
+            self._requests_changed.notify_all()
+            return len(requests)
 
-    async def _one(self, asked: Asked) -> None:
-        model = str(asked.body.get("model"))
-        count = self._note(model, asked)
-        scripts = self._scripts.get(model) or (self._book(asked) if self._book else [])
-        steps = scripts[min(count, len(scripts)) - 1] if scripts else NOBODY
-        script = asyncio.ensure_future(_play(asked, steps))
-        gone = asyncio.ensure_future(asked.reader.read(1))
-        await asyncio.wait({script, gone}, return_when=asyncio.FIRST_COMPLETED)
+    async def _run_script(self, request: ReceivedRequest) -> None:
+        model = str(request.body.get("model"))
+        count = self._record(model, request)
+        scripts = self._scripts.get(model) or (self._script_source(request) if self._script_source else [])
+        steps = scripts[min(count, len(scripts)) - 1] if scripts else UNKNOWN_MODEL_SCRIPT
+        script = asyncio.ensure_future(_run_steps(request, steps))
+        disconnected = asyncio.ensure_future(request.reader.read(1))
+        await asyncio.wait({script, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if not script.done() or isinstance(script.exception(), ConnectionError):
-            asked.left = time.monotonic()
+            request.client_left_at = time.monotonic()
             script.cancel()
-        gone.cancel()
-        if int(asked.headers.get("content-length", 0)) > LARGE:
-            asked.body = {"model": model}
-        asked.done.set()
-        if self._tell is not None:
-            self._tell(asked)
-        await asyncio.gather(script, gone, return_exceptions=True)
+        disconnected.cancel()
+        if int(request.headers.get("content-length", 0)) > MAX_KEPT_BODY_BYTES:
+            request.body = {"model": model}
+        request.finished.set()
+        if self._on_request is not None:
+            self._on_request(request)
+        await asyncio.gather(script, disconnected, return_exceptions=True)
 
 
-async def _let_go(loop: asyncio.AbstractEventLoop) -> None:
+async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Ends whatever is under way, with its connections: the collector would find an open one, in another test."""
-    under_way = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
-    for task in under_way:
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0)  # a connection that is closed is let go of by the loop, a turn later
 
 
-async def _play(asked: Asked, steps: Script) -> None:
+async def _run_steps(request: ReceivedRequest, steps: Script) -> None:
     for step in steps:
-        await step(asked)
+        await step(request)
 
 
-async def _request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest:
     head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
+    request_line, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        data = await _chunks(reader)
+        data = await _read_chunked(reader)
     else:
         data = await reader.readexactly(int(headers.get("content-length", 0)))
     body = json.loads(data or b"{}")
-    return Asked(first.split(" ")[1], headers, body if isinstance(body, dict) else {}, reader, writer)
+    return ReceivedRequest(request_line.split(" ")[1], headers, body if isinstance(body, dict) else {}, reader, writer)
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
+async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
     pieces: list[bytes] = []
     while size := int(await reader.readuntil(b"\r\n"), 16):
         pieces.append((await reader.readexactly(size + 2))[:-2])
@@ -190,8 +195,8 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return b"".join(pieces)
 
 
-def _seen(asked: Asked) -> dict[str, Any]:
+def _request_summary(request: ReceivedRequest) -> dict[str, Any]:
     """What came, for whoever asks from another process: `left` says how many seconds ago its client hung up."""
-    left = None if asked.left is None else time.monotonic() - asked.left
-    told = {"path": asked.path, "headers": asked.headers, "body": asked.body, "sent": asked.sent}
-    return {**told, "done": asked.done.is_set(), "left": left}
+    seconds_since_left = None if request.client_left_at is None else time.monotonic() - request.client_left_at
+    summary = {"path": request.path, "headers": request.headers, "body": request.body, "sent": request.bytes_sent}
+    return {**summary, "done": request.finished.is_set(), "left": seconds_since_left}

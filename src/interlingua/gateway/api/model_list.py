@@ -6,54 +6,56 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from interlingua.common.jsontext.codec import read_values
+from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.state import Gateway
+from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
-from interlingua.gateway.upstream.http_client import ask, headers_for, models_url, read_whole
+from interlingua.gateway.upstream.http_client import headers_for, models_url, read_full_body, send_request
 from interlingua.upstreams.profile import CHAT
 
-__all__ = ["Catalogue"]
+__all__ = ["ModelList"]
 
-KEPT = 60.0
+MODEL_LIST_TTL_SECONDS = 60.0
 """Seconds for which an upstream's list is taken to be the same."""
-LONGEST = 4 * 1024 * 1024
-PATIENCE = 5.0
+MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
+MODEL_LIST_TIMEOUT_SECONDS = 5.0
 
 
-class Catalogue:
-    def __init__(self, gateway: Gateway) -> None:
+class ModelList:
+    def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._listed: dict[str, tuple[float, list[str]]] = {}  # by address: when, and which
+        self._cached_ids: dict[str, tuple[float, list[str]]] = {}  # by address: when, and which
 
-    async def ids(self, client: Mapping[str, str]) -> list[str]:
+    async def ids(self, client_headers: Mapping[str, str]) -> list[str]:
         """Never fails: an upstream that lists nothing may still answer."""
-        routes = self._gateway.setup.routes
-        known, default = routes.ids(), routes.default
-        listed = await self._upstreams(default, client) if default else []
-        return list(dict.fromkeys([*known, *listed]))
+        routes = self._gateway.config.routes
+        configured, default = routes.model_ids(), routes.default
+        upstream_ids = await self._upstream_ids(default, client_headers) if default else []
+        return list(dict.fromkeys([*configured, *upstream_ids]))
 
-    async def _upstreams(self, route: Route, client: Mapping[str, str]) -> list[str]:
-        address = str(models_url(route.upstream))
-        since, listed = self._listed.get(address, (0.0, []))
-        if not since or time.monotonic() - since > KEPT:
-            listed = await self._ask(route, client)
+    async def _upstream_ids(self, route: Route, client_headers: Mapping[str, str]) -> list[str]:
+        url = str(models_url(route.upstream))
+        fetched_at, ids = self._cached_ids.get(url, (0.0, []))
+        if not fetched_at or time.monotonic() - fetched_at > MODEL_LIST_TTL_SECONDS:
+            ids = await self._fetch_ids(route, client_headers)
             if not route.upstream.passthrough:  # else the list may be one client's own
-                self._listed[address] = (time.monotonic(), listed)
-        return listed
+                self._cached_ids[url] = (time.monotonic(), ids)
+        return ids
 
-    async def _ask(self, route: Route, client: Mapping[str, str]) -> list[str]:
+    async def _fetch_ids(self, route: Route, client_headers: Mapping[str, str]) -> list[str]:
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        own_key = self._gateway.setup.access.own_key(client)
-        headers = headers_for(route, CHAT, client, own_key, stream=False)
+        passthrough_key = self._gateway.config.authenticator.passthrough_key(client_headers)
+        headers = headers_for(route, CHAT, client_headers, passthrough_key, stream=False)
         try:
-            async with asyncio.timeout(PATIENCE):
-                async with await ask(session, route, models_url(route.upstream), None, headers) as response:
-                    body = read_values((await read_whole(response, LONGEST)).decode("utf-8", "replace"))
+            async with asyncio.timeout(MODEL_LIST_TIMEOUT_SECONDS):
+                async with await send_request(session, route, models_url(route.upstream), None, headers) as response:
+                    body = read_full_object(
+                        (await read_full_body(response, MAX_MODEL_LIST_BYTES)).decode("utf-8", "replace")
+                    )
         except (TimeoutError, UpstreamFailed) as error:
             self._gateway.log.debug("an upstream does not list its models", upstream=route.name, error=str(error))
             return []
         models = body.get("data") if body else None
-        named = [one.get("id") for one in models if isinstance(one, dict)] if isinstance(models, list) else []
-        return [id for id in named if isinstance(id, str) and id]
+        ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+        return [id for id in ids if isinstance(id, str) and id]

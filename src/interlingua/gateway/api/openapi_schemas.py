@@ -7,24 +7,24 @@ from typing import Any
 
 from interlingua.upstreams.profile import CHAT, MESSAGES
 from interlingua.wires.error_types import error_types
-from interlingua.wires.openai_chat.request_reader import NUMBERS
+from interlingua.wires.openai_chat.request_reader import NUMERIC_SAMPLING_FIELDS
 
 __all__ = ["SCHEMAS"]
 
 Json = dict[str, Any]
 
 
-def _object(properties: Json, *required: str, **more: Any) -> Json:
-    needed = {"required": list(required)} if required else {}
-    return {"type": "object", "properties": properties, **needed, "additionalProperties": True, **more}
+def _object(properties: Json, *required: str, **keywords: Any) -> Json:
+    required_field = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **required_field, "additionalProperties": True, **keywords}
 
 
-def _maybe(kind: str) -> Json:
+def _nullable(type_: str) -> Json:
     """Null is as good as left out."""
-    return {"type": [kind, "null"]}
+    return {"type": [type_, "null"]}
 
 
-def _list(items: Json) -> Json:
+def _nullable_list(items: Json) -> Json:
     return {"type": ["array", "null"], "items": items}
 
 
@@ -34,13 +34,13 @@ def _ref(name: str) -> Json:
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 OBJECT = {"type": "object"}
-SAID: Json = {"anyOf": [TEXT, {"type": "null"}, {"type": "array", "items": OBJECT}]}
+MESSAGE_CONTENT: Json = {"anyOf": [TEXT, {"type": "null"}, {"type": "array", "items": OBJECT}]}
 MODEL: Json = {
     "type": "string",
     "minLength": 1,
     "description": "An id of `GET /v1/models`, or any that the settings lead somewhere.",
 }
-STREAM: Json = {**_maybe("boolean"), "description": "Whether the reply comes as server-sent events."}
+STREAM: Json = {**_nullable("boolean"), "description": "Whether the reply comes as server-sent events."}
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -49,19 +49,19 @@ CHAT_REQUEST = _object(
         "model": MODEL,
         "messages": {"type": "array", "items": _ref("ChatMessage")},
         "stream": STREAM,
-        "stream_options": _object({"include_usage": _maybe("boolean")}, type=["object", "null"]),
-        "tools": _list(OBJECT),
+        "stream_options": _object({"include_usage": _nullable("boolean")}, type=["object", "null"]),
+        "tools": _nullable_list(OBJECT),
         "tool_choice": {"anyOf": [{"enum": ["auto", "required", "any", "none", None]}, OBJECT]},
-        "parallel_tool_calls": _maybe("boolean"),
-        "max_completion_tokens": _maybe("integer"),
-        "max_tokens": _maybe("integer"),
-        "n": _maybe("integer"),
-        "stop": {"anyOf": [TEXT, _list(TEXT)]},
-        "response_format": _maybe("object"),
-        "user": _maybe("string"),
-        "metadata": _maybe("object"),
-        "prompt_cache_key": _maybe("string"),
-        **{name: _maybe("number") for name in NUMBERS},
+        "parallel_tool_calls": _nullable("boolean"),
+        "max_completion_tokens": _nullable("integer"),
+        "max_tokens": _nullable("integer"),
+        "n": _nullable("integer"),
+        "stop": {"anyOf": [TEXT, _nullable_list(TEXT)]},
+        "response_format": _nullable("object"),
+        "user": _nullable("string"),
+        "metadata": _nullable("object"),
+        "prompt_cache_key": _nullable("string"),
+        **{name: _nullable("number") for name in NUMERIC_SAMPLING_FIELDS},
     },
     "model",
     "messages",
@@ -69,10 +69,10 @@ CHAT_REQUEST = _object(
 CHAT_MESSAGE = _object(
     {
         "role": {"enum": ["system", "developer", "user", "assistant", "tool", "function"]},
-        "content": SAID,
-        "name": _maybe("string"),
-        "tool_calls": _list(OBJECT),
-        "tool_call_id": _maybe("string"),
+        "content": MESSAGE_CONTENT,
+        "name": _nullable("string"),
+        "tool_calls": _nullable_list(OBJECT),
+        "tool_call_id": _nullable("string"),
     },
     "role",
 )
@@ -80,45 +80,45 @@ MESSAGES_REQUEST = _object(
     {
         "model": MODEL,
         "messages": {"type": "array", "items": _ref("Message")},
-        "system": SAID,
-        "max_tokens": {**_maybe("integer"), "description": "Need not be there, other than at Anthropic."},
+        "system": MESSAGE_CONTENT,
+        "max_tokens": {**_nullable("integer"), "description": "Need not be there, other than at Anthropic."},
         "stream": STREAM,
-        "tools": _list(OBJECT),
-        "tool_choice": _maybe("object"),
-        "thinking": _maybe("object"),
-        "output_config": _maybe("object"),
-        "metadata": _object({"user_id": _maybe("string")}, type=["object", "null"]),
-        "stop_sequences": _list(TEXT),
-        "temperature": _maybe("number"),
-        "top_p": _maybe("number"),
-        "top_k": _maybe("number"),
+        "tools": _nullable_list(OBJECT),
+        "tool_choice": _nullable("object"),
+        "thinking": _nullable("object"),
+        "output_config": _nullable("object"),
+        "metadata": _object({"user_id": _nullable("string")}, type=["object", "null"]),
+        "stop_sequences": _nullable_list(TEXT),
+        "temperature": _nullable("number"),
+        "top_p": _nullable("number"),
+        "top_k": _nullable("number"),
     },
     "model",
     "messages",
 )
-MESSAGE = _object({"role": {"enum": ["user", "assistant", "system"]}, "content": SAID}, "role")
+MESSAGE = _object({"role": {"enum": ["user", "assistant", "system"]}, "content": MESSAGE_CONTENT}, "role")
 RESPONSES_REQUEST = _object(
     {
         "model": MODEL,
         "input": {"anyOf": [TEXT, {"type": "array", "items": OBJECT}]},
-        "instructions": _maybe("string"),
+        "instructions": _nullable("string"),
         "stream": STREAM,
-        "tools": _list(OBJECT),
+        "tools": _nullable_list(OBJECT),
         "tool_choice": {"anyOf": [{"enum": ["auto", "required", "none", None]}, OBJECT]},
-        "parallel_tool_calls": _maybe("boolean"),
-        "max_output_tokens": _maybe("integer"),
-        "reasoning": _maybe("object"),
-        "text": _maybe("object"),
-        "temperature": _maybe("number"),
-        "top_p": _maybe("number"),
-        "user": _maybe("string"),
-        "metadata": _maybe("object"),
-        "prompt_cache_key": _maybe("string"),
+        "parallel_tool_calls": _nullable("boolean"),
+        "max_output_tokens": _nullable("integer"),
+        "reasoning": _nullable("object"),
+        "text": _nullable("object"),
+        "temperature": _nullable("number"),
+        "top_p": _nullable("number"),
+        "user": _nullable("string"),
+        "metadata": _nullable("object"),
+        "prompt_cache_key": _nullable("string"),
     },
     "model",
     "input",
 )
-COUNTED = {"type": "object", "description": "A request of Messages. Nothing in it has to be there."}
+COUNT_REQUEST = {"type": "object", "description": "A request of Messages. Nothing in it has to be there."}
 
 # ── replies ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,20 +131,20 @@ COMPLETION = _object(
         "choices": {
             "type": "array",
             "items": _object(
-                {"index": COUNT, "message": _ref("ChatReply"), "finish_reason": _maybe("string")}, "index", "message"
+                {"index": COUNT, "message": _ref("ChatReply"), "finish_reason": _nullable("string")}, "index", "message"
             ),
         },
-        "usage": _maybe("object"),
+        "usage": _nullable("object"),
     },
     *("id", "object", "created", "model", "choices"),
 )
 CHAT_REPLY = _object(
     {
         "role": {"const": "assistant"},
-        "content": _maybe("string"),
-        "reasoning_content": _maybe("string"),
-        "refusal": _maybe("string"),
-        "tool_calls": _list(_object({"id": TEXT, "type": TEXT}, "id", "type")),
+        "content": _nullable("string"),
+        "reasoning_content": _nullable("string"),
+        "refusal": _nullable("string"),
+        "tool_calls": _nullable_list(_object({"id": TEXT, "type": TEXT}, "id", "type")),
     },
     "role",
 )
@@ -155,8 +155,8 @@ MESSAGES_REPLY = _object(
         "role": {"const": "assistant"},
         "model": TEXT,
         "content": {"type": "array", "items": _object({"type": TEXT}, "type")},
-        "stop_reason": _maybe("string"),
-        "stop_sequence": _maybe("string"),
+        "stop_reason": _nullable("string"),
+        "stop_sequence": _nullable("string"),
         "usage": _object({"input_tokens": COUNT, "output_tokens": COUNT}, "input_tokens", "output_tokens"),
     },
     *("id", "type", "role", "model", "content", "stop_reason", "usage"),
@@ -169,9 +169,9 @@ RESPONSE = _object(
         "model": TEXT,
         "status": {"enum": ["completed", "incomplete", "failed"]},
         "output": {"type": "array", "items": _object({"type": TEXT}, "type")},
-        "error": _maybe("object"),
-        "incomplete_details": _maybe("object"),
-        "usage": _maybe("object"),
+        "error": _nullable("object"),
+        "incomplete_details": _nullable("object"),
+        "usage": _nullable("object"),
     },
     *("id", "object", "created_at", "model", "status", "output"),
 )
@@ -192,8 +192,8 @@ MODELS = _object(
         "object": {"const": "list"},
         "data": {"type": "array", "items": _ref("KnownModel")},
         "has_more": {"const": False},
-        "first_id": _maybe("string"),
-        "last_id": _maybe("string"),
+        "first_id": _nullable("string"),
+        "last_id": _nullable("string"),
     },
     *("object", "data", "has_more", "first_id", "last_id"),
 )
@@ -214,8 +214,8 @@ OPENAI_ERROR = _object(
             {
                 "message": TEXT,
                 "type": {"enum": error_types(CHAT)},
-                "param": _maybe("string"),
-                "code": _maybe("string"),
+                "param": _nullable("string"),
+                "code": _nullable("string"),
             },
             *("message", "type", "param", "code"),
         )
@@ -230,7 +230,7 @@ ANTHROPIC_ERROR = _object(
     },
     *("type", "error", "request_id"),
 )
-EARLY_ERROR = _object(
+CONNECTION_ERROR = _object(
     {"type": {"const": "error"}, "error": _object({"type": TEXT, "message": TEXT}, "type", "message")},
     *("type", "error"),
     description="Before it is known what a connection asks for: clients of each API can read it.",
@@ -246,7 +246,7 @@ SCHEMAS: Json = {
     "MessagesRequest": MESSAGES_REQUEST,
     "Message": MESSAGE,
     "ResponsesRequest": RESPONSES_REQUEST,
-    "CountedRequest": COUNTED,
+    "CountedRequest": COUNT_REQUEST,
     "Completion": COMPLETION,
     "ChatReply": CHAT_REPLY,
     "MessagesReply": MESSAGES_REPLY,
@@ -256,6 +256,6 @@ SCHEMAS: Json = {
     "Tokens": TOKENS,
     "OpenAIError": OPENAI_ERROR,
     "AnthropicError": ANTHROPIC_ERROR,
-    "EarlyError": EARLY_ERROR,
+    "EarlyError": CONNECTION_ERROR,
     "EitherError": EITHER_ERROR,
 }

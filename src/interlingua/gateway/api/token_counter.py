@@ -7,78 +7,92 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from interlingua.common.jsontext.codec import encode_json, read_values
+from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.errors import InterlinguaError
-from interlingua.gateway.relay.upstream_request import known_as
+from interlingua.gateway.relay.upstream_request import upstream_identity
 from interlingua.gateway.routing.routes import Route
-from interlingua.gateway.state import Gateway
+from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
-from interlingua.gateway.upstream.http_client import ask, counting_url, headers_for, read_whole
+from interlingua.gateway.upstream.http_client import count_tokens_url, headers_for, read_full_body, send_request
 from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams.profile import MESSAGES, RESPONSES
 
-__all__ = ["Counting"]
+__all__ = ["TokenCounter"]
 
-PATIENCE = 3.0
+COUNT_TIMEOUT_SECONDS = 3.0
 """Seconds for an upstream's count. Clients ask for it before each request, and some for fifty at once."""
-DEAF = 300.0
+UNSUPPORTED_FOR_SECONDS = 300.0
 """Seconds for which one that could not count is not asked again."""
-LONGEST = 64 * 1024
-UNABLE = frozenset({404, 405, 501})
+MAX_COUNT_REPLY_BYTES = 64 * 1024
+UNSUPPORTED_STATUSES = frozenset({404, 405, 501})
 """How a server says that it has no such path."""
-_COUNTED = {
+_COUNTED_FIELDS = {
     MESSAGES: ("model", "messages", "system", "tools", "tool_choice", "thinking"),
     RESPONSES: ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "parallel_tool_calls"),
 }
 """What servers of each wire take where nothing but a count is asked for; they refuse whatever else comes."""
 
 
-class Counting:
-    def __init__(self, gateway: Gateway) -> None:
+class TokenCounter:
+    def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._deaf: dict[str, float] = {}  # by address: until when
+        self._unsupported_until: dict[str, float] = {}  # by address: until when
 
-    async def count(self, body: dict[str, Any], wire: str, client: Mapping[str, str]) -> tuple[int, bool]:
+    async def count(self, body: dict[str, Any], wire: str, client_headers: Mapping[str, str]) -> tuple[int, bool]:
         """The tokens, and whether they are an estimate. Never fails: an upstream that cannot count is not missed."""
-        route = self._route(body.get("model"))
-        if route is not None and self._is_asked(route):
-            counted = await self._ask(body, wire, route, client)
-            if counted is not None:
-                return counted, False
+        route = self._find_route(body.get("model"))
+        if route is not None and self._can_count_upstream(route):
+            tokens = await self._count_upstream(body, wire, route, client_headers)
+            if tokens is not None:
+                return tokens, False
         names = (route.name, route.model) if route is not None else ("", "")
-        return self._gateway.tokens.count(body, *names), True
+        return self._gateway.token_calibration.count(body, *names), True
 
-    def _route(self, model: Any) -> Route | None:
+    def _find_route(self, model: Any) -> Route | None:
         try:
-            return self._gateway.setup.routes.find(model)[0] if isinstance(model, str) and model else None
+            return self._gateway.config.routes.find(model)[0] if isinstance(model, str) and model else None
         except InterlinguaError:
             return None
 
-    def _is_asked(self, route: Route) -> bool:
+    def _can_count_upstream(self, route: Route) -> bool:
         upstream = route.upstream
-        asked = {"auto": upstream.api == MESSAGES, "upstream": upstream.api in _COUNTED, "estimate": False}
-        return asked[upstream.count_tokens] and self._deaf.get(str(counting_url(upstream)), 0.0) < time.monotonic()
+        enabled = {"auto": upstream.api == MESSAGES, "upstream": upstream.api in _COUNTED_FIELDS, "estimate": False}
+        return (
+            enabled[upstream.count_tokens]
+            and self._unsupported_until.get(str(count_tokens_url(upstream)), 0.0) < time.monotonic()
+        )
 
-    async def _ask(self, body: dict[str, Any], wire: str, route: Route, client: Mapping[str, str]) -> int | None:
-        setup, session = self._gateway.setup, self._gateway.session
+    async def _count_upstream(
+        self, body: dict[str, Any], wire: str, route: Route, client_headers: Mapping[str, str]
+    ) -> int | None:
+        config, session = self._gateway.config, self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        url, upstream = counting_url(route.upstream), route.upstream
+        url, upstream = count_tokens_url(route.upstream), route.upstream
         try:
-            options = Options(seal_key=setup.seal_key, upstream=known_as(route))
-            said = prepare_request(body, wire, upstream.api, route.model, route.profile, options).body
+            options = Options(seal_key=config.seal_key, upstream=upstream_identity(route))
+            translated = prepare_request(body, wire, upstream.api, route.model, route.profile, options).body
         except InterlinguaError:
             return None
-        asked = encode_json({name: said[name] for name in _COUNTED[upstream.api] if name in said})
-        headers = headers_for(route, wire, client, setup.access.own_key(client), stream=False)
+        request_body = encode_json(
+            {name: translated[name] for name in _COUNTED_FIELDS[upstream.api] if name in translated}
+        )
+        headers = headers_for(
+            route, wire, client_headers, config.authenticator.passthrough_key(client_headers), stream=False
+        )
         try:
-            async with asyncio.timeout(PATIENCE):
-                async with await ask(session, route, url, asked, headers) as response:
-                    told = read_values((await read_whole(response, LONGEST)).decode("utf-8", "replace")) or {}
+            async with asyncio.timeout(COUNT_TIMEOUT_SECONDS):
+                async with await send_request(session, route, url, request_body, headers) as response:
+                    reply = (
+                        read_full_object(
+                            (await read_full_body(response, MAX_COUNT_REPLY_BYTES)).decode("utf-8", "replace")
+                        )
+                        or {}
+                    )
         except (TimeoutError, UpstreamFailed) as error:
             self._gateway.log.debug("an upstream does not count tokens", upstream=route.name, error=str(error))
-            if not isinstance(error, UpstreamFailed) or error.answered in UNABLE:
-                self._deaf[str(url)] = time.monotonic() + DEAF
+            if not isinstance(error, UpstreamFailed) or error.upstream_status in UNSUPPORTED_STATUSES:
+                self._unsupported_until[str(url)] = time.monotonic() + UNSUPPORTED_FOR_SECONDS
             return None
-        tokens = told.get("input_tokens")
+        tokens = reply.get("input_tokens")
         return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0 else None

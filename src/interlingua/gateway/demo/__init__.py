@@ -3,6 +3,6 @@
 `prompt` reads what is asked for, `filling` makes arguments up, `script` decides, `native` writes, `server` sends.
 """
 
-from interlingua.gateway.demo.server import MODELS, start
+from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server
 
-__all__ = ["MODELS", "start"]
+__all__ = ["DEMO_DIALECTS", "start_demo_server"]

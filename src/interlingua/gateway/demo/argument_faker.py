@@ -12,26 +12,34 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from interlingua.common.schema.resolver import ANY, NULL, TYPES, as_list, as_mapping, resolve, types_of
+from interlingua.common.schema.resolver import (
+    ANY_TYPE,
+    NULL_TYPE,
+    TYPES_BY_NAME,
+    as_list,
+    as_mapping,
+    resolve_reference,
+    types_of,
+)
 
-__all__ = ["Hints", "fill"]
+__all__ = ["ArgumentHints", "fake_arguments"]
 
-DEEPEST = 8
-LARGEST = 2000
+MAX_DEPTH = 8
+MAX_SCHEMAS = 2000
 """How deep, and how many schemas, are followed: they may lead in circles."""
-SHORT = 20
+MAX_PATTERN_CANDIDATE_CHARS = 20
 """How much of a text is tried on a pattern."""
-_PLAIN = re.compile(
+_SIMPLE_PATTERN = re.compile(
     r"\^?(?:(?:\[\^?[^][\\^]{1,60}\]|\\[dDwWsS.+*?/-]|[\w :/@#,.-])(?:\{\d{1,2}(?:,\d{0,2})?\}|[*+?])?){1,20}\$?"
 )
-_ELASTIC = re.compile(r"[*+?]|,\d*\}")
-STRETCHES = 3
+_QUANTIFIER = re.compile(r"[*+?]|,\d*\}")
+MAX_QUANTIFIERS = 3
 """A pattern is a client's, and may take for ever. Those that are tried have neither groups nor alternatives, and no
 more than so many parts that stretch."""
-MOST = 64
+MAX_GENERATED_LENGTH = 64
 """How many items, and how much of a text, at most are made up on demand."""
-_LIMITS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
-_FORMATS = {
+_DEFAULT_BOUNDS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
+_FORMAT_EXAMPLES = {
     "date": "2025-01-01",
     "date-time": "2025-01-01T12:00:00Z",
     "time": "12:00:00Z",
@@ -43,11 +51,11 @@ _FORMATS = {
     "ipv6": "::1",
     "hostname": "example.com",
 }
-_FOR_PATTERNS = ("a", "A", "1", "abc", "ABC", "a1", "12", "123", "2025-01-01", "12:00", "a@b.co", "/a", "a-b")
+_PATTERN_CANDIDATES = ("a", "A", "1", "abc", "ABC", "a1", "12", "123", "2025-01-01", "12:00", "a@b.co", "/a", "a-b")
 
 
 @dataclass(frozen=True)
-class Hints:
+class ArgumentHints:
     """What guesses are made of: the model's id, the prompt, and how many calls were made up from them before."""
 
     model: str
@@ -60,16 +68,16 @@ class Hints:
     def names(self) -> list[str]:
         """The capitalised words that begin no sentence; neighbours are one name: `São Paulo`."""
         names: list[str] = []
-        last = "."
+        previous = "."
         for word in self.prompt.split():
-            plain = word.strip("\"'“”‘’()")
-            name = plain.rstrip(".,;:!?")
-            if name[:1].isupper() and len(name) > 1 and last[-1:] not in ".!?:":
-                if names and names[-1].endswith(last):
+            stripped = word.strip("\"'“”‘’()")
+            name = stripped.rstrip(".,;:!?")
+            if name[:1].isupper() and len(name) > 1 and previous[-1:] not in ".!?:":
+                if names and names[-1].endswith(previous):
                     names[-1] += f" {name}"
                 else:
                     names.append(name)
-            last = plain or "."
+            previous = stripped or "."
         return names
 
     @cached_property
@@ -85,171 +93,203 @@ class Hints:
     def numbers(self) -> list[float]:
         return [float(number) for number in re.findall(r"(?<![\w.-])-?\d{1,9}(?:\.\d{1,9})?(?![\w-])", self.prompt)]
 
-    def pick(self, found: list[str], other: str) -> str:
+    def pick(self, candidates: list[str], default: str) -> str:
         """For each call another one of those that were found, as long as there are some."""
-        return found[self.nth % len(found)] if found else other
+        return candidates[self.nth % len(candidates)] if candidates else default
 
-    def text(self, name: str) -> str:
+    def guess_text(self, name: str) -> str:
         """A string for a param of this name."""
         words = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
-        hello = f"hello{' again' * self.nth} from {self.model}"
+        greeting = f"hello{' again' * self.nth} from {self.model}"
         path = "interlingua-demo.txt" if self.careful else self.pick(self.paths, "README.md")
-        place = self.pick(self.names, "Rome" if self.nth % 2 else "Paris")
+        city = self.pick(self.names, "Rome" if self.nth % 2 else "Paris")
         guesses = (
-            ("command cmd shell script commandline", f"echo {hello}"),
-            ("code program snippet python javascript", f"print({hello!r})"),
+            ("command cmd shell script commandline", f"echo {greeting}"),
+            ("code program snippet python javascript", f"print({greeting!r})"),
             ("url uri link href website", self.pick(self.urls, "https://example.com/")),
             ("cwd dir directory folder workdir", "."),
             ("pattern glob regex", "README*"),
             ("path file filename filepath", path),
-            ("city location place town address destination origin", place),
+            ("city location place town address destination origin", city),
             ("country", "France"),
-            ("email recipient", _FORMATS["email"]),
+            ("email recipient", _FORMAT_EXAMPLES["email"]),
             ("timezone tz", "UTC"),
-            ("date day", _FORMATS["date"]),
+            ("date day", _FORMAT_EXAMPLES["date"]),
             ("language lang locale", "en"),
             ("currency", "EUR"),
-            ("query search question keyword keywords q topic", self.prompt[:MOST].strip() or "hello"),
+            ("query search question keyword keywords q topic", self.prompt[:MAX_GENERATED_LENGTH].strip() or "hello"),
             ("id", str(self.nth + 1)),
         )
-        return next((guess for among, guess in guesses if words & set(among.split())), hello)
+        return next((guess for keywords, guess in guesses if words & set(keywords.split())), greeting)
 
 
-def fill(schema: object, hints: Hints, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def fake_arguments(schema: object, hints: ArgumentHints, provided: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Arguments for a tool with this schema: those that were given, and whatever else it requires."""
-    return _Filling(schema, hints).members(schema, given or {}, DEEPEST)
+    return _ArgumentFaker(schema, hints).fake_object(schema, provided or {}, MAX_DEPTH)
 
 
-class _Filling:
-    def __init__(self, root: object, hints: Hints) -> None:
+class _ArgumentFaker:
+    def __init__(self, root: object, hints: ArgumentHints) -> None:
         self._root = root
         self._hints = hints
         self._numbers = iter(hints.numbers)
-        self._left = LARGEST
+        self._schemas_left = MAX_SCHEMAS
 
-    def value(self, schema: object, name: str, depth: int, nth: int = 0) -> Any:
+    def fake_value(self, schema: object, name: str, depth: int, nth: int = 0) -> Any:
         """A value for this schema, under this name; another one for each number, if there are several."""
-        flat = self._flat(schema, depth)
-        depth = depth if self._left > 0 else 0
-        known = _known(flat)
-        if known:
-            return known[min(nth, len(known) - 1)]
-        match _type(flat):
+        schema_fields = self._flatten(schema, depth)
+        depth = depth if self._schemas_left > 0 else 0
+        fixed_values = _fixed_values(schema_fields)
+        if fixed_values:
+            return fixed_values[min(nth, len(fixed_values) - 1)]
+        match _primary_type(schema_fields):
             case "string":
-                return self._string(flat, name, nth)
+                return self._fake_string(schema_fields, name, nth)
             case "integer" | "number" as type:
-                return self._number(flat, type, nth)
+                return self._fake_number(schema_fields, type, nth)
             case "boolean":
                 return bool(nth)
             case "array":
-                return self._array(flat, name, depth - 1)
+                return self._fake_array(schema_fields, name, depth - 1)
             case "object":
-                return self.members(flat, {}, depth - 1)
+                return self.fake_object(schema_fields, {}, depth - 1)
         return None
 
-    def members(self, schema: object, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        flat = self._flat(schema, depth)
-        properties = as_mapping(flat.get("properties"))
-        required = [key for key in as_list(flat.get("required")) if isinstance(key, str)] if depth > 0 else []
-        wanted = dict.fromkeys((*given, *required))
-        others = [key for key in properties if key not in wanted] if depth > 0 else []
-        wanted |= dict.fromkeys(others[: max(_count(flat, "minProperties", 0) - len(wanted), 0)])
+    def fake_object(self, schema: object, provided: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        schema_fields = self._flatten(schema, depth)
+        properties = as_mapping(schema_fields.get("properties"))
+        required = [key for key in as_list(schema_fields.get("required")) if isinstance(key, str)] if depth > 0 else []
+        keys = dict.fromkeys((*provided, *required))
+        optional = [key for key in properties if key not in keys] if depth > 0 else []
+        keys |= dict.fromkeys(optional[: max(_non_negative_int(schema_fields, "minProperties", 0) - len(keys), 0)])
         order = {key: n for n, key in enumerate(properties)}
         return {
-            key: given[key] if key in given else self.value(properties.get(key), key, depth)
-            for key in sorted(wanted, key=lambda key: order.get(key, len(order)))
+            key: provided[key] if key in provided else self.fake_value(properties.get(key), key, depth)
+            for key in sorted(keys, key=lambda key: order.get(key, len(order)))
         }
 
-    def _flat(self, schema: object, depth: int) -> Mapping[str, Any]:
+    def _flatten(self, schema: object, depth: int) -> Mapping[str, Any]:
         """The schema with its references, all of `allOf`, and the best of its unions in it."""
-        said = dict(as_mapping(schema))
-        self._left -= 1
-        if depth <= 0 or self._left < 0:
-            return said
-        inner: list[object] = [resolve(said.pop("$ref"), self._root)] if "$ref" in said else []
-        inner += as_list(said.pop("allOf", None))
-        for word in ("anyOf", "oneOf"):
-            branches = as_list(said.pop(word, None))
-            inner += [branch for branch in branches if as_mapping(branch).get("type") != "null"][:1] or branches[:1]
-        for each in inner:
-            said = _both(said, self._flat(each, depth - 1))
-        return said
+        merged = dict(as_mapping(schema))
+        self._schemas_left -= 1
+        if depth <= 0 or self._schemas_left < 0:
+            return merged
+        subschemas: list[object] = [resolve_reference(merged.pop("$ref"), self._root)] if "$ref" in merged else []
+        subschemas += as_list(merged.pop("allOf", None))
+        for keyword in ("anyOf", "oneOf"):
+            branches = as_list(merged.pop(keyword, None))
+            subschemas += [branch for branch in branches if as_mapping(branch).get("type") != "null"][:1] or branches[
+                :1
+            ]
+        for subschema in subschemas:
+            merged = _merge_schemas(merged, self._flatten(subschema, depth - 1))
+        return merged
 
-    def _string(self, flat: Mapping[str, Any], name: str, nth: int) -> str:
-        guess = _FORMATS.get(str(flat.get("format"))) or self._hints.text(name)
+    def _fake_string(self, schema_fields: Mapping[str, Any], name: str, nth: int) -> str:
+        guess = _FORMAT_EXAMPLES.get(str(schema_fields.get("format"))) or self._hints.guess_text(name)
         guess = f"{guess} {nth + 1}" if nth else guess
-        pattern = flat.get("pattern")
+        pattern = schema_fields.get("pattern")
         if isinstance(pattern, str):
-            guess = _matching(pattern, (guess[:SHORT], *_FOR_PATTERNS)) or guess
-        least, most = _count(flat, "minLength", 0), flat.get("maxLength")
-        guess = guess.ljust(min(least, MOST * MOST), ".")
-        return guess[:most] if isinstance(most, int) and 0 <= most < len(guess) else guess
+            guess = _first_match(pattern, (guess[:MAX_PATTERN_CANDIDATE_CHARS], *_PATTERN_CANDIDATES)) or guess
+        min_length, max_length = _non_negative_int(schema_fields, "minLength", 0), schema_fields.get("maxLength")
+        guess = guess.ljust(min(min_length, MAX_GENERATED_LENGTH * MAX_GENERATED_LENGTH), ".")
+        return guess[:max_length] if isinstance(max_length, int) and 0 <= max_length < len(guess) else guess
 
-    def _number(self, flat: Mapping[str, Any], type: str, nth: int) -> float:
+    def _fake_number(self, schema_fields: Mapping[str, Any], type: str, nth: int) -> float:
         """The next number of the prompt that fits, or a small one, or one by a limit."""
-        limits = [n for word in _LIMITS if (n := _finite(flat.get(word))) is not None]
-        step = abs(_finite(flat.get("multipleOf")) or (type == "integer"))
-        asked = (n for n in self._numbers if _fits(n, flat, step))
-        near = [1, step, 0, *(limit + by for limit in limits for by in (0, 1, -1)), sum(limits) / max(len(limits), 1)]
-        by_steps = (
+        limits = [n for keyword in _DEFAULT_BOUNDS if (n := _finite_number(schema_fields.get(keyword))) is not None]
+        step = abs(_finite_number(schema_fields.get("multipleOf")) or (type == "integer"))
+        prompt_numbers = (n for n in self._numbers if _is_valid_number(n, schema_fields, step))
+        candidates = [
+            1,
+            step,
+            0,
+            *(limit + offset for limit in limits for offset in (0, 1, -1)),
+            sum(limits) / max(len(limits), 1),
+        ]
+        multiples = (
             [round(n / step) * step for limit in limits for n in (limit, limit + step, limit - step)] if step else []
         )
-        made = [n + nth for n in (*near, *by_steps) if _fits(n + nth, flat, step)]
-        number = next(asked, None) if nth == 0 else None
-        number = number if number is not None else next(iter(made), 1)
+        fitting = [n + nth for n in (*candidates, *multiples) if _is_valid_number(n + nth, schema_fields, step)]
+        number = next(prompt_numbers, None) if nth == 0 else None
+        number = number if number is not None else next(iter(fitting), 1)
         return int(number) if number == int(number) else number
 
-    def _array(self, flat: Mapping[str, Any], name: str, depth: int) -> list[Any]:
-        firsts, items = as_list(flat.get("prefixItems")), flat.get("items")
-        most = _count(flat, "maxItems", MOST)
-        count = min(max(_count(flat, "minItems", 1), len(firsts)), most, MOST) if depth > 0 else 0
-        if name in ("command", "cmd") and _type(self._flat(items, depth)) == "string" and most > 1:
-            return self._hints.text("command").split(" ", 1)
-        schemas = [*firsts, *[items] * count][:count]
-        return [self.value(schema, name, depth, nth) for nth, schema in enumerate(schemas)]
+    def _fake_array(self, schema_fields: Mapping[str, Any], name: str, depth: int) -> list[Any]:
+        prefix_items, items = as_list(schema_fields.get("prefixItems")), schema_fields.get("items")
+        max_items = _non_negative_int(schema_fields, "maxItems", MAX_GENERATED_LENGTH)
+        count = (
+            min(
+                max(_non_negative_int(schema_fields, "minItems", 1), len(prefix_items)), max_items, MAX_GENERATED_LENGTH
+            )
+            if depth > 0
+            else 0
+        )
+        if name in ("command", "cmd") and _primary_type(self._flatten(items, depth)) == "string" and max_items > 1:
+            return self._hints.guess_text("command").split(" ", 1)
+        schemas = [*prefix_items, *[items] * count][:count]
+        return [self.fake_value(schema, name, depth, nth) for nth, schema in enumerate(schemas)]
 
 
-def _known(flat: Mapping[str, Any]) -> list[Any]:
+def _fixed_values(schema_fields: Mapping[str, Any]) -> list[Any]:
     """What the schema itself has as values."""
-    choices = [flat["const"]] if "const" in flat else as_list(flat.get("enum"))
+    choices = [schema_fields["const"]] if "const" in schema_fields else as_list(schema_fields.get("enum"))
     if choices:
         return [choice for choice in choices if choice is not None] or choices
-    offered = [flat[word] for word in ("default", "example") if flat.get(word) is not None]
-    fitting = _types(flat.get("type"))
-    return [value for value in (*offered, *as_list(flat.get("examples"))) if types_of(value) & fitting]
+    suggested = [schema_fields[keyword] for keyword in ("default", "example") if schema_fields.get(keyword) is not None]
+    accepted_types = _accepted_types(schema_fields.get("type"))
+    return [
+        value for value in (*suggested, *as_list(schema_fields.get("examples"))) if types_of(value) & accepted_types
+    ]
 
 
-def _types(said: object) -> frozenset[str]:
-    names = as_list(said) or [said]
-    types = (TYPES.get(name.lower(), frozenset()) for name in names if isinstance(name, str))
-    return frozenset[str]().union(*types) or ANY
+def _accepted_types(declared: object) -> frozenset[str]:
+    names = as_list(declared) or [declared]
+    types = (TYPES_BY_NAME.get(name.lower(), frozenset()) for name in names if isinstance(name, str))
+    return frozenset[str]().union(*types) or ANY_TYPE
 
 
-def _type(flat: Mapping[str, Any]) -> str:
+def _primary_type(schema_fields: Mapping[str, Any]) -> str:
     """The one that is made up: the first that is named, but for null."""
-    names = [name.lower() for name in as_list(flat.get("type")) or [flat.get("type")] if isinstance(name, str)]
-    named = [TYPES[name] for name in names if name in TYPES]
-    if not named:
-        return "object" if "properties" in flat else "array" if "items" in flat or "prefixItems" in flat else "string"
-    types = next((types for types in named if types != NULL), NULL)
+    names = [
+        name.lower()
+        for name in as_list(schema_fields.get("type")) or [schema_fields.get("type")]
+        if isinstance(name, str)
+    ]
+    known_types = [TYPES_BY_NAME[name] for name in names if name in TYPES_BY_NAME]
+    if not known_types:
+        return (
+            "object"
+            if "properties" in schema_fields
+            else "array"
+            if "items" in schema_fields or "prefixItems" in schema_fields
+            else "string"
+        )
+    types = next((types for types in known_types if types != NULL_TYPE), NULL_TYPE)
     return "number" if "number" in types else next(iter(types))
 
 
-def _both(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_schemas(schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """A schema that says what both say."""
-    said = {**other, **one}
-    for word, join in (("minimum", max), ("maximum", min), ("minLength", max), ("maxLength", min), ("minItems", max)):
-        bounds = [n for n in (_finite(one.get(word)), _finite(other.get(word))) if n is not None]
+    merged = {**other, **schema}
+    for keyword, combine in (
+        ("minimum", max),
+        ("maximum", min),
+        ("minLength", max),
+        ("maxLength", min),
+        ("minItems", max),
+    ):
+        bounds = [n for n in (_finite_number(schema.get(keyword)), _finite_number(other.get(keyword))) if n is not None]
         if len(bounds) == 2:
-            said[word] = join(bounds)
-    properties = {**as_mapping(other.get("properties")), **as_mapping(one.get("properties"))}
-    required = [*as_list(one.get("required")), *as_list(other.get("required"))]
-    return said | ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
+            merged[keyword] = combine(bounds)
+    properties = {**as_mapping(other.get("properties")), **as_mapping(schema.get("properties"))}
+    required = [*as_list(schema.get("required")), *as_list(other.get("required"))]
+    return merged | ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
 
 
-def _matching(pattern: str, candidates: tuple[str, ...]) -> str | None:
+def _first_match(pattern: str, candidates: tuple[str, ...]) -> str | None:
     """The first that matches, if the pattern is a plain one."""
-    if not _PLAIN.fullmatch(pattern) or len(_ELASTIC.findall(pattern)) > STRETCHES:
+    if not _SIMPLE_PATTERN.fullmatch(pattern) or len(_QUANTIFIER.findall(pattern)) > MAX_QUANTIFIERS:
         return None
     try:
         return next((text for text in candidates if re.search(pattern, text)), None)
@@ -257,17 +297,20 @@ def _matching(pattern: str, candidates: tuple[str, ...]) -> str | None:
         return None
 
 
-def _fits(number: float, flat: Mapping[str, Any], step: float) -> bool:
-    limits = (limit if (limit := _finite(flat.get(word))) is not None else other for word, other in _LIMITS.items())
+def _is_valid_number(number: float, schema_fields: Mapping[str, Any], step: float) -> bool:
+    limits = (
+        limit if (limit := _finite_number(schema_fields.get(keyword))) is not None else default
+        for keyword, default in _DEFAULT_BOUNDS.items()
+    )
     low, above, high, below = limits
     return low <= number <= high and above < number < below and (not step or number % step == 0)
 
 
-def _finite(value: object) -> float | None:
+def _finite_number(value: object) -> float | None:
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
     return number if number is not None and abs(number) < 2**53 else None
 
 
-def _count(flat: Mapping[str, Any], word: str, other: int) -> int:
-    said = flat.get(word)
-    return said if isinstance(said, int) and said >= 0 else other
+def _non_negative_int(schema_fields: Mapping[str, Any], keyword: str, default: int) -> int:
+    value = schema_fields.get(keyword)
+    return value if isinstance(value, int) and value >= 0 else default

@@ -14,37 +14,37 @@ from typing import Any
 
 from interlingua.common.jsontext.codec import write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
-from interlingua.core.call_ids import Ids
+from interlingua.core.call_ids import CallIdAllocator
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
-from interlingua.core.tools import Offer, Tool
+from interlingua.core.tools import Tool, ToolSet
 from interlingua.errors import BadInput
-from interlingua.gateway.demo.argument_faker import Hints, fill
-from interlingua.gateway.demo.prompt_language import Wish, own_words, steps
+from interlingua.gateway.demo.argument_faker import ArgumentHints, fake_arguments
+from interlingua.gateway.demo.prompt_language import CallRequest, parse_steps, user_text
 from interlingua.parsing.dialect import Dialect
-from interlingua.parsing.markers import markers
+from interlingua.parsing.markers import compile_markers
 
-__all__ = ["reply_to"]
+__all__ = ["plan_reply"]
 
-TIRED = 24
+MAX_TOOL_TURNS = 24
 """After how many turns with calls none is made that nobody has asked for: some agents go on without a user."""
-MOST = 64
+MAX_CALLS_PER_REPLY = 64
 """How many calls one reply has at most."""
-SHORT = 160
+MAX_QUOTE_CHARS = 160
 """How much is quoted of what others said."""
-_CAREFUL = re.compile(
+_SIDE_EFFECT_WORD = re.compile(
     "write|edit|delete|remove|patch|apply|create|update|replace|move|rename|kill|stop|close|send|schedule|cron|"
     "agents?|task|spawn|skill|workflow|goal|plan|ask|user|input|report|exit|finish|final|complete"
 )
 """Words in names of tools that change things, ask the user, start others or end the work."""
-_LAST = re.compile("finish|final|answer|complet(e|ion)|done|submit")
+_FINAL_TOOL_WORD = re.compile("finish|final|answer|complet(e|ion)|done|submit")
 """Words in names of tools that end the work."""
-_NO_CALLS = re.compile(r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\btext only\b", re.I)
+_NO_TOOLS_REQUEST = re.compile(r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\btext only\b", re.I)
 """What agents say that want a summary, and offer their tools all the same."""
-_SEVERAL = re.compile("and|both|two|twice|several|each|parallel")
+_PLURAL_WORD = re.compile("and|both|two|twice|several|each|parallel")
 
 
 @dataclass(frozen=True)
-class _Talk:
+class _Conversation:
     """Where a conversation stands."""
 
     prompt: str = ""
@@ -54,142 +54,170 @@ class _Talk:
     """What the last ones gave."""
     ids: tuple[str, ...] = ()
     """Of all calls so far."""
-    tired: bool = False
-    topic: str = ""
+    turn_limit_reached: bool = False
+    system_prompt: str = ""
     """What the system prompt says."""
 
 
-def reply_to(body: Mapping[str, Any], dialect: Dialect) -> Reply:
+def plan_reply(body: Mapping[str, Any], dialect: Dialect) -> Reply:
     """The reply to the body of a chat-completions request, whatever it is."""
-    offer = _offer(body)
-    talk = _talk([as_mapping(message) for message in as_list(body.get("messages"))], offer)
-    hints = Hints(f"demo/{dialect.name}", talk.prompt)
-    calls = _calls(_wishes(body, offer, talk), offer, talk, hints, dialect)
-    said: list[Part] = [*calls] if calls else [Text(_words(body, talk, hints, dialect))]
-    if _thinks(body, dialect):
+    tool_set = _read_tools(body)
+    conversation = _read_conversation([as_mapping(message) for message in as_list(body.get("messages"))], tool_set)
+    hints = ArgumentHints(f"demo/{dialect.name}", conversation.prompt)
+    calls = _build_calls(_plan_calls(body, tool_set, conversation), tool_set, conversation, hints, dialect)
+    parts: list[Part] = [*calls] if calls else [Text(_reply_text(body, conversation, hints, dialect))]
+    if _should_think(body, dialect):
         plan = f"I will call {' and '.join(call.name for call in calls)}." if calls else "No call is left to make."
-        said.insert(0, Reasoning(plan))
-    return Reply(parts=said, stop_reason="tool_calls" if calls else "stop")
+        parts.insert(0, Reasoning(plan))
+    return Reply(parts=parts, stop_reason="tool_calls" if calls else "stop")
 
 
 # ── what to call ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wishes(body: Mapping[str, Any], offer: Offer, talk: _Talk) -> list[Wish]:
+def _plan_calls(body: Mapping[str, Any], tool_set: ToolSet, conversation: _Conversation) -> list[CallRequest]:
     """The calls to make now; none: it is time for words."""
-    mode, named = _choice(body)
-    tools = {name: tool for name in offer.names if (tool := offer.get(name)) and (not named or name in named)}
+    mode, allowed = _tool_choice(body)
+    tools = {name: tool for name in tool_set.names if (tool := tool_set.get(name)) and (not allowed or name in allowed)}
     if not tools or mode == "none":
         return []
-    asked = [[wish for wish in step if wish.tool in tools] for step in steps(talk.prompt, offer)]
+    requested_steps = [
+        [request for request in step if request.tool in tools] for step in parse_steps(conversation.prompt, tool_set)
+    ]
     if body.get("parallel_tool_calls") is False:
-        asked = [[wish] for step in asked for wish in step]
-    asked = [step for step in asked if step]
-    if talk.turns < len(asked):
-        return asked[talk.turns][:MOST]
-    over = bool(asked) or talk.turns > 0 or talk.tired or not talk.prompt or bool(_NO_CALLS.search(talk.prompt))
-    if not over:
-        return _fitting(tools, talk.prompt, several=body.get("parallel_tool_calls") is not False)
+        requested_steps = [[wish] for step in requested_steps for wish in step]
+    requested_steps = [step for step in requested_steps if step]
+    if conversation.turns < len(requested_steps):
+        return requested_steps[conversation.turns][:MAX_CALLS_PER_REPLY]
+    is_finished = (
+        bool(requested_steps)
+        or conversation.turns > 0
+        or conversation.turn_limit_reached
+        or not conversation.prompt
+        or bool(_NO_TOOLS_REQUEST.search(conversation.prompt))
+    )
+    if not is_finished:
+        return _choose_tools(tools, conversation.prompt, allow_several=body.get("parallel_tool_calls") is not False)
     if mode != "required":
         return []
-    last = next((name for name in tools if _has(_parts(name), _LAST)), None)
-    return [Wish(last)] if last else _fitting(tools, talk.prompt, several=False)
+    final_tool = next((name for name in tools if _has_matching_word(_name_words(name), _FINAL_TOOL_WORD)), None)
+    return [CallRequest(final_tool)] if final_tool else _choose_tools(tools, conversation.prompt, allow_several=False)
 
 
-def _fitting(tools: Mapping[str, Tool], prompt: str, several: bool) -> list[Wish]:
+def _choose_tools(tools: Mapping[str, Tool], prompt: str, allow_several: bool) -> list[CallRequest]:
     """What fits the prompt best. Two calls, if it seems to ask for more than one thing."""
     words = set(re.findall(r"\w+", prompt.lower()))
-    best = sorted(tools, key=lambda name: -_score(tools[name], words))
-    named = [name for name in best if name.lower() in words and not _has(_parts(name), _CAREFUL)]
-    chosen = (named or best)[:2]
-    if several and len(named) < 2 and _has(words, _SEVERAL):
+    ranked = sorted(tools, key=lambda name: -_relevance(tools[name], words))
+    mentioned = [
+        name
+        for name in ranked
+        if name.lower() in words and not _has_matching_word(_name_words(name), _SIDE_EFFECT_WORD)
+    ]
+    chosen = (mentioned or ranked)[:2]
+    if allow_several and len(mentioned) < 2 and _has_matching_word(words, _PLURAL_WORD):
         chosen = [chosen[0], chosen[0]]
-    elif len(named) < 2 or not several:
+    elif len(mentioned) < 2 or not allow_several:
         chosen = chosen[:1]
-    return [Wish(name) for name in chosen]
+    return [CallRequest(name) for name in chosen]
 
 
-def _score(tool: Tool, words: set[str]) -> int:
+def _relevance(tool: Tool, words: set[str]) -> int:
     params = {key.lower() for key in as_mapping(tool.schema.get("properties"))}
-    about = {word for word in re.findall(r"\w{4,}", tool.description[:SHORT].lower()) if word in words}
-    score = 3 * len(_parts(tool.name) & words) + 2 * bool(params & {"command", "cmd"}) + min(len(about), 2)
-    return score - 8 * _has(_parts(tool.name), _CAREFUL)
+    description_words = {
+        word for word in re.findall(r"\w{4,}", tool.description[:MAX_QUOTE_CHARS].lower()) if word in words
+    }
+    score = (
+        3 * len(_name_words(tool.name) & words) + 2 * bool(params & {"command", "cmd"}) + min(len(description_words), 2)
+    )
+    return score - 8 * _has_matching_word(_name_words(tool.name), _SIDE_EFFECT_WORD)
 
 
-def _parts(name: str) -> set[str]:
+def _name_words(name: str) -> set[str]:
     """The words of a name: `WebSearch`, `web_search`."""
     return set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
 
 
-def _has(words: set[str], one: re.Pattern[str]) -> bool:
-    return any(one.fullmatch(word) for word in words)
+def _has_matching_word(words: set[str], pattern: re.Pattern[str]) -> bool:
+    return any(pattern.fullmatch(word) for word in words)
 
 
-def _calls(wishes: list[Wish], offer: Offer, talk: _Talk, hints: Hints, dialect: Dialect) -> list[Call]:
+def _build_calls(
+    requests: list[CallRequest], tool_set: ToolSet, conversation: _Conversation, hints: ArgumentHints, dialect: Dialect
+) -> list[Call]:
     """The calls with all their arguments, and no two alike that nobody asked for. Kimi's ids count on."""
-    ids = Ids(talk.ids, f"{hints.model}/{len(talk.ids)}")
+    ids = CallIdAllocator(conversation.ids, f"{hints.model}/{len(conversation.ids)}")
     ids.style = dialect.ids
-    numbered = any("{n}" in str(header) for header in getattr(dialect.shape, "header", ()))
+    uses_numbered_ids = any("{n}" in str(header) for header in getattr(dialect.shape, "header", ()))
     calls: list[Call] = []
-    for nth, wish in enumerate(wishes):
-        tool = offer.get(wish.tool)
-        of_tool = replace(hints, nth=nth, careful=_has(_parts(wish.tool), _CAREFUL))
-        args = write_json(fill(tool.schema if tool else {}, of_tool, wish.args))
-        number = len(talk.ids) + len(calls)
-        if not wish.args and not wish.sure and any((call.name, call.arguments) == (wish.tool, args) for call in calls):
+    for nth, request in enumerate(requests):
+        tool = tool_set.get(request.tool)
+        tool_hints = replace(hints, nth=nth, careful=_has_matching_word(_name_words(request.tool), _SIDE_EFFECT_WORD))
+        args = write_json(fake_arguments(tool.schema if tool else {}, tool_hints, request.args))
+        number = len(conversation.ids) + len(calls)
+        if (
+            not request.args
+            and not request.is_explicit
+            and any((call.name, call.arguments) == (request.tool, args) for call in calls)
+        ):
             continue
-        native = f"functions.{wish.tool}:{number}" if numbered else None
-        calls.append(Call(ids.unique(native, number), wish.tool, args))
+        native_id = f"functions.{request.tool}:{number}" if uses_numbered_ids else None
+        calls.append(Call(ids.allocate(native_id, number), request.tool, args))
     return calls
 
 
 # ── what to say ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _words(body: Mapping[str, Any], talk: _Talk, hints: Hints, dialect: Dialect) -> str:
+def _reply_text(body: Mapping[str, Any], conversation: _Conversation, hints: ArgumentHints, dialect: Dialect) -> str:
     """What is said where nothing is called."""
     format = as_mapping(body.get("response_format"))
     if format.get("type") == "json_schema":
-        return write_json(fill(as_mapping(format.get("json_schema")).get("schema"), hints))
+        return write_json(fake_arguments(as_mapping(format.get("json_schema")).get("schema"), hints))
     if format.get("type") == "json_object":
         return write_json({"answer": f"hello from {hints.model}"})
-    if talk.results:
-        return f"Done. {' '.join(_quoted(result, dialect) for result in talk.results)}"
-    if not body.get("tools") and re.search(r"\btitle\b", talk.topic + talk.prompt[:SHORT]):
+    if conversation.results:
+        return f"Done. {' '.join(_quote(result, dialect) for result in conversation.results)}"
+    if not body.get("tools") and re.search(
+        r"\btitle\b", conversation.system_prompt + conversation.prompt[:MAX_QUOTE_CHARS]
+    ):
         return f"A word with {hints.model}"
-    me = f"I am {hints.model}, a script that writes as a model does: {_kind(dialect)}."
-    how = "Offer me a tool, name it, and give it key=value: I will call it."
-    return f"You said: {_quoted(talk.prompt, dialect)} {me} {how}" if talk.prompt else f"{me} {how}"
+    introduction = f"I am {hints.model}, a script that writes as a model does: {_models_of(dialect)}."
+    instructions = "Offer me a tool, name it, and give it key=value: I will call it."
+    return (
+        f"You said: {_quote(conversation.prompt, dialect)} {introduction} {instructions}"
+        if conversation.prompt
+        else f"{introduction} {instructions}"
+    )
 
 
-def _kind(dialect: Dialect) -> str:
+def _models_of(dialect: Dialect) -> str:
     """Which models speak it. What the summary says of their markers would be structure."""
     return dialect.summary.partition(":")[0]
 
 
-def _quoted(text: str, dialect: Dialect) -> str:
+def _quote(text: str, dialect: Dialect) -> str:
     """The beginning of a text, without what would be structure in this dialect."""
-    begin = " ".join(markers(*dialect.markers).without(text[: 4 * SHORT]).split())
-    return f"“{begin if len(begin) <= SHORT else begin[:SHORT] + '…'}”"
+    excerpt = " ".join(compile_markers(*dialect.markers).remove_from(text[: 4 * MAX_QUOTE_CHARS]).split())
+    return f"“{excerpt if len(excerpt) <= MAX_QUOTE_CHARS else excerpt[:MAX_QUOTE_CHARS] + '…'}”"
 
 
-def _thinks(body: Mapping[str, Any], dialect: Dialect) -> bool:
+def _should_think(body: Mapping[str, Any], dialect: Dialect) -> bool:
     """Whether the dialect can write thinking, and nobody has switched it off."""
     template = as_mapping(body.get("chat_template_kwargs"))
-    off = (
+    is_disabled = (
         body.get("reasoning_effort") == "none"
         or as_mapping(body.get("thinking")).get("type") == "disabled"
         or as_mapping(body.get("reasoning")).get("enabled") is False
         or as_mapping(body.get("reasoning")).get("effort") == "none"
         or False in (body.get("enable_thinking"), template.get("enable_thinking"), template.get("thinking"))
     )
-    return not off and bool(dialect.thinking or dialect.router or dialect.grammar is None)
+    return not is_disabled and bool(dialect.thinking or dialect.router or dialect.grammar is None)
 
 
 # ── what was said ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _offer(body: Mapping[str, Any]) -> Offer:
+def _read_tools(body: Mapping[str, Any]) -> ToolSet:
     """The tools that can be understood."""
     tools: list[Tool] = []
     for tool in as_list(body.get("tools")):
@@ -197,10 +225,10 @@ def _offer(body: Mapping[str, Any]) -> Offer:
             tools += Tool.read_all(tool)
         except BadInput:
             continue
-    return Offer(tools)
+    return ToolSet(tools)
 
 
-def _choice(body: Mapping[str, Any]) -> tuple[str, set[str]]:
+def _tool_choice(body: Mapping[str, Any]) -> tuple[str, set[str]]:
     """Whether calls may, must or must not be made, and of which tools; none named: of all."""
     choice = body.get("tool_choice")
     if isinstance(choice, str):
@@ -208,32 +236,36 @@ def _choice(body: Mapping[str, Any]) -> tuple[str, set[str]]:
     choice = as_mapping(choice)
     allowed = as_mapping(choice.get("allowed_tools"))
     if allowed:
-        return str(allowed.get("mode")), {_named(tool) for tool in as_list(allowed.get("tools"))}
-    name = _named(choice)
+        return str(allowed.get("mode")), {_tool_name(tool) for tool in as_list(allowed.get("tools"))}
+    name = _tool_name(choice)
     return ("required", {name}) if name else ("auto", set())
 
 
-def _named(tool: object) -> str:
+def _tool_name(tool: object) -> str:
     tool = as_mapping(tool)
     inner = as_mapping(tool.get("function") or tool.get("custom") or tool)
     return str(inner.get("name") or "")
 
 
-def _talk(messages: list[Mapping[str, Any]], offer: Offer) -> _Talk:
+def _read_conversation(messages: list[Mapping[str, Any]], tool_set: ToolSet) -> _Conversation:
     """Its prompt is the last thing since the last answer that tells what to call, else the last that the user said."""
-    begin = 1 + max((n for n in range(len(messages) - 1) if _is_answer(messages, n)), default=-1)
-    users = [n for n in range(begin, len(messages)) if _role(messages[n]) == "user"]
-    said = [(n, words) for n in users if (words := list(filter(None, map(own_words, _texts(messages[n])))))]
-    asking = [(n, asked) for n, words in said if (asked := [text for text in words if steps(text, offer)])]
-    at, prompt = (asking or said or [(begin, [])])[-1]
-    turns = [n for n in range(begin, len(messages)) if _is_turn(messages, n)]
-    ending = list(takewhile(lambda message: _role(message) != "assistant", reversed(messages))) if turns else []
-    return _Talk(
+    start = 1 + max((n for n in range(len(messages) - 1) if _is_final_answer(messages, n)), default=-1)
+    user_indices = [n for n in range(start, len(messages)) if _role(messages[n]) == "user"]
+    prompts = [(n, words) for n in user_indices if (words := list(filter(None, map(user_text, _texts(messages[n])))))]
+    prompts_with_calls = [
+        (n, texts_with_calls)
+        for n, words in prompts
+        if (texts_with_calls := [text for text in words if parse_steps(text, tool_set)])
+    ]
+    prompt_index, prompt = (prompts_with_calls or prompts or [(start, [])])[-1]
+    turns = [n for n in range(start, len(messages)) if _is_tool_turn(messages, n)]
+    trailing = list(takewhile(lambda message: _role(message) != "assistant", reversed(messages))) if turns else []
+    return _Conversation(
         "\n".join(prompt),
-        sum(n > at for n in turns) if asking else len(turns),
-        tuple(_text(message) for message in reversed(ending) if _role(message) == "tool")[:4],
+        sum(n > prompt_index for n in turns) if prompts_with_calls else len(turns),
+        tuple(_text(message) for message in reversed(trailing) if _role(message) == "tool")[:4],
         tuple(str(as_mapping(call).get("id")) for message in messages for call in as_list(message.get("tool_calls"))),
-        sum(_is_turn(messages, n) for n in range(len(messages))) >= TIRED,
+        sum(_is_tool_turn(messages, n) for n in range(len(messages))) >= MAX_TOOL_TURNS,
         " ".join(_text(message)[:1000] for message in messages if _role(message) == "system"),
     )
 
@@ -244,16 +276,16 @@ def _role(message: Mapping[str, Any]) -> str:
     return "tool" if role == "user" and _text(message).startswith("Observation:") else role
 
 
-def _is_turn(messages: list[Mapping[str, Any]], n: int) -> bool:
+def _is_tool_turn(messages: list[Mapping[str, Any]], index: int) -> bool:
     """Whether the model has called tools here."""
-    told = n + 1 < len(messages) and _role(messages[n + 1]) == "tool"
-    return _role(messages[n]) == "assistant" and (bool(messages[n].get("tool_calls")) or told)
+    has_result = index + 1 < len(messages) and _role(messages[index + 1]) == "tool"
+    return _role(messages[index]) == "assistant" and (bool(messages[index].get("tool_calls")) or has_result)
 
 
-def _is_answer(messages: list[Mapping[str, Any]], n: int) -> bool:
+def _is_final_answer(messages: list[Mapping[str, Any]], index: int) -> bool:
     """Whether the model has said its last word here."""
-    goes_on = n + 1 < len(messages) and _role(messages[n + 1]) == "assistant"
-    return _role(messages[n]) == "assistant" and not _is_turn(messages, n) and not goes_on
+    is_continued = index + 1 < len(messages) and _role(messages[index + 1]) == "assistant"
+    return _role(messages[index]) == "assistant" and not _is_tool_turn(messages, index) and not is_continued
 
 
 def _texts(message: Mapping[str, Any]) -> list[str]:

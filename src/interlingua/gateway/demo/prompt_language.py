@@ -24,137 +24,145 @@ from typing import Any
 
 from interlingua.common.jsontext.codec import read_json
 from interlingua.common.schema.resolver import as_mapping
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 
-__all__ = ["Wish", "own_words", "steps"]
+__all__ = ["CallRequest", "parse_steps", "user_text"]
 
-LONGEST = 100_000
+MAX_PROMPT_CHARS = 100_000
 """How much of a long text is read: its end."""
 _TOKEN = re.compile(r"(?P<key>[\w.-]+)=(?!=)|(?P<word>[^\s,;()'\"`=<>\[\]{}“”‘’]+)")
-_BARE = re.compile(r"[^\s,)]*")
+_BARE_VALUE = re.compile(r"[^\s,)]*")
 _QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "‘": "’"}
-_QUOTED = {opener: re.compile(rf"{opener}((?:\\.|[^\\{closer}])*){closer}", re.S) for opener, closer in _QUOTES.items()}
+_QUOTED_VALUES = {
+    opener: re.compile(rf"{opener}((?:\\.|[^\\{closer}])*){closer}", re.S) for opener, closer in _QUOTES.items()
+}
 _BEFORE_JSON = re.compile(r"\s*\(?\s*(?=\{)")
-_ENDS = ".:;!?\"'"
+_SENTENCE_END_CHARS = ".:;!?\"'"
 """What ends a sentence is no part of a word or a bare value."""
-_NOTE = re.compile(r"<([\w-]*(?:reminder|context|instructions|info|details|stdout|caveat))>", re.I)
-_WRAPPED = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
-_JSON = json.JSONDecoder()
+_AGENT_NOTE = re.compile(r"<([\w-]*(?:reminder|context|instructions|info|details|stdout|caveat))>", re.I)
+_QUOTED_PROMPT = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
+_JSON_DECODER = json.JSONDecoder()
 
 
 @dataclass
-class Wish:
+class CallRequest:
     """A call that was asked for: the tool's name, and the arguments that were given."""
 
     tool: str
     args: dict[str, Any] = field(default_factory=dict)
-    sure: bool = False
+    is_explicit: bool = False
     """Whether it is a call even without arguments."""
 
 
-def own_words(text: str) -> str:
+def user_text(text: str) -> str:
     """A user's text without the notes that agents put into it, and without the quotes that some put around it."""
-    kept, at = [], 0
-    while note := _NOTE.search(text, at):
+    chunks, position = [], 0
+    while note := _AGENT_NOTE.search(text, position):
         end = text.find(f"</{note[1]}>", note.end())
         if end < 0:
             break
-        kept.append(text[at : note.start()])
-        at = end + len(note[0]) + 1
-    if _NOTE.match(text, at):
-        return "".join(kept).strip()  # the last one was cut short
-    words = "".join((*kept, text[at:])).strip()[-LONGEST:]
-    return words[1:-1].replace('\\"', '"').strip() if _WRAPPED.fullmatch(words) else words
+        chunks.append(text[position : note.start()])
+        position = end + len(note[0]) + 1
+    if _AGENT_NOTE.match(text, position):
+        return "".join(chunks).strip()  # the last one was cut short
+    remaining_text = "".join((*chunks, text[position:])).strip()[-MAX_PROMPT_CHARS:]
+    return (
+        remaining_text[1:-1].replace('\\"', '"').strip() if _QUOTED_PROMPT.fullmatch(remaining_text) else remaining_text
+    )
 
 
-def steps(text: str, offer: Offer) -> list[list[Wish]]:
+def parse_steps(text: str, tool_set: ToolSet) -> list[list[CallRequest]]:
     """The calls of each step. None at all: the prompt is but prose."""
-    reading = _Reading(text, offer)
-    at = 0
-    while token := _TOKEN.search(text, at):
-        at = reading.key(token) if token["key"] else reading.word(token)
-    meant = ([wish for wish in step if wish.args or wish.sure] for step in reading.steps)
-    return [step for step in meant if step]
+    parser = _PromptParser(text, tool_set)
+    position = 0
+    while token := _TOKEN.search(text, position):
+        position = parser.read_key(token) if token["key"] else parser.read_word(token)
+    requested_steps = ([request for request in step if request.args or request.is_explicit] for step in parser.steps)
+    return [step for step in requested_steps if step]
 
 
-class _Reading:
-    def __init__(self, text: str, offer: Offer) -> None:
-        self.steps: list[list[Wish]] = [[]]
+class _PromptParser:
+    def __init__(self, text: str, tool_set: ToolSet) -> None:
+        self.steps: list[list[CallRequest]] = [[]]
         self._text = text
-        self._offer = offer
-        self._folded = {name.casefold(): name for name in reversed(offer.names)}
+        self._tool_set = tool_set
+        self._names_by_casefold = {name.casefold(): name for name in reversed(tool_set.names)}
 
-    def word(self, token: re.Match[str]) -> int:
+    def read_word(self, token: re.Match[str]) -> int:
         """A tool's name, `then`, or prose. Where to read on."""
-        word = token["word"].rstrip(_ENDS)
-        name = word if self._offer.has(word) else self._folded.get(word.casefold())
+        word = token["word"].rstrip(_SENTENCE_END_CHARS)
+        name = word if self._tool_set.has(word) else self._names_by_casefold.get(word.casefold())
         if name is None:
             if word.casefold() == "then":
                 self.steps.append([])
             return token.end()
-        called = self._text.startswith("(", token.end())
-        args, end = self._object(token.end())
-        self.steps[-1].append(Wish(name, args, called or bool(args) or _is_telling(name)))
+        has_parenthesis = self._text.startswith("(", token.end())
+        args, end = self._read_object(token.end())
+        self.steps[-1].append(CallRequest(name, args, has_parenthesis or bool(args) or _is_distinctive(name)))
         return end
 
-    def key(self, token: re.Match[str]) -> int:
+    def read_key(self, token: re.Match[str]) -> int:
         """A key and its value. Where to read on."""
         key = token["key"]
-        raw, quoted, end = self._value(token.end())
+        raw, quoted, end = self._read_value(token.end())
         last = self.steps[-1][-1] if self.steps[-1] else None
-        if last is None or not _takes(self._offer, last.tool, key):
-            tool = next((name for name in self._offer.names if self._offer.declares(name, key)), None)
+        if last is None or not _accepts_key(self._tool_set, last.tool, key):
+            tool = next((name for name in self._tool_set.names if self._tool_set.has_param(name, key)), None)
             if tool is None:
                 return end
-            self.steps[-1].append(Wish(tool))
+            self.steps[-1].append(CallRequest(tool))
         elif key in last.args:
-            self.steps[-1].append(Wish(last.tool))
-        wish = self.steps[-1][-1]
-        wish.args[key] = self._typed(wish.tool, key, raw, quoted)
+            self.steps[-1].append(CallRequest(last.tool))
+        request = self.steps[-1][-1]
+        request.args[key] = self._coerce(request.tool, key, raw, quoted)
         return end
 
-    def _value(self, at: int) -> tuple[str, bool, int]:
+    def _read_value(self, position: int) -> tuple[str, bool, int]:
         """The value that stands here, whether it was quoted, and where it ends."""
         text = self._text
-        pattern = _QUOTED.get(text[at : at + 1])
-        found = pattern.match(text, at) if pattern else None
-        if found:
-            quotes = text[at] + _QUOTES[text[at]]
-            return re.sub(rf"\\([\\{quotes}])", r"\1", found[1]), True, found.end()
-        if text[at : at + 1] in ("{", "["):
-            end = _json_end(text, at)
+        pattern = _QUOTED_VALUES.get(text[position : position + 1])
+        match = pattern.match(text, position) if pattern else None
+        if match:
+            quotes = text[position] + _QUOTES[text[position]]
+            return re.sub(rf"\\([\\{quotes}])", r"\1", match[1]), True, match.end()
+        if text[position : position + 1] in ("{", "["):
+            end = _json_end(text, position)
             if end is not None:
-                return text[at:end], False, end
-        bare = _BARE.match(text, at)
+                return text[position:end], False, end
+        bare = _BARE_VALUE.match(text, position)
         raw = bare[0] if bare else ""
-        return raw.rstrip(_ENDS), False, at + len(raw)
+        return raw.rstrip(_SENTENCE_END_CHARS), False, position + len(raw)
 
-    def _object(self, at: int) -> tuple[dict[str, Any], int]:
+    def _read_object(self, position: int) -> tuple[dict[str, Any], int]:
         """The arguments behind a name, if they stand there as one JSON object."""
-        found = _BEFORE_JSON.match(self._text, at)
-        end = _json_end(self._text, found.end()) if found else None
-        return (json.loads(self._text[found.end() : end]), end) if found and end is not None else ({}, at)
+        match = _BEFORE_JSON.match(self._text, position)
+        end = _json_end(self._text, match.end()) if match else None
+        return (json.loads(self._text[match.end() : end]), end) if match and end is not None else ({}, position)
 
-    def _typed(self, tool: str, key: str, raw: str, quoted: bool) -> Any:
-        plan = self._offer.param(tool, key)
-        return raw if quoted and plan.takes_string else read_json(plan.convert(raw).json, object)
+    def _coerce(self, tool: str, key: str, raw: str, quoted: bool) -> Any:
+        coercion = self._tool_set.coercion_for(tool, key)
+        return raw if quoted and coercion.accepts_string else read_json(coercion.convert(raw).json, object)
 
 
-def _json_end(text: str, at: int) -> int | None:
+def _json_end(text: str, position: int) -> int | None:
     try:
-        return _JSON.raw_decode(text, at)[1]
+        return _JSON_DECODER.raw_decode(text, position)[1]
     except (ValueError, RecursionError):
         return None
 
 
-def _takes(offer: Offer, tool: str, key: str) -> bool:
+def _accepts_key(tool_set: ToolSet, tool: str, key: str) -> bool:
     """Whether the tool has such a param, or takes all there are."""
-    offered = offer.get(tool)
-    schema = as_mapping(offered.schema if offered else None)
-    free = not offer.params(tool) and "properties" not in schema and schema.get("additionalProperties") is not False
-    return free or offer.declares(tool, key)
+    definition = tool_set.get(tool)
+    schema = as_mapping(definition.schema if definition else None)
+    is_free_form = (
+        not tool_set.param_names(tool)
+        and "properties" not in schema
+        and schema.get("additionalProperties") is not False
+    )
+    return is_free_form or tool_set.has_param(tool, key)
 
 
-def _is_telling(name: str) -> bool:
+def _is_distinctive(name: str) -> bool:
     """Whether it is no word of prose."""
     return not name.isalpha() or name[1:] != name[1:].lower()

@@ -8,20 +8,20 @@ from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.upstreams.profile import MESSAGES
-from interlingua.wires.error_types import CONTEXT, error_type
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE, error_type
 
 __all__ = [
-    "SERVER",
+    "SERVER_NAME",
     "Forbidden",
-    "Missing",
-    "Stopping",
-    "TooBusy",
+    "NotFound",
+    "ShuttingDown",
     "TooLarge",
+    "TooManyRequests",
     "Unauthorized",
     "error_body",
 ]
 
-SERVER = "interlingua"
+SERVER_NAME = "interlingua"
 """What this server is called in its responses."""
 OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 
@@ -36,7 +36,7 @@ class Forbidden(InterlinguaError):
     type = "permission_error"
 
 
-class Missing(InterlinguaError):
+class NotFound(InterlinguaError):
     """No such path."""
 
     status = 404
@@ -48,7 +48,7 @@ class TooLarge(InterlinguaError):
     type = "request_too_large"
 
 
-class Stopping(InterlinguaError):
+class ShuttingDown(InterlinguaError):
     status = 503
     type = "overloaded_error"
     retry_after = 1.0
@@ -57,7 +57,7 @@ class Stopping(InterlinguaError):
         super().__init__("the gateway is stopping", "try again in a second")
 
 
-class TooBusy(InterlinguaError):
+class TooManyRequests(InterlinguaError):
     """As many requests as are allowed are on their way."""
 
     status = 529
@@ -70,16 +70,16 @@ def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
     status = error.status
     message = f"{error} ({error.hint})" if error.hint else str(error)
     code = getattr(error, "code", "")
-    kind = error_type(wire, status)
+    type_ = error_type(wire, status)
     if wire == MESSAGES:
-        if code == CONTEXT and "prompt is too long" not in message:
+        if code == CONTEXT_LENGTH_CODE and "prompt is too long" not in message:
             message = f"prompt is too long: {message}"  # what Claude Code looks for
-        inner: dict[str, Any] = {"type": kind, "message": message}
+        inner: dict[str, Any] = {"type": type_, "message": message}
         if isinstance(error, BadRequest) and code:
             inner["details"] = {"error_code": code}
         return encode_json({"type": "error", "error": inner, "request_id": id})
-    if not code and not isinstance(error, UpstreamFailed | Missing):
+    if not code and not isinstance(error, UpstreamFailed | NotFound):
         code = OPENAI_CODES.get(status, "")
     param = error.path if isinstance(error, BadRequest) and error.path else None
-    inner = {"message": message, "type": kind, "param": param, "code": code or None}
+    inner = {"message": message, "type": type_, "param": param, "code": code or None}
     return encode_json({"error": inner})

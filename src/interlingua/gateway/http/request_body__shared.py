@@ -8,37 +8,37 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Shared"]
+__all__ = ["ToolListCache"]
 
-OFFERS = 16
+MAX_CACHED_TOOL_LISTS = 16
 """Lists of tools that are kept: those that came last."""
-LARGEST = 256 * 1024
+MAX_CACHED_TOOL_LIST_BYTES = 256 * 1024
 """Bytes of JSON in a list that is kept."""
 
 
-class Shared:
+class ToolListCache:
     """Values that came as JSON, by their JSON: whoever gets one of them in the place of its own cannot tell. Nobody may
     change what is in a request."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, list[Any]] = OrderedDict()
+        self._lists: OrderedDict[bytes, list[Any]] = OrderedDict()
 
-    def body(self, body: dict[str, Any]) -> dict[str, Any]:
+    def share_tools(self, body: dict[str, Any]) -> dict[str, Any]:
         """The same request, with tools that others hold, too."""
         tools = body.get("tools")
         if isinstance(tools, list) and tools:
-            body["tools"] = self._one(tools)
+            body["tools"] = self._cached(tools)
         return body
 
-    def _one(self, tools: list[Any]) -> list[Any]:
+    def _cached(self, tools: list[Any]) -> list[Any]:
         try:
-            text = msgspec.json.encode(tools)
+            encoded = msgspec.json.encode(tools)
         except (ValueError, OverflowError, RecursionError):  # half characters, large numbers, deep nesting
             return tools
-        if len(text) > LARGEST:
+        if len(encoded) > MAX_CACHED_TOOL_LIST_BYTES:
             return tools
-        kept = self._kept.setdefault(text, tools)
-        self._kept.move_to_end(text)
-        if len(self._kept) > OFFERS:
-            self._kept.popitem(last=False)
-        return kept
+        cached = self._lists.setdefault(encoded, tools)
+        self._lists.move_to_end(encoded)
+        if len(self._lists) > MAX_CACHED_TOOL_LISTS:
+            self._lists.popitem(last=False)
+        return cached

@@ -9,19 +9,19 @@ from types import TracebackType
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-__all__ = ["COMMENT", "PING", "ClientStream", "KeepAlive"]
+__all__ = ["KEEPALIVE_COMMENT", "KEEPALIVE_PING", "KeepAlive", "ResponseStream"]
 
-HEADERS = {
+SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
 }
-COMMENT = b": keep-alive\n\n"
-PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+KEEPALIVE_COMMENT = b": keep-alive\n\n"
+KEEPALIVE_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 """What Messages has for it, once a message has begun."""
 
 
-class ClientStream:
+class ResponseStream:
     """Nothing is sent before the first write: until then the answer may still become an error of its own status."""
 
     def __init__(self, request: web.Request) -> None:
@@ -29,25 +29,25 @@ class ClientStream:
         self.response: web.StreamResponse | None = None
         """Once it has begun."""
         self.headers: dict[str, str] = {}
-        self.bytes = 0
+        self.bytes_sent = 0
         self._writer: AbstractStreamWriter | None = None
 
     async def write(self, data: bytes) -> None:
-        writer = self._writer or await self._begin()
-        self.bytes += len(data)
+        writer = self._writer or await self._start()
+        self.bytes_sent += len(data)
         await writer.write(data)
 
     async def end(self) -> web.StreamResponse:
         if self.response is None:
-            await self._begin()
+            await self._start()
         assert self.response is not None
         await self.response.write_eof()
         return self.response
 
-    async def _begin(self) -> AbstractStreamWriter:
+    async def _start(self) -> AbstractStreamWriter:
         """What `StreamResponse.write` would write to."""
         if self.response is None:
-            self.response = web.StreamResponse(headers={**HEADERS, **self.headers})
+            self.response = web.StreamResponse(headers={**SSE_HEADERS, **self.headers})
             if self._request.version < HttpVersion11:  # which tells the end of a body by that of the connection
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)
@@ -61,25 +61,25 @@ class KeepAlive:
 
     def __init__(
         self,
-        stream: ClientStream,
-        seconds: float,
+        stream: ResponseStream,
+        interval: float,
         headers: Callable[[], Mapping[str, str]],
-        sign: bytes = COMMENT,
+        payload: bytes = KEEPALIVE_COMMENT,
     ) -> None:
         self._stream = stream
-        self._sign = sign
-        self._seen = stream.bytes
-        self._seconds = seconds
+        self._payload = payload
+        self._bytes_seen = stream.bytes_sent
+        self._interval = interval
         self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> None:
-        self._timer = self._loop.call_later(self._seconds, self._begin)
+        self._timer = self._loop.call_later(self._interval, self._start)
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -89,13 +89,13 @@ class KeepAlive:
             if not self._task.cancelled():
                 self._task.exception()  # the client is gone, which shows again with the next write
 
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._beat())
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._send_keepalives())
 
-    async def _beat(self) -> None:
+    async def _send_keepalives(self) -> None:
         self._stream.headers |= self._headers()
         while True:
-            if self._stream.bytes == self._seen:
-                await self._stream.write(self._sign)
-            self._seen = self._stream.bytes
-            await asyncio.sleep(self._seconds)
+            if self._stream.bytes_sent == self._bytes_seen:
+                await self._stream.write(self._payload)
+            self._bytes_seen = self._stream.bytes_sent
+            await asyncio.sleep(self._interval)

@@ -7,29 +7,29 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-__all__ = ["Later"]
+__all__ = ["BackgroundWriter"]
 
 T = TypeVar("T")
 
 
-class Later(Generic[T]):
+class BackgroundWriter(Generic[T]):
     """Hands items to `do`, in order, in a thread of its own; it begins with the first. Made in the process that uses
     it, for threads do not live on in a fork. `do` sees to its own errors."""
 
-    def __init__(self, do: Callable[[T], None], limit: int, name: str) -> None:
-        self._do = do
-        self._limit = limit
+    def __init__(self, handle_item: Callable[[T], None], max_weight: int, name: str) -> None:
+        self._handle_item = handle_item
+        self._max_weight = max_weight
         self._queue: SimpleQueue[tuple[T, int] | None] = SimpleQueue()
-        self._waiting = 0
+        self._queued_weight = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def put(self, item: T, weight: int) -> bool:
         """Whether there was room for it: what waits never weighs more than the limit. What weighs nothing has room."""
         with self._lock:
-            if weight and self._waiting + weight > self._limit:
+            if weight and self._queued_weight + weight > self._max_weight:
                 return False
-            self._waiting += weight
+            self._queued_weight += weight
             if self._thread.ident is None:
                 self._thread.start()
         self._queue.put((item, weight))
@@ -46,6 +46,6 @@ class Later(Generic[T]):
     def _run(self) -> None:
         while (entry := self._queue.get()) is not None:
             item, weight = entry
-            self._do(item)
+            self._handle_item(item)
             with self._lock:
-                self._waiting -= weight
+                self._queued_weight -= weight

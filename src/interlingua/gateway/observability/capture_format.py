@@ -17,15 +17,26 @@ from msgspec import Struct
 from interlingua.errors import BadInput
 from interlingua.events import Finding
 
-__all__ = ["Asked", "Captured", "End", "Findings", "Line", "Received", "Request", "Sent", "packed", "read"]
+__all__ = [
+    "CaptureLine",
+    "CapturedExchange",
+    "ClientRequestLine",
+    "EndLine",
+    "FindingsLine",
+    "ReceivedLine",
+    "SentLine",
+    "UpstreamRequestLine",
+    "encode_data_fields",
+    "read_capture",
+]
 
 
-class _Timed(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+class _TimedLine(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
     at: float
     """Seconds since the exchange began."""
 
 
-class _Data(_Timed, frozen=True, kw_only=True):
+class _DataLine(_TimedLine, frozen=True, kw_only=True):
     text: str = ""
     base64: str = ""
 
@@ -34,7 +45,7 @@ class _Data(_Timed, frozen=True, kw_only=True):
         return b64decode(self.base64) if self.base64 else self.text.encode()
 
 
-class Request(_Data, frozen=True, kw_only=True, tag="request"):
+class ClientRequestLine(_DataLine, frozen=True, kw_only=True, tag="request"):
     id: str
     time: str
     path: str
@@ -42,36 +53,36 @@ class Request(_Data, frozen=True, kw_only=True, tag="request"):
     headers: dict[str, str]
 
 
-class Asked(_Data, frozen=True, kw_only=True, tag="asked"):
+class UpstreamRequestLine(_DataLine, frozen=True, kw_only=True, tag="asked"):
     url: str
     headers: dict[str, str]
 
 
-class Received(_Data, frozen=True, kw_only=True, tag="received"):
+class ReceivedLine(_DataLine, frozen=True, kw_only=True, tag="received"):
     pass
 
 
-class Sent(_Data, frozen=True, kw_only=True, tag="sent"):
+class SentLine(_DataLine, frozen=True, kw_only=True, tag="sent"):
     pass
 
 
-class Findings(_Timed, frozen=True, kw_only=True, tag="findings"):
+class FindingsLine(_TimedLine, frozen=True, kw_only=True, tag="findings"):
     findings: list[Finding]
 
 
-class End(_Timed, frozen=True, kw_only=True, tag="end"):
+class EndLine(_TimedLine, frozen=True, kw_only=True, tag="end"):
     exchange: dict[str, Any]
     """As the log tells it."""
     truncated: bool = False
     """Whether pieces are missing, for they came faster than they could be written."""
 
 
-Line: TypeAlias = Request | Asked | Received | Sent | Findings | End
-T = TypeVar("T", bound=Line)
-_LINE = msgspec.json.Decoder(Line)
+CaptureLine: TypeAlias = ClientRequestLine | UpstreamRequestLine | ReceivedLine | SentLine | FindingsLine | EndLine
+T = TypeVar("T", bound=CaptureLine)
+_LINE_DECODER = msgspec.json.Decoder(CaptureLine)
 
 
-def packed(data: bytes) -> dict[str, str]:
+def encode_data_fields(data: bytes) -> dict[str, str]:
     """The fields that hold these bytes."""
     try:
         return {"text": data.decode()}
@@ -79,27 +90,29 @@ def packed(data: bytes) -> dict[str, str]:
         return {"base64": b64encode(data).decode("ascii")}
 
 
-class Captured(Struct, frozen=True):
-    lines: list[Line]
+class CapturedExchange(Struct, frozen=True):
+    lines: list[CaptureLine]
     """In the order of their times."""
 
-    def all(self, kind: type[T]) -> list[T]:
-        return [line for line in self.lines if isinstance(line, kind)]
+    def lines_of(self, line_type: type[T]) -> list[T]:
+        return [line for line in self.lines if isinstance(line, line_type)]
 
     @property
-    def received(self) -> list[Received]:
+    def received(self) -> list[ReceivedLine]:
         """What came from the upstream that was asked last."""
-        last = max((at for at, line in enumerate(self.lines) if isinstance(line, Asked)), default=0)
-        return [line for line in self.lines[last:] if isinstance(line, Received)]
+        last_attempt = max(
+            (index for index, line in enumerate(self.lines) if isinstance(line, UpstreamRequestLine)), default=0
+        )
+        return [line for line in self.lines[last_attempt:] if isinstance(line, ReceivedLine)]
 
 
-def read(path: str | Path) -> Captured:
-    lines: list[Line] = []
+def read_capture(path: str | Path) -> CapturedExchange:
+    lines: list[CaptureLine] = []
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                lines.append(_LINE.decode(line))
+                lines.append(_LINE_DECODER.decode(line))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 hint = "captures are made by the gateway, with `capture` in its settings"
                 raise BadInput(f"{path}: line {number} is none of a capture: {error}", hint) from None
-    return Captured(sorted(lines, key=lambda line: line.at))
+    return CapturedExchange(sorted(lines, key=lambda line: line.at))

@@ -22,255 +22,279 @@ import msgspec
 
 from interlingua.errors import BadInput
 from interlingua.events import Finding
-from interlingua.gateway.observability.background_writer import Later
+from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.capture_format import (
-    Asked,
-    End,
-    Findings,
-    Line,
-    Received,
-    Request,
-    Sent,
-    packed,
-    read,
+    CaptureLine,
+    ClientRequestLine,
+    EndLine,
+    FindingsLine,
+    ReceivedLine,
+    SentLine,
+    UpstreamRequestLine,
+    encode_data_fields,
+    read_capture,
 )
-from interlingua.gateway.observability.exchange_record import Exchange, told
+from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor
 
-__all__ = ["Captures", "Recording", "check_folder", "read"]
+__all__ = ["CaptureRecording", "CaptureWriter", "check_capture_folder", "read_capture"]
 
-_LIMIT = 32 * 1024 * 1024
+_MAX_QUEUED_BYTES = 32 * 1024 * 1024
 """For what waits to be written, in bytes. Requests of agents are large, and each is kept as it came and as it went."""
-_LINE = 200
-_NAME = re.compile(r"\d{8}T\d{12}Z-[\w-]+\.jsonl")
-_PART = re.compile(r"\.\d{8}T\d{12}Z-[\w-]+\.part")
-_DAY = 24 * 60 * 60
+_LINE_OVERHEAD_BYTES = 200
+_CAPTURE_FILE_NAME = re.compile(r"\d{8}T\d{12}Z-[\w-]+\.jsonl")
+_PARTIAL_FILE_NAME = re.compile(r"\.\d{8}T\d{12}Z-[\w-]+\.part")
+_STALE_PART_SECONDS = 24 * 60 * 60
 
 
-def check_folder(wanted: settings.Capture) -> None:
+def check_capture_folder(config: settings.Capture) -> None:
     """Makes it if it is missing. Raises if nothing could be written there."""
-    _Folder(wanted, _create)
+    _CaptureFolder(config, _create_private_file)
 
 
-class Captures:
+class CaptureWriter:
     """All of one process. Without settings, nothing is kept."""
 
     def __init__(
         self,
-        wanted: settings.Capture | None,
+        config: settings.Capture | None,
         redactor: Redactor,
-        limit: int = _LIMIT,
-        create: Callable[[Path], BinaryIO] | None = None,
+        max_queued_bytes: int = _MAX_QUEUED_BYTES,
+        create_file: Callable[[Path], BinaryIO] | None = None,
     ) -> None:
-        self._folder = _Folder(wanted, create or _create) if wanted else None
+        self._folder = _CaptureFolder(config, create_file or _create_private_file) if config else None
         self._redactor = redactor
-        self._later: Later[Callable[[], None]] = Later(lambda do: do(), limit, "captures")
+        self._writer: BackgroundWriter[Callable[[], None]] = BackgroundWriter(
+            lambda job: job(), max_queued_bytes, "captures"
+        )
         self._lock = threading.Lock()
         self.dropped = 0
         """How many are missing or cut short so far."""
 
-    def open(self, exchange: Exchange) -> Recording:
-        file = _File(self._folder, exchange, self._redactor, self._lose) if self._folder else None
-        if file and not self._later.put(file.begin, _LINE):
-            self._lose()
+    def start_recording(self, exchange: ExchangeRecord) -> CaptureRecording:
+        file = _CaptureFile(self._folder, exchange, self._redactor, self._count_dropped) if self._folder else None
+        if file and not self._writer.put(file.open, _LINE_OVERHEAD_BYTES):
+            self._count_dropped()
             file = None
-        return Recording(file, self._later)
+        return CaptureRecording(file, self._writer)
 
     def close(self, seconds: float = 5) -> None:
         """Waits for what is to be written, but not for ever. What is not finished now never will be."""
         if self._folder:
-            self._later.put(self._folder.abandon, 0)
-        self._later.close(seconds)
+            self._writer.put(self._folder.discard_unfinished, 0)
+        self._writer.close(seconds)
 
-    def _lose(self) -> None:
+    def _count_dropped(self) -> None:
         with self._lock:
             self.dropped += 1
 
 
-class Recording:
+class CaptureRecording:
     """One exchange, as the relay tells it. Nothing here waits or fails."""
 
-    def __init__(self, file: _File | None, later: Later[Callable[[], None]]) -> None:
+    def __init__(self, file: _CaptureFile | None, writer: BackgroundWriter[Callable[[], None]]) -> None:
         self._file = file
-        self._later = later
+        self._writer = writer
         self._started = time.monotonic()
         self._truncated = False
 
-    def request(self, headers: Mapping[str, str], body: bytes) -> None:
+    def on_request(self, headers: Mapping[str, str], body: bytes) -> None:
         """What the client asked."""
-        self._put(_File.request, dict(headers), body, weight=len(body))
+        self._enqueue(_CaptureFile.write_request, dict(headers), body, weight=len(body))
 
-    def asked(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+    def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         """What an upstream is asked."""
-        self._put(_File.asked, url, dict(headers), body, weight=len(body))
+        self._enqueue(_CaptureFile.write_upstream_request, url, dict(headers), body, weight=len(body))
 
-    def received(self, data: bytes) -> None:
-        self._put(_File.flow, Received, data, weight=len(data))
+    def on_received(self, data: bytes) -> None:
+        self._enqueue(_CaptureFile.write_data, ReceivedLine, data, weight=len(data))
 
-    def sent(self, data: bytes) -> None:
-        self._put(_File.flow, Sent, data, weight=len(data))
+    def on_sent(self, data: bytes) -> None:
+        self._enqueue(_CaptureFile.write_data, SentLine, data, weight=len(data))
 
-    def finish(self, exchange: Exchange) -> None:
+    def on_finish(self, exchange: ExchangeRecord) -> None:
         if self._file:
-            self._later.put(partial(self._file.do, _File.finish, self._now(), exchange, self._truncated), 0)
+            self._writer.put(
+                partial(self._file.run_step, _CaptureFile.finish, self._elapsed_seconds(), exchange, self._truncated), 0
+            )
 
-    def _put(self, step: Callable[..., None], *args: object, weight: int) -> None:
+    def _enqueue(self, step: Callable[..., None], *args: object, weight: int) -> None:
         if self._file and not self._truncated:
-            job = partial(self._file.do, step, self._now(), *args)
-            self._truncated = not self._later.put(job, _LINE + weight)
+            job = partial(self._file.run_step, step, self._elapsed_seconds(), *args)
+            self._truncated = not self._writer.put(job, _LINE_OVERHEAD_BYTES + weight)
 
-    def _now(self) -> float:
+    def _elapsed_seconds(self) -> float:
         return round(time.monotonic() - self._started, 6)
 
 
-class _File:
+class _CaptureFile:
     """What the thread does for one recording. A file that cannot be written is given up, and removed."""
 
-    def __init__(self, folder: _Folder, exchange: Exchange, redactor: Redactor, lose: Callable[[], None]) -> None:
+    def __init__(
+        self, folder: _CaptureFolder, exchange: ExchangeRecord, redactor: Redactor, on_dropped: Callable[[], None]
+    ) -> None:
         self._folder = folder
         self._redactor = redactor
-        self._lose = lose
-        self._time = datetime.now(UTC)
+        self._on_dropped = on_dropped
+        self._started_at = datetime.now(UTC)
         self._exchange = exchange
-        name = f"{self._time:%Y%m%dT%H%M%S%f}Z-{re.sub(r'[^A-Za-z0-9_-]', '_', exchange.id)[:80] or '_'}"
+        name = f"{self._started_at:%Y%m%dT%H%M%S%f}Z-{re.sub(r'[^A-Za-z0-9_-]', '_', exchange.id)[:80] or '_'}"
         self._path = folder.path / f"{name}.jsonl"
-        self._part = folder.path / f".{name}.part"
+        self._partial_path = folder.path / f".{name}.part"
         self._out: BinaryIO | None = None
-        self._held: dict[type[Received] | type[Sent], list[tuple[float, bytes]]] = {}
+        self._buffered: dict[type[ReceivedLine] | type[SentLine], list[tuple[float, bytes]]] = {}
 
-    def begin(self) -> None:
+    def open(self) -> None:
         try:
-            self._out = self._folder.create(self._part)
+            self._out = self._folder.create_file(self._partial_path)
             self._folder.unfinished.add(self)
         except OSError:
-            self._lose()
+            self._on_dropped()
 
-    def do(self, step: Callable[..., None], *args: object) -> None:
+    def run_step(self, step: Callable[..., None], *args: object) -> None:
         if not self._out:
             return
         try:
             step(self, *args)
         except (OSError, ValueError):  # the disk; what cannot be written as JSON
-            self.give_up()
+            self.discard()
 
-    def give_up(self) -> None:
-        self._lose()
+    def discard(self) -> None:
+        self._on_dropped()
         with suppress(OSError):
-            self._done()
+            self._close()
         with suppress(OSError):
-            self._part.unlink()
+            self._partial_path.unlink()
 
-    def _done(self) -> None:
+    def _close(self) -> None:
         out, self._out = self._out, None
         self._folder.unfinished.discard(self)
         if out:
             out.close()
 
-    def request(self, at: float, headers: dict[str, str], body: bytes) -> None:
+    def write_request(self, at: float, headers: dict[str, str], body: bytes) -> None:
         self._redactor = self._redactor.with_credentials(headers)
         exchange = self._exchange
-        self._write(
-            Request(
+        self._write_line(
+            ClientRequestLine(
                 at=at,
                 id=exchange.id,
-                time=self._time.isoformat(),
-                path=_text(self._redactor.text(exchange.path)),
+                time=self._started_at.isoformat(),
+                path=_escape_surrogates(self._redactor.redact_text(exchange.path)),
                 wire=exchange.wire,
-                headers=self._headers(headers),
-                **packed(self._redactor.data(body)),
+                headers=self._redact_headers(headers),
+                **encode_data_fields(self._redactor.redact_bytes(body)),
             )
         )
 
-    def asked(self, at: float, url: str, headers: dict[str, str], body: bytes) -> None:
-        self._release(Received, Sent)
-        url = _text(self._redactor.text(url))
-        self._write(Asked(at=at, url=url, headers=self._headers(headers), **packed(self._redactor.data(body))))
+    def write_upstream_request(self, at: float, url: str, headers: dict[str, str], body: bytes) -> None:
+        self._flush(ReceivedLine, SentLine)
+        url = _escape_surrogates(self._redactor.redact_text(url))
+        self._write_line(
+            UpstreamRequestLine(
+                at=at,
+                url=url,
+                headers=self._redact_headers(headers),
+                **encode_data_fields(self._redactor.redact_bytes(body)),
+            )
+        )
 
-    def flow(self, at: float, kind: type[Received] | type[Sent], data: bytes) -> None:
+    def write_data(self, at: float, line_type: type[ReceivedLine] | type[SentLine], data: bytes) -> None:
         """A piece that ends like the beginning of a secret waits for the next one."""
-        held = self._held.setdefault(kind, [])
-        held.append((at, data))
-        if not self._redactor.may_begin(b"".join(data for _, data in held)):
-            self._release(kind)
+        buffered = self._buffered.setdefault(line_type, [])
+        buffered.append((at, data))
+        if not self._redactor.has_partial_secret_at_end(b"".join(data for _, data in buffered)):
+            self._flush(line_type)
 
-    def finish(self, at: float, exchange: Exchange, truncated: bool) -> None:
-        self._release(Received, Sent)
+    def finish(self, at: float, exchange: ExchangeRecord, truncated: bool) -> None:
+        self._flush(ReceivedLine, SentLine)
         if exchange.findings:
-            self._write(Findings(at=at, findings=[self._shown(finding) for finding in exchange.findings]))
-        fields = self._redactor.value(told(exchange))
-        fields = {name: _text(value) if isinstance(value, str) else value for name, value in fields.items()}
-        self._write(End(at=at, exchange=fields, truncated=truncated))
-        self._done()
-        self._folder.keep(self._part, self._path)
+            self._write_line(
+                FindingsLine(at=at, findings=[self._redact_finding(finding) for finding in exchange.findings])
+            )
+        fields = self._redactor.redact_value(summary(exchange))
+        fields = {
+            name: _escape_surrogates(value) if isinstance(value, str) else value for name, value in fields.items()
+        }
+        self._write_line(EndLine(at=at, exchange=fields, truncated=truncated))
+        self._close()
+        self._folder.add(self._partial_path, self._path)
         if truncated:
-            self._lose()
+            self._on_dropped()
 
-    def _release(self, *kinds: type[Received] | type[Sent]) -> None:
+    def _flush(self, *line_types: type[ReceivedLine] | type[SentLine]) -> None:
         """Pieces go out as they came; those that share a secret, as one without it."""
-        for kind in kinds:
-            pieces = self._held.pop(kind, [])
-            whole = b"".join(data for _, data in pieces)
-            shown = self._redactor.data(whole)
-            for at, data in pieces if shown == whole else [(pieces[0][0], shown)]:
-                self._write(kind(at=at, **packed(data)))
+        for line_type in line_types:
+            pieces = self._buffered.pop(line_type, [])
+            joined = b"".join(data for _, data in pieces)
+            redacted = self._redactor.redact_bytes(joined)
+            for at, data in pieces if redacted == joined else [(pieces[0][0], redacted)]:
+                self._write_line(line_type(at=at, **encode_data_fields(data)))
 
-    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        return {_text(name): _text(value) for name, value in self._redactor.headers(headers).items()}
+    def _redact_headers(self, headers: dict[str, str]) -> dict[str, str]:
+        return {
+            _escape_surrogates(name): _escape_surrogates(value)
+            for name, value in self._redactor.redact_headers(headers).items()
+        }
 
-    def _shown(self, finding: Finding) -> Finding:
-        return Finding(finding.kind, _text(self._redactor.text(finding.message)), _text(finding.place))
+    def _redact_finding(self, finding: Finding) -> Finding:
+        return Finding(
+            finding.kind,
+            _escape_surrogates(self._redactor.redact_text(finding.message)),
+            _escape_surrogates(finding.place),
+        )
 
-    def _write(self, line: Line) -> None:
+    def _write_line(self, line: CaptureLine) -> None:
         assert self._out  # or no step is taken
         self._out.write(msgspec.json.encode(line) + b"\n")
 
 
-class _Folder:
+class _CaptureFolder:
     """Where captures are kept: for its owner only, and no more of them than wanted. Other processes may share it."""
 
-    def __init__(self, wanted: settings.Capture, create: Callable[[Path], BinaryIO]) -> None:
-        self.path = Path(wanted.dir).expanduser()
-        self.create = create
-        self._keep = wanted.keep
-        self.unfinished: set[_File] = set()
-        self._since = 0  # captures since it was last looked through
+    def __init__(self, config: settings.Capture, create_file: Callable[[Path], BinaryIO]) -> None:
+        self.path = Path(config.dir).expanduser()
+        self.create_file = create_file
+        self._max_files = config.keep
+        self.unfinished: set[_CaptureFile] = set()
+        self._added_since_pruning = 0  # captures since it was last looked through
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._remove_old_parts()
+            self._remove_stale_parts()
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             hint = "name a directory that the gateway may write to"
             raise BadInput(f"capture.dir: cannot write to {self.path}: {error.strerror}", hint) from None
 
-    def keep(self, part: Path, path: Path) -> None:
-        os.replace(part, path)
-        self._since += 1
-        if self._since > self._keep // 50:  # seldom, for looking takes longer the more there are
-            self._since = 0
-            names = sorted(name for name in os.listdir(self.path) if _NAME.fullmatch(name))
-            for name in names[: -self._keep]:
+    def add(self, partial_path: Path, path: Path) -> None:
+        os.replace(partial_path, path)
+        self._added_since_pruning += 1
+        if self._added_since_pruning > self._max_files // 50:  # seldom, for looking takes longer the more there are
+            self._added_since_pruning = 0
+            names = sorted(name for name in os.listdir(self.path) if _CAPTURE_FILE_NAME.fullmatch(name))
+            for name in names[: -self._max_files]:
                 with suppress(FileNotFoundError):  # another process was faster
                     os.unlink(self.path / name)
 
-    def abandon(self) -> None:
+    def discard_unfinished(self) -> None:
         for file in [*self.unfinished]:
-            file.give_up()
+            file.discard()
 
-    def _remove_old_parts(self) -> None:
+    def _remove_stale_parts(self) -> None:
         """Of processes that were killed: those of others that are alive are newer."""
         for entry in os.scandir(self.path):
-            if _PART.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > _DAY:
+            if _PARTIAL_FILE_NAME.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > _STALE_PART_SECONDS:
                 with suppress(FileNotFoundError):
                     os.unlink(entry.path)
 
 
-def _create(path: Path) -> BinaryIO:
+def _create_private_file(path: Path) -> BinaryIO:
     """A new file for its owner only. Never one that exists, nor one that a link leads to."""
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-def _text(text: str) -> str:
+def _escape_surrogates(text: str) -> str:
     """Headers that are not UTF-8 come with half characters, which JSON has no way to write."""
     return text.encode("utf-8", "backslashreplace").decode()

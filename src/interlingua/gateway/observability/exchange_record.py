@@ -9,14 +9,14 @@ from msgspec import Struct, field, structs
 
 from interlingua.events import Finding, StopReason, Usage
 
-__all__ = ["Exchange", "Outcome", "told"]
+__all__ = ["ExchangeRecord", "Outcome", "summary"]
 
 Outcome: TypeAlias = Literal["ok", "refused", "upstream-failed", "client-left", "stopped", "broken"]
 """ok: the reply has ended well. refused: the client's request was not sent on. upstream-failed: the upstream, at any
 point. client-left: it went away. stopped: the gateway was told to stop. broken: a fault of the gateway's own."""
 
 
-class Exchange(Struct, kw_only=True):
+class ExchangeRecord(Struct, kw_only=True):
     """Times are seconds of a clock that only goes forward."""
 
     id: str
@@ -52,7 +52,7 @@ class Exchange(Struct, kw_only=True):
     """From the upstream."""
     bytes_out: int = 0
     """To the client."""
-    expected: int = 0
+    estimated_tokens: int = 0
     """How many tokens the request was estimated to have, before any correction; 0: it was not."""
     usage: Usage | None = None
     stop_reason: StopReason | None = None
@@ -60,25 +60,25 @@ class Exchange(Struct, kw_only=True):
     findings: list[Finding] = field(default_factory=list)
 
 
-def told(exchange: Exchange) -> dict[str, Any]:
+def summary(exchange: ExchangeRecord) -> dict[str, Any]:
     """As logs and captures tell it: times since its start, tokens by name, findings by kind."""
     fields = structs.asdict(exchange)
-    for name in ("started", "first_byte", "ended", "expected", "usage", "findings"):
+    for name in ("started", "first_byte", "ended", "estimated_tokens", "usage", "findings"):
         del fields[name]
     usage = exchange.usage
     return {
         **fields,
-        "first_byte_seconds": _since(exchange, exchange.first_byte),
-        "seconds": _since(exchange, exchange.ended),
-        "tokens": _tokens(usage) if usage else {},
+        "first_byte_seconds": _seconds_since_start(exchange, exchange.first_byte),
+        "seconds": _seconds_since_start(exchange, exchange.ended),
+        "tokens": _token_counts(usage) if usage else {},
         "findings": dict(Counter(finding.kind for finding in exchange.findings)),
     }
 
 
-def _tokens(usage: Usage) -> dict[str, int]:
+def _token_counts(usage: Usage) -> dict[str, int]:
     tokens = {name: getattr(usage, name) for name in ("input", "output", "cached", "reasoning")}
     return {**tokens, "estimated": True} if usage.estimated else tokens
 
 
-def _since(exchange: Exchange, then: float | None) -> float | None:
-    return None if then is None else round(then - exchange.started, 4)
+def _seconds_since_start(exchange: ExchangeRecord, moment: float | None) -> float | None:
+    return None if moment is None else round(moment - exchange.started, 4)

@@ -7,61 +7,61 @@ from contextlib import suppress
 
 from interlingua.errors import BadInput
 
-__all__ = ["ASIDE", "LARGEST", "LogFile"]
+__all__ = ["MAX_LOG_FILE_BYTES", "MAX_ROTATED_FILES", "RotatingFile"]
 
-LARGEST = 10 * 1024 * 1024
-ASIDE = 2
+MAX_LOG_FILE_BYTES = 10 * 1024 * 1024
+MAX_ROTATED_FILES = 2
 """How many full files are kept: FILE.1 is newer than FILE.2."""
-STANDARD_ERROR = 2
+STDERR_FD = 2
 
 
-class LogFile:
+class RotatingFile:
     """Workers share one: each has opened it for itself, and whoever finds it full puts it aside for all."""
 
-    def __init__(self, path: str, largest: int = LARGEST) -> None:
+    def __init__(self, path: str, max_bytes: int = MAX_LOG_FILE_BYTES) -> None:
         self._path = path
-        self._largest = largest
+        self._max_bytes = max_bytes
         try:
-            self._file = _opened(path)
+            self._fd = _open_for_append(path)
         except OSError as error:
             raise BadInput(f"cannot write the log {path}: {error.strerror}", "choose another `log.file`") from error
 
     def write(self, data: bytes, /) -> int:
-        size = os.fstat(self._file).st_size
-        if (size and size + len(data) > self._largest) or not self._is_mine():
-            self._begin_anew()
-        return os.write(self._file, data)
+        size = os.fstat(self._fd).st_size
+        if (size and size + len(data) > self._max_bytes) or not self._is_current():
+            self._rotate()
+        return os.write(self._fd, data)
 
     def close(self) -> None:
-        os.close(self._file)
+        os.close(self._fd)
 
-    def _is_mine(self) -> bool:
+    def _is_current(self) -> bool:
         """Whether the path still leads to the file that is open here."""
         try:
-            there = os.stat(self._path, follow_symlinks=False)
+            status = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return os.path.samestat(there, os.fstat(self._file))
+        return os.path.samestat(status, os.fstat(self._fd))
 
-    def _begin_anew(self) -> None:
+    def _rotate(self) -> None:
         import fcntl  # Windows has none, and no gateway
 
-        fcntl.flock(self._file, fcntl.LOCK_EX)  # of those who have this file open, one puts it aside
+        fcntl.flock(self._fd, fcntl.LOCK_EX)  # of those who have this file open, one puts it aside
         try:
-            if self._is_mine():
-                for number in range(ASIDE, 1, -1):
+            if self._is_current():
+                for number in range(MAX_ROTATED_FILES, 1, -1):
                     with suppress(FileNotFoundError):
                         os.replace(f"{self._path}.{number - 1}", f"{self._path}.{number}")
                 os.replace(self._path, f"{self._path}.1")
-            new = _opened(self._path)
+            new_fd = _open_for_append(self._path)
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
         with suppress(OSError):  # there may be no standard error
-            if os.path.samestat(os.fstat(STANDARD_ERROR), os.fstat(self._file)):
-                os.dup2(new, STANDARD_ERROR)
-        os.close(self._file)
-        self._file = new
+            if os.path.samestat(os.fstat(STDERR_FD), os.fstat(self._fd)):
+                os.dup2(new_fd, STDERR_FD)
+        os.close(self._fd)
+        self._fd = new_fd
 
 
-def _opened(path: str) -> int:
+def _open_for_append(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

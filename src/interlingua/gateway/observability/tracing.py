@@ -11,15 +11,19 @@ from importlib import import_module
 from typing import Any
 
 from interlingua.errors import UsageError
-from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings.redaction import printable
 from interlingua.gateway.settings.schema import Settings
 
-__all__ = ["Trace", "Tracer", "check_tracing"]
+__all__ = ["RequestTrace", "Tracer", "check_tracing"]
 
-API, SDK, EXPORT = "opentelemetry.trace", "opentelemetry.sdk.trace", "opentelemetry.sdk.trace.export"
-OTLP = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-_OURS = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
+API_MODULE, SDK_MODULE, EXPORT_MODULE = (
+    "opentelemetry.trace",
+    "opentelemetry.sdk.trace",
+    "opentelemetry.sdk.trace.export",
+)
+OTLP_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+_RECORD_ATTRIBUTES = ("id", "wire", "model", "upstream", "dialect", "calls", "attempts")
 
 
 class Tracer:
@@ -29,13 +33,13 @@ class Tracer:
         self._provider = provider
 
     @staticmethod
-    def of(settings: Settings) -> Tracer:
+    def from_settings(settings: Settings) -> Tracer:
         """Raises UsageError if what is set is not installed."""
-        return Tracer(_provider() if settings.otel else None)
+        return Tracer(_tracer_provider() if settings.otel else None)
 
-    def begin(self, headers: Mapping[str, str]) -> Trace:
+    def begin(self, headers: Mapping[str, str]) -> RequestTrace:
         """Of a request with these headers."""
-        trace = Trace()
+        trace = RequestTrace()
         if self._provider:
             api = import_module("opentelemetry.trace")
             w3c = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
@@ -52,17 +56,19 @@ class Tracer:
             thread.join(seconds)
 
 
-class Trace:
+class RequestTrace:
     """Of one request. `headers` tell an upstream of it."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
         self.span: Any = None
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: ExchangeRecord) -> None:
         if self.span:
-            told = {name: value for name, value in _attributes(exchange).items() if value not in (None, "")}
-            self.span.set_attributes({name: printable(v) if isinstance(v, str) else v for name, v in told.items()})
+            attributes = {name: value for name, value in _span_attributes(exchange).items() if value not in (None, "")}
+            self.span.set_attributes(
+                {name: printable(v) if isinstance(v, str) else v for name, v in attributes.items()}
+            )
             self.span.update_name(f"chat {printable(exchange.upstream_model or exchange.model)}".strip())
             if exchange.outcome != "ok":
                 code = import_module("opentelemetry.trace").StatusCode.ERROR
@@ -70,10 +76,10 @@ class Trace:
             self.span.end()
 
 
-def _attributes(exchange: Exchange) -> dict[str, Any]:
+def _span_attributes(exchange: ExchangeRecord) -> dict[str, Any]:
     usage, status = exchange.usage, exchange.upstream_status
     usage = usage if usage and not usage.estimated else None
-    failed = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
+    error_type = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "anthropic" if exchange.upstream_wire == "anthropic-messages" else "openai",
@@ -86,9 +92,9 @@ def _attributes(exchange: Exchange) -> dict[str, Any]:
         "gen_ai.usage.cache_read.input_tokens": usage and usage.cached,
         "gen_ai.usage.cache_creation.input_tokens": usage and usage.cache_written,
         "gen_ai.usage.reasoning.output_tokens": usage and usage.reasoning,
-        "error.type": failed,
+        "error.type": error_type,
         "http.response.status_code": exchange.status or None,
-        **{f"interlingua.{name}": getattr(exchange, name) for name in _OURS},
+        **{f"interlingua.{name}": getattr(exchange, name) for name in _RECORD_ATTRIBUTES},
         "interlingua.findings": sorted({finding.kind for finding in exchange.findings}) or None,
     }
 
@@ -96,22 +102,24 @@ def _attributes(exchange: Exchange) -> dict[str, Any]:
 def check_tracing(settings: Settings) -> None:
     """Raises UsageError if what is set is not installed."""
     if settings.otel:
-        for name in (API, SDK, EXPORT, OTLP):
-            _module(name)
+        for name in (API_MODULE, SDK_MODULE, EXPORT_MODULE, OTLP_MODULE):
+            _require_module(name)
 
 
-def _module(name: str) -> Any:
+def _require_module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
         raise UsageError(f"otel is set, but {error.name} is missing", "pip install 'interlingua[otel]'") from None
 
 
-def _provider() -> Any:
+def _tracer_provider() -> Any:
     """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
-    api = _module(API)
-    if not isinstance(known := api.get_tracer_provider(), api.ProxyTracerProvider):
-        return known
-    provider = _module(SDK).TracerProvider()
-    provider.add_span_processor(_module(EXPORT).BatchSpanProcessor(_module(OTLP).OTLPSpanExporter()))
+    api = _require_module(API_MODULE)
+    if not isinstance(existing := api.get_tracer_provider(), api.ProxyTracerProvider):
+        return existing
+    provider = _require_module(SDK_MODULE).TracerProvider()
+    provider.add_span_processor(
+        _require_module(EXPORT_MODULE).BatchSpanProcessor(_require_module(OTLP_MODULE).OTLPSpanExporter())
+    )
     return provider

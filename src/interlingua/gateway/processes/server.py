@@ -9,80 +9,82 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from interlingua.errors import BadInput
-from interlingua.gateway.observability.capture_writer import check_folder
-from interlingua.gateway.observability.rotating_file import LogFile
+from interlingua.gateway.observability.capture_writer import check_capture_folder
+from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.observability.tracing import check_tracing
-from interlingua.gateway.processes.supervisor import Crew
+from interlingua.gateway.processes.supervisor import Supervisor
 from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.routing.routes import routes_for
-from interlingua.gateway.settings.loader import Loaded
+from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.upstream.connector__certificates import check_certificates
 
-__all__ = ["check", "listen", "raise_open_files", "serve"]
+__all__ = ["bind_sockets", "check_settings", "raise_file_limit", "serve"]
 
-BESIDE = 100
+RESERVED_FILES = 100
 """Files and connections that are open whether anybody asks or not."""
 
 
-def check(loaded: Loaded) -> None:
+def check_settings(loaded: LoadedSettings) -> None:
     """Raises if no gateway can work with these settings."""
     routes_for(loaded)
     check_certificates(loaded.settings)
     check_tracing(loaded.settings)
     if loaded.settings.capture:
-        check_folder(loaded.settings.capture)
+        check_capture_folder(loaded.settings.capture)
     if loaded.settings.log.file:
-        LogFile(loaded.settings.log.file).close()
+        RotatingFile(loaded.settings.log.file).close()
 
 
-def listen(settings: Settings) -> list[socket.socket]:
+def bind_sockets(settings: Settings) -> list[socket.socket]:
     """A socket for each worker, all on one port: the system shares connections out among them."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     sockets: list[socket.socket] = []
     port = settings.port
     for _ in range(settings.workers):
-        one = socket.socket(family, socket.SOCK_STREAM)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if settings.workers > 1:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
-            one.bind((settings.host.strip("[]"), port))
+            listener.bind((settings.host.strip("[]"), port))
         except OSError as error:
             raise BadInput(
                 f"cannot listen on {settings.host}:{port}: {error.strerror}", "choose another one with --port"
             ) from error
-        port = one.getsockname()[1]
-        sockets.append(one)
+        port = listener.getsockname()[1]
+        sockets.append(listener)
     return sockets
 
 
-def raise_open_files(settings: Settings) -> str:
+def raise_file_limit(settings: Settings) -> str:
     """As many open files as this process may have: a stream has two connections. A word to the user if that is few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # some systems have a limit of their own below this one
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     streams = settings.limits.streams
-    if soft == resource.RLIM_INFINITY or soft >= 2 * streams + BESIDE:
+    if soft == resource.RLIM_INFINITY or soft >= 2 * streams + RESERVED_FILES:
         return ""
     return (
-        f"at most {soft} files can be open (ulimit -n), which is enough for {max(0, soft - BESIDE) // 2} requests at "
-        f"once, and limits.streams is {streams}"
+        f"at most {soft} files can be open (ulimit -n), which is enough for "
+        f"{max(0, soft - RESERVED_FILES) // 2} requests at once, and limits.streams is {streams}"
     )
 
 
-def serve(loaded: Loaded, sockets: list[socket.socket], seal_key: bytes, read: Callable[[], Loaded]) -> None:
+def serve(
+    loaded: LoadedSettings, sockets: list[socket.socket], seal_key: bytes, load: Callable[[], LoadedSettings]
+) -> None:
     """Returns once it was told to stop and all streams have ended. `read` reads the settings again."""
 
-    def reload() -> Loaded:
-        again = read().keeping(loaded.settings)
-        check(again)
-        return again
+    def reload() -> LoadedSettings:
+        reloaded = load().keep_restart_only_fields(loaded.settings)
+        check_settings(reloaded)
+        return reloaded
 
     # Nobody can take a signal yet, and none should end a gateway that is only beginning.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     if len(sockets) == 1:
         Worker(loaded, sockets[0], seal_key, reload).run()
     else:
-        Crew(loaded, sockets, seal_key, reload).run()
+        Supervisor(loaded, sockets, seal_key, reload).run()

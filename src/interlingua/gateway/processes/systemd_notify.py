@@ -6,42 +6,42 @@ import os
 import socket
 from contextlib import suppress
 
-__all__ = ["is_wanted", "reached_by", "ready", "stopping", "url", "url_of"]
+__all__ = ["client_host", "http_url", "is_enabled", "listener_url", "send_ready", "send_stopping"]
 
-SOCKET = "NOTIFY_SOCKET"
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+SOCKET_VARIABLE = "NOTIFY_SOCKET"
+_LOOPBACK_BY_WILDCARD = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def ready(listener: socket.socket) -> None:
+def send_ready(listener: socket.socket) -> None:
     """Clients can ask now, and where."""
-    _tell("READY=1", f"STATUS=listening on {url_of(listener)}")
+    _send("READY=1", f"STATUS=listening on {listener_url(listener)}")
 
 
-def stopping() -> None:
-    _tell("STOPPING=1", "STATUS=streams may finish")
+def send_stopping() -> None:
+    _send("STOPPING=1", "STATUS=streams may finish")
 
 
-def is_wanted() -> bool:
+def is_enabled() -> bool:
     """Whether a program waits for it, and no person reads along."""
-    return bool(os.environ.get(SOCKET))
+    return bool(os.environ.get(SOCKET_VARIABLE))
 
 
-def url_of(listener: socket.socket) -> str:
-    return url(*listener.getsockname()[:2])
+def listener_url(listener: socket.socket) -> str:
+    return http_url(*listener.getsockname()[:2])
 
 
-def url(host: str, port: int) -> str:
+def http_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def reached_by(host: str) -> str:
+def client_host(host: str) -> str:
     """Where a client on this machine finds who listens there: who listens everywhere is on loopback, too."""
-    return _ANYWHERE.get(host, host)
+    return _LOOPBACK_BY_WILDCARD.get(host, host)
 
 
-def _tell(*lines: str) -> None:
+def _send(*lines: str) -> None:
     """As sd_notify(3) has it. Nobody may listen any more, and nobody waits for them."""
-    path = os.environ.get(SOCKET, "")
+    path = os.environ.get(SOCKET_VARIABLE, "")
     if not path.startswith(("/", "@")):
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

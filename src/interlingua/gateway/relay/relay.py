@@ -13,57 +13,57 @@ from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.gateway.http.deadline import Patience, WaitedTooLong
-from interlingua.gateway.http.error_responses import Stopping, TooBusy, error_body
-from interlingua.gateway.http.request_body__bodies import decoded, read_body
-from interlingua.gateway.http.response_stream import COMMENT, PING, ClientStream, KeepAlive
-from interlingua.gateway.observability.exchange_record import Exchange
-from interlingua.gateway.observability.tracing import Trace
-from interlingua.gateway.observability.traffic_observers import Witness
-from interlingua.gateway.relay.failover import Answer, Asker
-from interlingua.gateway.relay.upstream_request import Question
+from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
+from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
+from interlingua.gateway.http.request_body__bodies import decode_body, read_body
+from interlingua.gateway.http.response_stream import KEEPALIVE_COMMENT, KEEPALIVE_PING, KeepAlive, ResponseStream
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.tracing import RequestTrace
+from interlingua.gateway.observability.traffic_observers import TrafficObserver
+from interlingua.gateway.relay.failover import UpstreamFailover, UpstreamReply
+from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.redaction import Redactor
-from interlingua.gateway.state import Gateway
+from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
-from interlingua.gateway.upstream.http_client import let_end
+from interlingua.gateway.upstream.http_client import drain
 from interlingua.translation.translator__pipeline import Translator
 from interlingua.upstreams.profile import MESSAGES
 from interlingua.wires.error_types import error_type
 
 __all__ = ["Relay"]
 
-AFTERWARDS = 5.0
+UPSTREAM_CLOSE_TIMEOUT_SECONDS = 5.0
 """How long an upstream may take to close its stream once it has said all."""
 CLIENT = "the client"
 """Who is waited for while something is sent."""
-LEFT = 499
+CLIENT_CLOSED_STATUS = 499
 """What logs call the status of a request whose client did not wait for all of the answer."""
 
 T = TypeVar("T")
 
 
 class Relay:
-    def __init__(self, gateway: Gateway, request: web.Request, wire: str) -> None:
+    def __init__(self, gateway: GatewayState, request: web.Request, wire: str) -> None:
         self._gateway = gateway
-        self._setup = gateway.setup
+        self._config = gateway.config
         self._request = request
         self._wire = wire
-        self._exchange = Exchange(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
-        self._stream = ClientStream(request)
-        self._answer: Answer | None = None
-        self._witness: Witness | None = None
-        self._size = 0  # of the client's body
-        self._trace = Trace()
+        self._exchange = ExchangeRecord(id=f"req_{uuid4().hex}", path=request.path, wire=wire, started=time.monotonic())
+        self._stream = ResponseStream(request)
+        self._reply: UpstreamReply | None = None
+        self._observer: TrafficObserver | None = None
+        self._body_size = 0  # of the client's body
+        self._trace = RequestTrace()
         self._task: asyncio.Task[web.StreamResponse] | None = None
 
     @property
-    def held(self) -> int:
-        return len(self._answer.translator.held) if self._answer else 0
+    def buffered_chars(self) -> int:
+        return len(self._reply.translator.held) if self._reply else 0
 
     @property
     def _redactor(self) -> Redactor:
-        return self._setup.redactor.with_credentials(self._request.headers)
+        return self._config.redactor.with_credentials(self._request.headers)
 
     def stop(self) -> None:
         if self._task is not None and self._exchange.ended is None:
@@ -78,25 +78,27 @@ class Relay:
 
     async def _run(self) -> web.StreamResponse:
         gateway, exchange = self._gateway, self._exchange
-        gateway.open.add(self)
+        gateway.active_requests.add(self)
         gateway.metrics.begin(exchange)
         try:
-            return await self._answered()
+            return await self._handle()
         except asyncio.CancelledError:
-            exchange.outcome, exchange.status = "client-left", LEFT
+            exchange.outcome, exchange.status = "client-left", CLIENT_CLOSED_STATUS
             raise
-        except (ConnectionError, WaitedTooLong):
-            exchange.outcome, exchange.status = "client-left", LEFT
-            return self._hang_up()
+        except (ConnectionError, DeadlineExceeded):
+            exchange.outcome, exchange.status = "client-left", CLIENT_CLOSED_STATUS
+            return self._abort_connection()
         finally:
-            gateway.open.discard(self)
-            self._account()
+            gateway.active_requests.discard(self)
+            self._record_exchange()
 
-    async def _answered(self) -> web.StreamResponse:
+    async def _handle(self) -> web.StreamResponse:
         exchange = self._exchange
         try:
-            asker, routes = await self._asker()
-            return await (self._pass_stream(asker, routes) if exchange.stream else self._pass_whole(asker, routes))
+            failover, routes = await self._prepare_failover()
+            return await (
+                self._relay_stream(failover, routes) if exchange.stream else self._relay_complete(failover, routes)
+            )
         except InterlinguaError as error:
             exchange.outcome = "upstream-failed" if isinstance(error, UpstreamFailed) else "refused"
             return await self._fail(error)
@@ -104,8 +106,8 @@ class Relay:
             if exchange.outcome != "stopped" or self._task is None:
                 raise
             self._task.uncancel()
-            return await self._fail(Stopping())
-        except (ConnectionError, WaitedTooLong):
+            return await self._fail(ShuttingDown())
+        except (ConnectionError, DeadlineExceeded):
             raise
         except Exception:  # noqa: BLE001
             exchange.outcome = "broken"
@@ -114,40 +116,55 @@ class Relay:
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _asker(self) -> tuple[Asker, list[Route]]:
+    async def _prepare_failover(self) -> tuple[UpstreamFailover, list[Route]]:
         """Whoever asks what the client asks, and whom."""
-        settings, headers = self._setup.settings, self._request.headers
-        self._setup.access.check_origin(headers)
-        self._setup.access.check_key(headers)
-        self._witness = self._gateway.witness(self._setup, self._exchange)
+        settings, headers = self._config.settings, self._request.headers
+        self._config.authenticator.check_origin(headers)
+        self._config.authenticator.check_key(headers)
+        self._observer = self._gateway.observer_for(self._config, self._exchange)
         self._trace = self._gateway.tracer.begin(headers)
         if not self._gateway.ready:
-            raise Stopping()
-        if len(self._gateway.open) > settings.limits.streams:
-            raise TooBusy(f"{settings.limits.streams} requests are under way", "try again in a second")
-        body = await self._body()
-        question = self._question(body)
-        routes = self._setup.routes.find(question.model)
+            raise ShuttingDown()
+        if len(self._gateway.active_requests) > settings.limits.streams:
+            raise TooManyRequests(f"{settings.limits.streams} requests are under way", "try again in a second")
+        body = await self._read_request_body()
+        client_request = self._client_request(body)
+        routes = self._config.routes.find(client_request.model)
         session = self._gateway.session
         assert session is not None, "the gateway is connected before it listens"
-        told, restraints, tokens = self._trace.headers, self._gateway.restraints, self._gateway.tokens
-        asker = Asker(session, settings, question, self._exchange, self._witness, told, tokens, restraints)
-        return asker, routes
+        trace_headers, retry_policies, calibration = (
+            self._trace.headers,
+            self._gateway.retry_policies,
+            self._gateway.token_calibration,
+        )
+        failover = UpstreamFailover(
+            session,
+            settings,
+            client_request,
+            self._exchange,
+            self._observer,
+            trace_headers,
+            calibration,
+            retry_policies,
+        )
+        return failover, routes
 
-    async def _body(self) -> dict[str, Any]:
-        data = await read_body(self._request, self._setup.settings.limits)
-        if self._witness:
-            self._witness.request(self._request.headers, data)
-        self._size = len(data)
-        return self._gateway.shared.body(decoded(data))
+    async def _read_request_body(self) -> dict[str, Any]:
+        data = await read_body(self._request, self._config.settings.limits)
+        if self._observer:
+            self._observer.on_request(self._request.headers, data)
+        self._body_size = len(data)
+        return self._gateway.tool_list_cache.share_tools(decode_body(data))
 
-    def _question(self, body: dict[str, Any]) -> Question:
+    def _client_request(self, body: dict[str, Any]) -> ClientRequest:
         model = body.get("model")
         if not isinstance(model, str) or not model:
-            came = "nothing came" if model is None else f"{model!r:.60} came"
-            raise BadRequest("model", f"the id of a model is expected, and {came}", f"for example: {self._example()}")
+            received = "nothing came" if model is None else f"{model!r:.60} came"
+            raise BadRequest(
+                "model", f"the id of a model is expected, and {received}", f"for example: {self._example_model()}"
+            )
         self._exchange.model, self._exchange.stream = model, body.get("stream") is True
-        return Question(
+        return ClientRequest(
             wire=self._wire,
             body=body,
             model=model,
@@ -155,116 +172,125 @@ class Relay:
             headers=self._request.headers,
             query=self._request.query_string,
             created=int(time.time()),
-            size=self._size,
-            seal_key=self._setup.seal_key,
-            own_key=self._setup.access.own_key(self._request.headers),
+            body_size=self._body_size,
+            seal_key=self._config.seal_key,
+            passthrough_key=self._config.authenticator.passthrough_key(self._request.headers),
         )
 
-    def _example(self) -> str:
-        return next(iter(self._setup.routes.ids()), "kimi-k2")
+    def _example_model(self) -> str:
+        return next(iter(self._config.routes.model_ids()), "kimi-k2")
 
     # ── to the client ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _pass_whole(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
-        self._answer = answer = await asker.answer(routes)
-        answer.response.release()
-        body = encode_json(answer.whole)
+    async def _relay_complete(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
+        self._reply = reply = await failover.open_reply(routes)
+        reply.response.release()
+        body = encode_json(reply.body)
         self._exchange.first_byte = time.monotonic()
-        return await self._respond(200, body, self._findings_header(answer.translator))
+        return await self._respond(200, body, self._findings_header(reply.translator))
 
-    async def _pass_stream(self, asker: Asker, routes: list[Route]) -> web.StreamResponse:
-        seconds, sign = self._setup.settings.keepalive, PING if self._wire == MESSAGES else COMMENT
-        async with KeepAlive(self._stream, seconds, self._headers):
-            self._answer = answer = await asker.answer(routes)
+    async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
+        interval, keepalive = (
+            self._config.settings.keepalive,
+            KEEPALIVE_PING if self._wire == MESSAGES else KEEPALIVE_COMMENT,
+        )
+        async with KeepAlive(self._stream, interval, self._headers):
+            self._reply = reply = await failover.open_reply(routes)
         try:
-            async with KeepAlive(self._stream, seconds, self._headers, sign):
-                await self._pump(asker, answer)
-            response = await self._patiently(self._stream.end())
+            async with KeepAlive(self._stream, interval, self._headers, keepalive):
+                await self._pump(failover, reply)
+            response = await self._with_send_timeout(self._stream.end())
         except BaseException:
-            answer.response.close()
+            reply.response.close()
             raise
-        if answer.translator.tally.failure is not None:
-            answer.response.close()  # whatever still comes is for nobody
-        elif not answer.response.content.at_eof():
-            self._gateway.afterwards(let_end(answer.response))
+        if reply.translator.tally.failure is not None:
+            reply.response.close()  # whatever still comes is for nobody
+        elif not reply.response.content.at_eof():
+            self._gateway.run_in_background(drain(reply.response))
         return response
 
-    async def _pump(self, asker: Asker, answer: Answer) -> None:
+    async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
         """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
-        translator, tally = answer.translator, answer.translator.tally
-        idle, send = answer.route.timeouts.idle, self._setup.settings.limits.send
+        translator, stats = reply.translator, reply.translator.tally
+        idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
-        await self._patiently(self._send(answer.first))
-        answer.first = b""  # not held for as long as the stream lasts
+        await self._with_send_timeout(self._send(reply.initial_data))
+        reply.initial_data = b""  # not held for as long as the stream lasts
         try:
-            with Patience() as patience:
+            with MovingDeadline() as deadline:
                 while not translator.ended:
-                    patience.wait("the upstream's next word", idle if tally.stop is None else min(AFTERWARDS, idle))
-                    data = await asker.read(answer)
-                    if out := translator.feed(data) if data else translator.close():
-                        patience.wait(CLIENT, send)
-                        await (self._send(out) if self._witness or tally.failure else self._stream.write(out))
+                    deadline.set_timeout(
+                        "the upstream's next word",
+                        idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
+                    )
+                    data = await failover.read_chunk(reply)
+                    if output := translator.feed(data) if data else translator.close():
+                        deadline.set_timeout(CLIENT, send_timeout)
+                        await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
         except UpstreamFailed as error:
-            await self._patiently(self._send(translator.abort(f"{answer.route.name}: {error}")))
-        except WaitedTooLong as error:
-            if error.what == CLIENT:
+            await self._with_send_timeout(self._send(translator.abort(f"{reply.route.name}: {error}")))
+        except DeadlineExceeded as error:
+            if error.operation == CLIENT:
                 raise
-            last = translator.abort(f"{answer.route.name}: {error}", "timeout_error")
-            await self._patiently(self._send(last))
-        if (failure := tally.failure) is not None:
-            self._exchange.outcome, self._exchange.error = "upstream-failed", self._redactor.text(failure.message)
+            final_frames = translator.abort(f"{reply.route.name}: {error}", "timeout_error")
+            await self._with_send_timeout(self._send(final_frames))
+        if (failure := stats.failure) is not None:
+            self._exchange.outcome, self._exchange.error = (
+                "upstream-failed",
+                self._redactor.redact_text(failure.message),
+            )
 
     async def _send(self, data: bytes) -> None:
-        if self._answer is not None and self._answer.translator.tally.failure is not None:
-            data = self._redactor.data(data)  # an upstream may quote the key it was shown
+        if self._reply is not None and self._reply.translator.tally.failure is not None:
+            data = self._redactor.redact_bytes(data)  # an upstream may quote the key it was shown
         if data:
-            if self._witness:
-                self._witness.sent(data)
+            if self._observer:
+                self._observer.on_sent(data)
             await self._stream.write(data)
 
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
         """A response of its own, or the last frame of a stream that has begun."""
-        self._exchange.error = self._redactor.text(str(error))
+        self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
             error.args = (self._exchange.error,)
         if self._stream.response is None:
             body = error_body(self._wire, error, self._exchange.id)
-            return await self._respond(error.status, body, _waiting(error))
+            return await self._respond(error.status, body, _retry_after_header(error))
         self._exchange.status = 200
-        translator = self._answer.translator if self._answer else Translator(target=self._wire)
+        translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
-        last = translator.abort(str(error), error_type(self._wire, error.status), code)
-        await self._patiently(self._send(last))
-        return await self._patiently(self._stream.end())
+        final_frames = translator.abort(str(error), error_type(self._wire, error.status), code)
+        await self._with_send_timeout(self._send(final_frames))
+        return await self._with_send_timeout(self._stream.end())
 
-    def _hang_up(self) -> web.StreamResponse:
+    def _abort_connection(self) -> web.StreamResponse:
         """The client cannot be told anything. What is returned goes nowhere."""
         if self._request.transport is not None:
             self._request.transport.abort()
-        return self._stream.response or web.Response(status=LEFT)
+        return self._stream.response or web.Response(status=CLIENT_CLOSED_STATUS)
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
         """A whole response, sent to its end: until then its client may leave."""
         self._exchange.status = status
-        if self._witness:
-            self._witness.sent(body)
-        self._stream.bytes += len(body)
-        told = {**self._headers(), **headers}
-        response = web.Response(status=status, body=body, content_type="application/json", headers=told)
+        if self._observer:
+            self._observer.on_sent(body)
+        self._stream.bytes_sent += len(body)
+        all_headers = {**self._headers(), **headers}
+        response = web.Response(status=status, body=body, content_type="application/json", headers=all_headers)
         await response.prepare(self._request)
-        await self._patiently(response.write_eof())
+        await self._with_send_timeout(response.write_eof())
         return response
 
-    async def _patiently(self, sending: Awaitable[T]) -> T:
+    async def _with_send_timeout(self, operation: Awaitable[T]) -> T:
         """A client that does not read is not waited for without end."""
-        with Patience() as patience:
-            patience.wait(CLIENT, self._setup.settings.limits.send)
-            return await sending
+        with MovingDeadline() as deadline:
+            deadline.set_timeout(CLIENT, self._config.settings.limits.send)
+            return await operation
 
     def _headers(self) -> dict[str, str]:
         """What a client may want to know, and what its SDK shows in an error."""
@@ -275,31 +301,33 @@ class Relay:
         return headers
 
     def _findings_header(self, translator: Translator) -> dict[str, str]:
-        kinds = dict.fromkeys(one.kind for one in (*self._exchange.findings, *translator.findings))
+        kinds = dict.fromkeys(finding.kind for finding in (*self._exchange.findings, *translator.findings))
         return {"x-interlingua-findings": ", ".join(kinds)} if kinds else {}
 
-    def _account(self) -> None:
+    def _record_exchange(self) -> None:
         exchange = self._exchange
         exchange.ended = time.monotonic()
-        exchange.bytes_out = self._stream.bytes
-        if self._answer is not None:
-            translator = self._answer.translator
+        exchange.bytes_out = self._stream.bytes_sent
+        if self._reply is not None:
+            translator = self._reply.translator
             exchange.findings += translator.findings
-            tally = translator.tally
-            exchange.calls, exchange.usage = tally.calls, tally.usage
-            if tally.usage is not None and exchange.outcome == "ok":
-                route = self._answer.route
-                self._gateway.tokens.compare(exchange.expected, tally.usage, route.name, route.model)
-            exchange.stop_reason = tally.stop.reason if tally.stop else None
+            stats = translator.tally
+            exchange.calls, exchange.usage = stats.calls, stats.usage
+            if stats.usage is not None and exchange.outcome == "ok":
+                route = self._reply.route
+                self._gateway.token_calibration.record_usage(
+                    exchange.estimated_tokens, stats.usage, route.name, route.model
+                )
+            exchange.stop_reason = stats.stop.reason if stats.stop else None
             if translator.dialect is not None:
                 exchange.dialect = translator.dialect.name
         self._trace.end(exchange)
         self._gateway.metrics.end(exchange)
         self._gateway.log.request(exchange)
-        if self._witness:
-            self._witness.finish(exchange)
+        if self._observer:
+            self._observer.on_finish(exchange)
 
 
-def _waiting(error: InterlinguaError) -> dict[str, str]:
-    wait = getattr(error, "retry_after", None)
-    return {} if wait is None else {"retry-after": str(max(1, round(wait)))}
+def _retry_after_header(error: InterlinguaError) -> dict[str, str]:
+    retry_after = getattr(error, "retry_after", None)
+    return {} if retry_after is None else {"retry-after": str(max(1, round(retry_after)))}

@@ -11,19 +11,19 @@ from interlingua.common.jsontext.codec import encode_json
 from interlingua.core.options import Options
 from interlingua.core.tools import Tool
 from interlingua.events import Finding
-from interlingua.gateway.observability.exchange_record import Exchange
+from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.tokens.calibration import TokenCounts, roughly
-from interlingua.gateway.tokens.estimator import estimate
+from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
+from interlingua.gateway.tokens.estimator import estimate_tokens
 from interlingua.translation.request_translation import prepare_request
 from interlingua.translation.translator__pipeline import Translator
-from interlingua.upstreams.profile import CHAT, MESSAGES, STRANGER
+from interlingua.upstreams.profile import CHAT, MESSAGES, UNKNOWN
 
-__all__ = ["Prepared", "Question", "known_as", "prepare", "translator_for"]
+__all__ = ["ClientRequest", "UpstreamRequest", "prepare_upstream_request", "translator_for", "upstream_identity"]
 
 
-class Question(msgspec.Struct, frozen=True):
+class ClientRequest(msgspec.Struct, frozen=True):
     """What a client asks, whoever will answer."""
 
     wire: str
@@ -33,14 +33,14 @@ class Question(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     query: str
     created: int
-    size: int
+    body_size: int
     """Of its body, in bytes."""
     seal_key: bytes
-    own_key: str
+    passthrough_key: str
     """The key that the client has shown, if it is not one of this gateway's."""
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class UpstreamRequest(msgspec.Struct, frozen=True):
     """The question as one upstream is asked it."""
 
     route: Route
@@ -52,59 +52,73 @@ class Prepared(msgspec.Struct, frozen=True):
     """About so many; 0 if the client is not to be told."""
 
 
-def prepare(question: Question, route: Route, settings: Settings, tokens: TokenCounts, exchange: Exchange) -> Prepared:
+def prepare_upstream_request(
+    client_request: ClientRequest,
+    route: Route,
+    settings: Settings,
+    calibration: EstimateCalibration,
+    exchange: ExchangeRecord,
+) -> UpstreamRequest:
     """The question for this upstream. Raises InterlinguaError if it cannot be asked it."""
-    said = prepare_request(
-        question.body,
-        question.wire,
+    translated = prepare_request(
+        client_request.body,
+        client_request.wire,
         route.upstream.api,
         route.model,
         route.profile,
-        Options(seal_key=question.seal_key, upstream=known_as(route)),
+        Options(seal_key=client_request.seal_key, upstream=upstream_identity(route)),
         strict=settings.history == "strict",
     )
-    body = encode_json({**said.body, **route.extra})
-    counted = _input_tokens(question, route, tokens, exchange)
-    return Prepared(route, body, said.findings, said.tools, said.taken_ids, counted)
+    body = encode_json({**translated.body, **route.extra})
+    input_tokens = _estimate_input_tokens(client_request, route, calibration, exchange)
+    return UpstreamRequest(route, body, translated.findings, translated.tools, translated.taken_ids, input_tokens)
 
 
-def translator_for(question: Question, prepared: Prepared, settings: Settings) -> Translator:
+def translator_for(client_request: ClientRequest, upstream_request: UpstreamRequest, settings: Settings) -> Translator:
     """What reads the reply to it."""
-    route = prepared.route
+    route = upstream_request.route
     options = Options(
         prefill=route.prefill,
         delivery=route.delivery,
         reasoning=route.reasoning,
         limits=settings.limits,
-        taken_ids=prepared.taken_ids,
-        served_as=question.model if question.model != route.model else "",
-        created=question.created,
-        input_tokens=prepared.input_tokens,
-        seal_key=question.seal_key,
-        upstream=known_as(route),
+        taken_ids=upstream_request.taken_ids,
+        served_as=client_request.model if client_request.model != route.model else "",
+        created=client_request.created,
+        input_tokens=upstream_request.input_tokens,
+        seal_key=client_request.seal_key,
+        upstream=upstream_identity(route),
     )
-    return Translator(route.upstream.api, question.wire, route.dialect, route.model, prepared.tools, options)
+    return Translator(
+        route.upstream.api, client_request.wire, route.dialect, route.model, upstream_request.tools, options
+    )
 
 
-def _input_tokens(question: Question, route: Route, tokens: TokenCounts, exchange: Exchange) -> int:
+def _estimate_input_tokens(
+    client_request: ClientRequest, route: Route, calibration: EstimateCalibration, exchange: ExchangeRecord
+) -> int:
     """Messages tell it with their first word, so that it cannot wait for the upstream's; all others at their end,
     and then the body is gone. Chat completions tell it in a stream only to those who ask."""
     names = route.name, route.model
-    if question.wire == CHAT and question.stream and not _asks_usage(question.body):
+    if client_request.wire == CHAT and client_request.stream and not _requests_usage(client_request.body):
         return 0
-    expected = tokens.expect(question.body, *names)
-    if expected is None and question.stream and MESSAGES == question.wire != route.upstream.api:
-        expected = estimate(question.body, route.model)
-    exchange.expected = expected or 0
-    return roughly(question.size) if expected is None else tokens.corrected(expected, *names)
+    expected = calibration.estimate_for_comparison(client_request.body, *names)
+    if expected is None and client_request.stream and MESSAGES == client_request.wire != route.upstream.api:
+        expected = estimate_tokens(client_request.body, route.model)
+    exchange.estimated_tokens = expected or 0
+    return (
+        tokens_from_size(client_request.body_size)
+        if expected is None
+        else calibration.apply_correction(expected, *names)
+    )
 
 
-def known_as(route: Route) -> str:
+def upstream_identity(route: Route) -> str:
     """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
     that is called `openai` is not OpenAI."""
-    return f"@{route.name}" if route.profile.name == STRANGER else route.profile.name
+    return f"@{route.name}" if route.profile.name == UNKNOWN else route.profile.name
 
 
-def _asks_usage(body: dict[str, Any]) -> bool:
+def _requests_usage(body: dict[str, Any]) -> bool:
     options = body.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True

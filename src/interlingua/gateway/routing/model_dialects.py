@@ -7,26 +7,26 @@ from typing import Literal, TypeAlias
 from yaml.representer import SafeRepresenter
 
 from interlingua.dialects.registry import dialect_for, dialects
-from interlingua.dialects.yaml_loader import dialect_in
-from interlingua.errors import BadInput, BadSetting, nearest
-from interlingua.gateway.routing.model_patterns import met, most_telling_first
+from interlingua.dialects.yaml_loader import dialect_from_node
+from interlingua.errors import BadInput, BadSetting, suggestion_hint
+from interlingua.gateway.routing.model_patterns import match_wildcards, most_specific_first
 from interlingua.gateway.settings.schema import Settings
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["ModelDialects", "Spoken"]
+__all__ = ["DialectChoice", "ModelDialects"]
 
 AUTO: Literal["auto"] = "auto"
 DETECT: Literal["detect"] = "detect"
-Spoken: TypeAlias = Dialect | Literal["detect"]
+DialectChoice: TypeAlias = Dialect | Literal["detect"]
 """detect: the text itself will tell."""
 
 
 class ModelDialects:
     def __init__(self, settings: Settings) -> None:
-        self._own = [_own(name, settings.dialects[name]) for name in settings.dialects]
-        self._by_name = {dialect.name: dialect for dialect in (*dialects(), *self._own)}
-        self._check(settings)
-        patterns = most_telling_first(settings.overrides)
+        self._custom = [_custom_dialect(name, settings.dialects[name]) for name in settings.dialects]
+        self._by_name = {dialect.name: dialect for dialect in (*dialects(), *self._custom)}
+        self._check_settings(settings)
+        patterns = most_specific_first(settings.overrides)
         self._overrides = [(pattern.lower(), settings.overrides[pattern]) for pattern in patterns]
 
     @property
@@ -34,19 +34,22 @@ class ModelDialects:
         """Those that write calls as text."""
         return [dialect for dialect in self._by_name.values() if dialect.shape is not None]
 
-    def named(self, name: str) -> Dialect | None:
+    def get(self, name: str) -> Dialect | None:
         return self._by_name.get(name)
 
-    def spoken_by(self, model: str, said: str) -> Spoken:
+    def resolve(self, model: str, configured: str) -> DialectChoice:
         """The dialect of a model with this id at its upstream, where the settings of both have said this."""
-        override = next((name for pattern, name in self._overrides if met(pattern, model.lower()) is not None), said)
+        override = next(
+            (name for pattern, name in self._overrides if match_wildcards(pattern, model.lower()) is not None),
+            configured,
+        )
         if override == DETECT:
             return DETECT
         if override != AUTO:
             return self._by_name[override]
-        return next((dialect for dialect in self._own if dialect.speaks(model)), None) or dialect_for(model)
+        return next((dialect for dialect in self._custom if dialect.speaks(model)), None) or dialect_for(model)
 
-    def _check(self, settings: Settings) -> None:
+    def _check_settings(self, settings: Settings) -> None:
         for name, upstream in settings.upstreams.items():
             self._check_name(("upstreams", name, "dialect"), upstream.dialect)
         for id, model in settings.models.items():
@@ -56,21 +59,21 @@ class ModelDialects:
             self._check_name(("overrides", pattern), name)
 
     def _check_name(self, path: tuple[str, ...], name: str) -> None:
-        known = (*self._by_name, AUTO, DETECT)
-        if name not in known:
-            raise BadSetting(path, f"no dialect is called {name!r}", nearest(name, known))
+        valid_names = (*self._by_name, AUTO, DETECT)
+        if name not in valid_names:
+            raise BadSetting(path, f"no dialect is called {name!r}", suggestion_hint(name, valid_names))
 
 
-def _own(name: str, fields: dict[str, object]) -> Dialect:
+def _custom_dialect(name: str, fields: dict[str, object]) -> Dialect:
     """A dialect of the user's own. What is wrong with it is told as in a file of its own."""
     path = ("dialects", name)
     if name in (AUTO, DETECT):
         raise BadSetting(path, f"{name!r} has a meaning already", "call it otherwise")
     if "name" in fields:
         raise BadSetting((*path, "name"), "its name is the one that it stands under here", "leave `name` out")
-    where = ".".join(path)
+    source = ".".join(path)
     try:
-        whole = {"name": name, "summary": "one of the settings", **fields}
-        return dialect_in(SafeRepresenter().represent_data(whole), where)
+        complete_fields = {"name": name, "summary": "one of the settings", **fields}
+        return dialect_from_node(SafeRepresenter().represent_data(complete_fields), source)
     except BadInput as error:
-        raise BadSetting(path, str(error).removeprefix(f"{where}: "), error.hint) from error
+        raise BadSetting(path, str(error).removeprefix(f"{source}: "), error.hint) from error

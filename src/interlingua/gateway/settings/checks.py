@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from interlingua.errors import BadSetting
 from interlingua.gateway.settings.schema import Settings, Upstream
 
-__all__ = ["check", "is_loopback"]
+__all__ = ["check_settings", "is_loopback"]
 
-SHORTEST_KEY = 16
+MIN_CLIENT_KEY_CHARS = 16
 """For clients of a gateway that others than this machine can reach."""
 _KEY_HINT = (
     "put one into `keys`, or into INTERLINGUA_KEYS; "
@@ -19,20 +19,20 @@ _KEY_HINT = (
 )
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
-_NO_LINE = "it has a line break or a control character in it"
-_NO_HEADER_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
+_CONTROL_CHARACTER_PROBLEM = "it has a line break or a control character in it"
+_FORBIDDEN_HEADER_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def check(settings: Settings) -> None:
+def check_settings(settings: Settings) -> None:
     """Raises BadSetting for the first that is wrong."""
     if not settings.upstreams:
         raise BadSetting(("upstreams",), "there is none, so that nobody can be asked", "name one, or start with --demo")
     for name, upstream in settings.upstreams.items():
-        _check_name(name)
-        _check_url(("upstreams", name, "url"), upstream.url)
-        _check_headers(("upstreams", name), upstream)
-    _check_keys(settings)
+        _check_upstream_name(name)
+        _check_upstream_url(("upstreams", name, "url"), upstream.url)
+        _check_upstream_headers(("upstreams", name), upstream)
+    _check_client_keys(settings)
 
 
 def is_loopback(host: str) -> bool:
@@ -44,38 +44,40 @@ def is_loopback(host: str) -> bool:
         return name == "localhost"
 
 
-def _check_name(name: str) -> None:
+def _check_upstream_name(name: str) -> None:
     """Clients are told who answered, in a header."""
-    if not _NAME.fullmatch(name) or not name.isprintable():
+    if not _UPSTREAM_NAME.fullmatch(name) or not name.isprintable():
         raise BadSetting(("upstreams", name), f"{name!r} cannot be told in a header", "call it by letters and digits")
 
 
-def _check_url(path: tuple[str, ...], url: str) -> None:
+def _check_upstream_url(path: tuple[str, ...], url: str) -> None:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # half an IPv6 address, a port that is no number
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+        is_usable = False
+    if not is_usable or not url.isprintable() or " " in url:
         raise BadSetting(path, f"{url!r} is no http or https URL", _URL_HINT)
     if parts.username is not None or parts.query or parts.fragment:
         raise BadSetting(path, "it has more in it than a host and a path", "put keys into `key`, or into `headers`")
 
 
-def _check_headers(path: tuple[str, ...], upstream: Upstream) -> None:
-    if _NO_HEADER_VALUE.search(upstream.key):
-        raise BadSetting((*path, "key"), _NO_LINE, "is it the right variable?")
+def _check_upstream_headers(path: tuple[str, ...], upstream: Upstream) -> None:
+    if _FORBIDDEN_HEADER_CHARACTER.search(upstream.key):
+        raise BadSetting((*path, "key"), _CONTROL_CHARACTER_PROBLEM, "is it the right variable?")
     for name, value in upstream.headers.items():
         if not _HEADER_NAME.fullmatch(name):
             raise BadSetting((*path, "headers"), f"{name!r} cannot be the name of a header", "for example: X-Title")
-        if _NO_HEADER_VALUE.search(value):
-            raise BadSetting((*path, "headers", name), _NO_LINE, "write it on one line")
+        if _FORBIDDEN_HEADER_CHARACTER.search(value):
+            raise BadSetting((*path, "headers", name), _CONTROL_CHARACTER_PROBLEM, "write it on one line")
 
 
-def _check_keys(settings: Settings) -> None:
+def _check_client_keys(settings: Settings) -> None:
     if is_loopback(settings.host):
         return
     if not settings.keys:
         raise BadSetting(("keys",), f"others can reach {settings.host!r}, so that a key is required", _KEY_HINT)
-    if any(len(key) < SHORTEST_KEY for key in settings.keys):
-        raise BadSetting(("keys",), f"a key has less than {SHORTEST_KEY} characters, and others can try", _KEY_HINT)
+    if any(len(key) < MIN_CLIENT_KEY_CHARS for key in settings.keys):
+        raise BadSetting(
+            ("keys",), f"a key has less than {MIN_CLIENT_KEY_CHARS} characters, and others can try", _KEY_HINT
+        )

@@ -14,19 +14,28 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
-from interlingua.common.yaml_reader import TEXT, compose
-from interlingua.errors import UsageError, nearest
+from interlingua.common.yaml_reader import TEXT_TAG, compose
+from interlingua.errors import UsageError, suggestion_hint
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.settings.variables import Variables
-from interlingua.gateway.settings.yaml_values import NoVariable, Path, unquoted, without_meta
-from interlingua.upstreams import profile_for
+from interlingua.gateway.settings.yaml_values import SettingPath, UndefinedVariable, plain_scalar, unwrap_annotated
+from interlingua.upstreams import profile_for_url
 
-__all__ = ["CONFIG", "UPSTREAM", "Flags", "Said", "from_environment", "from_flags", "kind_at", "node_of"]
+__all__ = [
+    "CONFIG_VARIABLE",
+    "UPSTREAM_VARIABLE",
+    "Flags",
+    "Override",
+    "overrides_from_environment",
+    "overrides_from_flags",
+    "type_at",
+    "yaml_node",
+]
 
-PREFIX = "INTERLINGUA_"
-CONFIG, UPSTREAM = f"{PREFIX}CONFIG", f"{PREFIX}UPSTREAM"
-BETWEEN = "__"
-SHORT: dict[str, Path] = {
+VARIABLE_PREFIX = "INTERLINGUA_"
+CONFIG_VARIABLE, UPSTREAM_VARIABLE = f"{VARIABLE_PREFIX}CONFIG", f"{VARIABLE_PREFIX}UPSTREAM"
+PATH_SEPARATOR = "__"
+FLAG_PATHS: dict[str, SettingPath] = {
     "host": ("host",),
     "port": ("port",),
     "workers": ("workers",),
@@ -36,7 +45,7 @@ SHORT: dict[str, Path] = {
     "log_level": ("log", "level"),
 }
 """What each flag sets, but for those about the upstream."""
-OF_UPSTREAM = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
+UPSTREAM_FLAG_FIELDS = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
 """What of the upstream these flags set, but for its key."""
 
 
@@ -57,70 +66,87 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = ""
 
 
-class Said(NamedTuple):
+class Override(NamedTuple):
     """One setting as text, and by whom."""
 
-    path: Path
+    path: SettingPath
     text: str
-    where: str
+    source: str
 
 
-def from_flags(flags: Flags, variables: Variables) -> list[Said]:
-    said = [Said(path, getattr(flags, name), _option(name)) for name, path in SHORT.items() if getattr(flags, name)]
-    return [*said, *_upstream(flags, variables, _option)]
+def overrides_from_flags(flags: Flags, variables: Variables) -> list[Override]:
+    overrides = [
+        Override(path, getattr(flags, name), _flag_name(name))
+        for name, path in FLAG_PATHS.items()
+        if getattr(flags, name)
+    ]
+    return [*overrides, *_upstream_overrides(flags, variables, _flag_name)]
 
 
-def from_environment(environment: Mapping[str, str], variables: Variables, notes: list[str]) -> list[Said]:
+def overrides_from_environment(
+    environment: Mapping[str, str], variables: Variables, notes: list[str]
+) -> list[Override]:
     """What the environment sets; what is none of our variables is noted."""
-    given = {name: text for name, text in environment.items() if name.startswith(PREFIX) and name != CONFIG and text}
-    flags = Flags(**{name: given.pop(_variable(name), "") for name in Flags.__struct_fields__})
-    said = [Said(path, getattr(flags, name), _variable(name)) for name, path in SHORT.items() if getattr(flags, name)]
-    said += _upstream(flags, variables, _variable)
-    for name, text in given.items():
-        path = tuple(name.removeprefix(PREFIX).lower().split(BETWEEN))
-        if kind_at(path) is None:
-            notes.append(f"{name} is no setting, and is left out; {nearest(name, _known())}")
+    raw_values = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(VARIABLE_PREFIX) and name != CONFIG_VARIABLE and text
+    }
+    flags = Flags(**{name: raw_values.pop(_variable_name(name), "") for name in Flags.__struct_fields__})
+    overrides = [
+        Override(path, getattr(flags, name), _variable_name(name))
+        for name, path in FLAG_PATHS.items()
+        if getattr(flags, name)
+    ]
+    overrides += _upstream_overrides(flags, variables, _variable_name)
+    for name, text in raw_values.items():
+        path = tuple(name.removeprefix(VARIABLE_PREFIX).lower().split(PATH_SEPARATOR))
+        if type_at(path) is None:
+            notes.append(f"{name} is no setting, and is left out; {suggestion_hint(name, _known_variables())}")
         else:
-            said.append(Said(path, text, name))
-    return said
+            overrides.append(Override(path, text, name))
+    return overrides
 
 
-def _option(name: str) -> str:
+def _flag_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _variable(name: str) -> str:
-    return PREFIX + name.upper()
+def _variable_name(name: str) -> str:
+    return VARIABLE_PREFIX + name.upper()
 
 
-def _upstream(flags: Flags, variables: Variables, called: Callable[[str], str]) -> Iterator[Said]:
+def _upstream_overrides(flags: Flags, variables: Variables, display_name: Callable[[str], str]) -> Iterator[Override]:
     """The one upstream that was given in a line: everything goes to it."""
     if not flags.upstream:
-        alone = [name for name in (*OF_UPSTREAM, "upstream_key_env") if getattr(flags, name)]
-        if alone:
+        orphan_flags = [name for name in (*UPSTREAM_FLAG_FIELDS, "upstream_key_env") if getattr(flags, name)]
+        if orphan_flags:
             raise UsageError(
-                f"{called(alone[0])} says how the upstream is, and none is given", f"add {called('upstream')} URL"
+                f"{display_name(orphan_flags[0])} says how the upstream is, and none is given",
+                f"add {display_name('upstream')} URL",
             )
         return
-    name = _name_of(flags.upstream)
+    name = _upstream_name(flags.upstream)
     entry = ("upstreams", name)
-    yield Said(("default",), name, called("upstream"))
-    yield Said(entry, "{}", called("upstream"))  # nothing of another one with this name is kept, least of all its key
-    yield Said((*entry, "url"), flags.upstream, called("upstream"))
-    for flag, field in OF_UPSTREAM.items():
+    yield Override(("default",), name, display_name("upstream"))
+    yield Override(
+        entry, "{}", display_name("upstream")
+    )  # nothing of another one with this name is kept, least of all its key
+    yield Override((*entry, "url"), flags.upstream, display_name("upstream"))
+    for flag, field in UPSTREAM_FLAG_FIELDS.items():
         if text := getattr(flags, flag):
-            yield Said((*entry, field), text, called(flag))
+            yield Override((*entry, field), text, display_name(flag))
     if flags.upstream_key_env:
-        where = called("upstream_key_env")
+        source = display_name("upstream_key_env")
         try:
-            yield Said((*entry, "key"), variables.value(flags.upstream_key_env), where)
-        except NoVariable as error:
-            raise UsageError(f"{where}: {error}", error.hint) from None
+            yield Override((*entry, "key"), variables.value(flags.upstream_key_env), source)
+        except UndefinedVariable as error:
+            raise UsageError(f"{source}: {error}", error.hint) from None
 
 
-def _name_of(url: str) -> str:
+def _upstream_name(url: str) -> str:
     """What the upstream is called in the log and to users: as in our table, or by its host."""
-    profile = profile_for(url)
+    profile = profile_for_url(url)
     if profile.hosts:
         return profile.name
     try:
@@ -132,54 +158,58 @@ def _name_of(url: str) -> str:
 # ── settings by their names ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kind_at(path: Path, kind: Any = Settings) -> Any | None:
+def type_at(path: SettingPath, type_: Any = Settings) -> Any | None:
     """The type of the setting at this path; None if there is no such setting."""
     if not path:
-        return kind
-    first, *rest = path
-    for one in _kinds(kind):
-        if isinstance(one, type) and issubclass(one, msgspec.Struct):
-            fields = {field.name: field.type for field in msgspec.structs.fields(one)}
-            return kind_at(tuple(rest), fields[first]) if first in fields else None
-        if get_origin(one) is dict and first:
-            keys, values = get_args(one)
-            known = get_origin(keys) is not Literal or first in get_args(keys)
-            return kind_at(tuple(rest), values) if known else None
-    return Any if kind is Any else None
+        return type_
+    first, *remainder = path
+    for member in _union_members(type_):
+        if isinstance(member, type) and issubclass(member, msgspec.Struct):
+            fields = {field.name: field.type for field in msgspec.structs.fields(member)}
+            return type_at(tuple(remainder), fields[first]) if first in fields else None
+        if get_origin(member) is dict and first:
+            keys, values = get_args(member)
+            is_allowed_key = get_origin(keys) is not Literal or first in get_args(keys)
+            return type_at(tuple(remainder), values) if is_allowed_key else None
+    return Any if type_ is Any else None
 
 
-def node_of(said: Said) -> yaml.Node:
+def yaml_node(override: Override) -> yaml.Node:
     """What was said as a node, for the setting's type. Texts need no quotes, and lists may be written with commas."""
-    kinds = _kinds(kind_at(said.path))
-    if any(kind is str or get_origin(kind) is Literal for kind in kinds):
-        return yaml.ScalarNode(TEXT, said.text)
-    if kinds[0] in (bool, int, float):
-        return unquoted(said.text)
-    if get_origin(kinds[0]) is list and not said.text.lstrip().startswith("["):
-        words = [yaml.ScalarNode(TEXT, word.strip()) for word in said.text.split(",")]
-        return yaml.SequenceNode("tag:yaml.org,2002:seq", words)
-    return compose(said.text, said.where, otherwise="write it as in a settings file, on one line: {name: value}")
+    members = _union_members(type_at(override.path))
+    if any(member is str or get_origin(member) is Literal for member in members):
+        return yaml.ScalarNode(TEXT_TAG, override.text)
+    if members[0] in (bool, int, float):
+        return plain_scalar(override.text)
+    if get_origin(members[0]) is list and not override.text.lstrip().startswith("["):
+        items = [yaml.ScalarNode(TEXT_TAG, item.strip()) for item in override.text.split(",")]
+        return yaml.SequenceNode("tag:yaml.org,2002:seq", items)
+    return compose(
+        override.text, override.source, default_hint="write it as in a settings file, on one line: {name: value}"
+    )
 
 
-def _kinds(kind: Any) -> list[Any]:
-    inner, _ = without_meta(kind)
+def _union_members(type_: Any) -> list[Any]:
+    inner, _ = unwrap_annotated(type_)
     if get_origin(inner) in (Union, types.UnionType):
-        return [one for part in get_args(inner) if part is not types.NoneType for one in _kinds(part)]
+        return [member for part in get_args(inner) if part is not types.NoneType for member in _union_members(part)]
     return [inner]
 
 
-def _known() -> list[str]:
+def _known_variables() -> list[str]:
     """The variables that can be named beforehand."""
     return [
-        *map(_variable, Flags.__struct_fields__),
-        *(PREFIX + BETWEEN.join(path).upper() for path in _paths(Settings)),
+        *map(_variable_name, Flags.__struct_fields__),
+        *(VARIABLE_PREFIX + PATH_SEPARATOR.join(path).upper() for path in _setting_paths(Settings)),
     ]
 
 
-def _paths(kind: Any, path: Path = ()) -> Iterator[Path]:
-    structs = [one for one in _kinds(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+def _setting_paths(type_: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
+    structs = [
+        member for member in _union_members(type_) if isinstance(member, type) and issubclass(member, msgspec.Struct)
+    ]
     if not structs:
         yield path
     for one in structs:
         for field in msgspec.structs.fields(one):
-            yield from _paths(field.type, (*path, field.name))
+            yield from _setting_paths(field.type, (*path, field.name))

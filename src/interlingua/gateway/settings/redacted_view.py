@@ -8,44 +8,52 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from interlingua.gateway.settings.redaction import HIDDEN, Redactor, names_a_secret, secrets_of
+from interlingua.gateway.settings.redaction import REDACTED, Redactor, collect_secrets, is_secret_name
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.settings.yaml_values import is_secret, without_meta
+from interlingua.gateway.settings.yaml_values import is_secret_type, unwrap_annotated
 
-__all__ = ["shown"]
+__all__ = ["redacted_settings"]
 
 
-def shown(settings: Settings, secrets: Collection[str] = ()) -> dict[str, Any]:
+def redacted_settings(settings: Settings, secrets: Collection[str] = ()) -> dict[str, Any]:
     """The settings as plain data, in their order. `secrets` is what variables have brought (`Loaded.secrets`)."""
-    data = _Shown(settings, secrets).value(msgspec.to_builtins(settings), Settings)
+    data = _SettingsRedactor(settings, secrets).redact_value(msgspec.to_builtins(settings), Settings)
     assert isinstance(data, dict)
     return data
 
 
-class _Shown:
+class _SettingsRedactor:
     def __init__(self, settings: Settings, secrets: Collection[str]) -> None:
         self._secrets = frozenset(secrets)
-        self._redactor = Redactor(secrets_of(settings, secrets))
+        self._redactor = Redactor(collect_secrets(settings, secrets))
 
-    def value(self, value: Any, kind: Any) -> Any:
+    def redact_value(self, value: Any, type_: Any) -> Any:
         """A value of this type."""
-        inner, _ = without_meta(kind)
-        if is_secret(kind):
-            return HIDDEN if value else value
+        inner, _ = unwrap_annotated(type_)
+        if is_secret_type(type_):
+            return REDACTED if value else value
         if isinstance(value, str):
-            return self._redactor.text(value)
+            return self._redactor.redact_text(value)
         if get_origin(inner) in (Union, types.UnionType) and isinstance(value, dict):
-            inner = next(one for one in get_args(inner) if isinstance(one, type) and issubclass(one, msgspec.Struct))
+            inner = next(
+                member for member in get_args(inner) if isinstance(member, type) and issubclass(member, msgspec.Struct)
+            )
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and isinstance(value, dict):
-            return {field.name: self.value(value[field.name], field.type) for field in msgspec.structs.fields(inner)}
+            return {
+                field.name: self.redact_value(value[field.name], field.type) for field in msgspec.structs.fields(inner)
+            }
         if isinstance(value, list):
-            return [self._named("", one, Any if inner is Any else get_args(inner)[0]) for one in value]
+            return [self._redact_user_named("", one, Any if inner is Any else get_args(inner)[0]) for one in value]
         if isinstance(value, dict):
-            of = Any if inner is Any else get_args(inner)[1]
-            return {name: self._named(name, one, of) for name, one in value.items()}
+            item_type = Any if inner is Any else get_args(inner)[1]
+            return {name: self._redact_user_named(name, one, item_type) for name, one in value.items()}
         return value
 
-    def _named(self, name: str, value: Any, kind: Any) -> Any:
+    def _redact_user_named(self, name: str, value: Any, type_: Any) -> Any:
         """A value under a name that the user has chosen, or in a list. Short secrets are hidden only here."""
-        hides = kind in (str, Any) and isinstance(value, str)
-        return HIDDEN if hides and (value in self._secrets or names_a_secret(name)) else self.value(value, kind)
+        is_text = type_ in (str, Any) and isinstance(value, str)
+        return (
+            REDACTED
+            if is_text and (value in self._secrets or is_secret_name(name))
+            else self.redact_value(value, type_)
+        )

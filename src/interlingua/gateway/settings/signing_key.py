@@ -6,26 +6,26 @@ import os
 import secrets
 from pathlib import Path
 
-__all__ = ["kept_key", "state_folder"]
+__all__ = ["load_or_create_key", "state_folder"]
 
-SIZE = 32
+KEY_BYTES = 32
 
 
-def kept_key(folder: Path | None = None) -> tuple[bytes, str]:
+def load_or_create_key(folder: Path | None = None) -> tuple[bytes, str]:
     """The key, and a word to the user if it could not be kept: then thinking is not known again after a restart."""
     path = (folder or state_folder()) / "seal.key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with os.fdopen(file, "r+b") as stream:
-            key = stream.read(SIZE)
-            if len(key) < SIZE:
-                key = secrets.token_bytes(SIZE)
+            key = stream.read(KEY_BYTES)
+            if len(key) < KEY_BYTES:
+                key = secrets.token_bytes(KEY_BYTES)
                 stream.seek(0)
                 stream.write(key)
         return key, ""
     except OSError as error:
-        return secrets.token_bytes(SIZE), f"cannot keep a key in {path}: {error.strerror}"
+        return secrets.token_bytes(KEY_BYTES), f"cannot keep a key in {path}: {error.strerror}"
 
 
 def state_folder() -> Path:

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from interlingua.gateway.settings.yaml_values import NoVariable
+from interlingua.gateway.settings.yaml_values import UndefinedVariable
 
 __all__ = ["Variables"]
 
-_USE = re.compile(r"\$\$|\$\{([^}]*)\}?")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LINE = re.compile(
+_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)\}?")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DOTENV_LINE = re.compile(
     r"""\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)\s*=\s*
     (?:'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|(?P<bare>[^'"\s].*?|))\s*(?:(?<!\S)\#.*)?""",
     re.VERBOSE | re.ASCII,
@@ -27,35 +27,39 @@ class Variables:
         self.notes: list[str] = []
         self._values = dict(environment)
         for path in dict.fromkeys(folder / ".env" for folder in folders):
-            for name, value in self._read(path).items():
+            for name, value in self._read_dotenv(path).items():
                 self._values.setdefault(name, value)
 
     def expand(self, text: str) -> str:
-        return _USE.sub(self._meant, text) if "$" in text else text
+        return _REFERENCE.sub(self._substitute, text) if "$" in text else text
 
-    def brought(self, text: str) -> set[str]:
+    def expanded_values(self, text: str) -> set[str]:
         """What variables make of it: each one's value, and the whole."""
-        return {self.value(name) for name in _USE.findall(text) if name} | {self.expand(text)}
+        return {self.value(name) for name in _REFERENCE.findall(text) if name} | {self.expand(text)}
 
     def value(self, name: str) -> str:
         """NoVariable if it is not set; what is set to nothing counts as that, for that is how a forgotten key looks."""
         if not self._values.get(name):
             state = "is empty" if name in self._values else "is not set"
-            close = difflib.get_close_matches(
-                name, (one for one in self._values if self._values[one]), n=1, cutoff=0.75
+            close_matches = difflib.get_close_matches(
+                name, (candidate for candidate in self._values if self._values[candidate]), n=1, cutoff=0.75
             )
-            hint = f"did you mean {close[0]!r}?" if close else "set it in the environment, or in a file .env"
-            raise NoVariable(f"the variable {name} {state}", hint)
+            hint = (
+                f"did you mean {close_matches[0]!r}?"
+                if close_matches
+                else "set it in the environment, or in a file .env"
+            )
+            raise UndefinedVariable(f"the variable {name} {state}", hint)
         return self._values[name]
 
-    def _meant(self, use: re.Match[str]) -> str:
-        if use[0] == "$$":
+    def _substitute(self, reference: re.Match[str]) -> str:
+        if reference[0] == "$$":
             return "$"
-        if not use[0].endswith("}") or not _NAME.fullmatch(use[1]):
-            raise NoVariable(f"{use[0]!r} names no variable", "write ${NAME}, or $$ for a dollar sign")
-        return self.value(use[1])
+        if not reference[0].endswith("}") or not _VARIABLE_NAME.fullmatch(reference[1]):
+            raise UndefinedVariable(f"{reference[0]!r} names no variable", "write ${NAME}, or $$ for a dollar sign")
+        return self.value(reference[1])
 
-    def _read(self, path: Path) -> dict[str, str]:
+    def _read_dotenv(self, path: Path) -> dict[str, str]:
         try:
             lines = path.read_text("utf-8-sig").splitlines()
         except FileNotFoundError:
@@ -65,15 +69,15 @@ class Variables:
             return {}
         values = {}
         for number, line in enumerate(lines, 1):
-            match = _LINE.fullmatch(line)
+            match = _DOTENV_LINE.fullmatch(line)
             if match:
-                values[match["name"]] = _said(match)
+                values[match["name"]] = _unquote(match)
             elif line.strip() and not line.lstrip().startswith("#"):
                 self.notes.append(f"{path}:{number}: this is not NAME=VALUE, and is left out")
         return values
 
 
-def _said(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     if match["double"] is not None:
         return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"])
     return match["single"] if match["single"] is not None else match["bare"] or ""

@@ -15,19 +15,28 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
-from interlingua.common.yaml_reader import NULL, TEXT, came, place
-from interlingua.errors import BadInput, nearest
+from interlingua.common.yaml_reader import NULL_TAG, TEXT_TAG, describe_node, node_location
+from interlingua.errors import BadInput, suggestion_hint
 
-__all__ = ["NoVariable", "Path", "Reader", "expected", "is_secret", "missing", "unquoted", "without_meta"]
+__all__ = [
+    "SettingPath",
+    "SettingsReader",
+    "UndefinedVariable",
+    "describe_type",
+    "find_missing",
+    "is_secret_type",
+    "plain_scalar",
+    "unwrap_annotated",
+]
 
-Path: TypeAlias = tuple[str, ...]
-_SCHEMA = "`interlingua config schema` tells what may be set"
-_WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list"}
+SettingPath: TypeAlias = tuple[str, ...]
+_SCHEMA_HINT = "`interlingua config schema` tells what may be set"
+_TYPE_DESCRIPTIONS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list"}
 _construct = yaml.constructor.SafeConstructor().construct_object
 _resolver = yaml.resolver.Resolver()
 
 
-class NoVariable(Exception):
+class UndefinedVariable(Exception):
     """A text names a variable that there is not. `str()` is what is wrong, `hint` what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -35,158 +44,164 @@ class NoVariable(Exception):
         self.hint = hint
 
 
-class Reader:
+class SettingsReader:
     """Reads what one file, variable or flag says. `expand` puts variables into texts."""
 
-    def __init__(self, where: str, expand: Callable[[str], str]) -> None:
-        self._where = where
+    def __init__(self, source: str, expand: Callable[[str], str]) -> None:
+        self._source = source
         self._expand = expand
-        self.places: dict[Path, str] = {}
+        self.locations: dict[SettingPath, str] = {}
         """Where everything stands that was read."""
-        self.open_secrets: list[Path] = []
+        self.plaintext_secrets: list[SettingPath] = []
         """The secrets that were written down, instead of the variable that has them."""
-        self.expanded: dict[Path, str] = {}
+        self.texts_with_variables: dict[SettingPath, str] = {}
         """The texts with variables in them, as they were written."""
 
-    def read(self, node: yaml.Node, kind: Any, path: Path = (), hint: str = _SCHEMA) -> Any:
+    def read(self, node: yaml.Node, type_: Any, path: SettingPath = (), hint: str = _SCHEMA_HINT) -> Any:
         """The node as a value of this type, in plain data. A Struct is a dict here, with what was set and no more."""
-        self.places[path] = place(self._where, node)
-        inner, _ = without_meta(kind)
+        self.locations[path] = node_location(self._source, node)
+        inner, _ = unwrap_annotated(type_)
         if get_origin(inner) in (Union, types.UnionType):
-            return self._union(node, inner, path, hint)
+            return self._read_union(node, inner, path, hint)
         if isinstance(inner, type) and issubclass(inner, Struct):
-            return self._struct(node, inner, path)
+            return self._read_struct(node, inner, path)
         if get_origin(inner) is dict and isinstance(node, yaml.MappingNode):
             keys, values = get_args(inner)
-            return self._mapping(node, keys, values, path)
+            return self._read_mapping(node, keys, values, path)
         if get_origin(inner) is list and isinstance(node, yaml.SequenceNode):
-            [of] = get_args(inner)
-            return [self.read(one, of, (*path, str(n)), hint) for n, one in enumerate(node.value)]
+            [item_type] = get_args(inner)
+            return [self.read(item, item_type, (*path, str(n)), hint) for n, item in enumerate(node.value)]
         if inner is Any:
-            return self._anything(node, path)
-        return self._scalar(node, kind, path, hint)
+            return self._read_untyped(node, path)
+        return self._read_scalar(node, type_, path, hint)
 
-    def wrong(self, node: yaml.Node, path: Path, problem: str, hint: str) -> BadInput:
-        at = f"{'.'.join(path)}: " if path else ""
-        return BadInput(f"{place(self._where, node)}: {at}{problem}", hint)
+    def error_at(self, node: yaml.Node, path: SettingPath, problem: str, hint: str) -> BadInput:
+        label = f"{'.'.join(path)}: " if path else ""
+        return BadInput(f"{node_location(self._source, node)}: {label}{problem}", hint)
 
-    def _union(self, node: yaml.Node, kind: Any, path: Path, hint: str) -> Any:
+    def _read_union(self, node: yaml.Node, type_: Any, path: SettingPath, hint: str) -> Any:
         """Something or nothing; or a Struct or a text."""
-        kinds = [one for one in get_args(kind) if one is not types.NoneType]
-        if len(kinds) < len(get_args(kind)) and node.tag == NULL:
+        members = [member for member in get_args(type_) if member is not types.NoneType]
+        if len(members) < len(get_args(type_)) and node.tag == NULL_TAG:
             return None
-        if len(kinds) == 1:
-            return self.read(node, kinds[0], path, hint)
-        fitting = [one for one in kinds if isinstance(node, yaml.ScalarNode) == (one is str)]
-        if isinstance(node, yaml.SequenceNode) or node.tag == NULL:
-            raise self.wrong(node, path, f"expected {expected(kind)}, got {came(node)}", hint)
-        return self.read(node, fitting[0], path, hint)
+        if len(members) == 1:
+            return self.read(node, members[0], path, hint)
+        matching = [one for one in members if isinstance(node, yaml.ScalarNode) == (one is str)]
+        if isinstance(node, yaml.SequenceNode) or node.tag == NULL_TAG:
+            raise self.error_at(node, path, f"expected {describe_type(type_)}, got {describe_node(node)}", hint)
+        return self.read(node, matching[0], path, hint)
 
-    def _struct(self, node: yaml.Node, kind: type[Struct], path: Path) -> dict[str, Any]:
+    def _read_struct(self, node: yaml.Node, type_: type[Struct], path: SettingPath) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, path, f"expected {expected(kind)}, got {_came(node, kind)}", _SCHEMA)
-        fields = {field.name: field for field in msgspec.structs.fields(kind)}
+            raise self.error_at(
+                node, path, f"expected {describe_type(type_)}, got {_describe_node(node, type_)}", _SCHEMA_HINT
+            )
+        fields = {field.name: field for field in msgspec.structs.fields(type_)}
         values = {}
         for key, value in node.value:
-            at = (*path, key.value)
+            field_path = (*path, key.value)
             if key.value not in fields:
-                raise self.wrong(key, at, "unknown field", nearest(key.value, fields))
+                raise self.error_at(key, field_path, "unknown field", suggestion_hint(key.value, fields))
             field = fields[key.value]
-            values[key.value] = self.read(value, field.type, at, _example(field))
-            self.places[at] = place(self._where, key)
+            values[key.value] = self.read(value, field.type, field_path, _example_hint(field))
+            self.locations[field_path] = node_location(self._source, key)
         return values
 
-    def _mapping(self, node: yaml.MappingNode, keys: Any, kind: Any, path: Path) -> dict[str, Any]:
-        allowed = get_args(keys) if get_origin(keys) is Literal else ()
+    def _read_mapping(
+        self, node: yaml.MappingNode, key_type: Any, value_type: Any, path: SettingPath
+    ) -> dict[str, Any]:
+        allowed = get_args(key_type) if get_origin(key_type) is Literal else ()
         values = {}
         for key, value in node.value:
-            at = (*path, key.value)
+            key_path = (*path, key.value)
             if allowed and key.value not in allowed:
-                raise self.wrong(key, at, "unknown field", nearest(key.value, allowed))
-            values[key.value] = self.read(value, kind, at)
-            self.places[at] = place(self._where, key)
+                raise self.error_at(key, key_path, "unknown field", suggestion_hint(key.value, allowed))
+            values[key.value] = self.read(value, value_type, key_path)
+            self.locations[key_path] = node_location(self._source, key)
         return values
 
-    def _anything(self, node: yaml.Node, path: Path) -> Any:
+    def _read_untyped(self, node: yaml.Node, path: SettingPath) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, str, Any, path)
+            return self._read_mapping(node, str, Any, path)
         if isinstance(node, yaml.SequenceNode):
-            return [self.read(one, Any, (*path, str(n))) for n, one in enumerate(node.value)]
+            return [self.read(item, Any, (*path, str(n))) for n, item in enumerate(node.value)]
         if node.tag.rpartition(":")[2] in ("bool", "int", "float", "null"):
             return _construct(node)
-        return self._text(node, path)
+        return self._expand_text(node, path)
 
-    def _scalar(self, node: yaml.Node, kind: Any, path: Path, hint: str) -> Any:
-        inner, meta = without_meta(kind)
-        value = self._plain(node, inner, path) if isinstance(node, yaml.ScalarNode) else None
-        if value is None or not _is_in(value, inner, meta):
-            raise self.wrong(node, path, f"expected {expected(kind)}, got {_came(node, inner)}", hint)
-        if is_secret(kind) and value and "${" not in node.value:
-            self.open_secrets.append(path)
+    def _read_scalar(self, node: yaml.Node, type_: Any, path: SettingPath, hint: str) -> Any:
+        inner, meta = unwrap_annotated(type_)
+        value = self._scalar_value(node, inner, path) if isinstance(node, yaml.ScalarNode) else None
+        if value is None or not _is_allowed(value, inner, meta):
+            raise self.error_at(node, path, f"expected {describe_type(type_)}, got {_describe_node(node, inner)}", hint)
+        if is_secret_type(type_) and value and "${" not in node.value:
+            self.plaintext_secrets.append(path)
         return value
 
-    def _plain(self, node: yaml.ScalarNode, kind: Any, path: Path) -> Any:
+    def _scalar_value(self, node: yaml.ScalarNode, type_: Any, path: SettingPath) -> Any:
         """The scalar, if it can be of this type; else None. What a variable says is a number where one is expected."""
-        if kind is str:
-            return self._text(node, path) if node.tag == TEXT else None
-        if get_origin(kind) is Literal:
-            return self._text(node, path)
+        if type_ is str:
+            return self._expand_text(node, path) if node.tag == TEXT_TAG else None
+        if get_origin(type_) is Literal:
+            return self._expand_text(node, path)
         if "${" in node.value:
-            node = unquoted(self._text(node, path))
-        value = _number(node)
-        if kind is float and type(value) is int:
+            node = plain_scalar(self._expand_text(node, path))
+        value = _number_or_bool(node)
+        if type_ is float and type(value) is int:
             return float(value)
-        return value if type(value) is kind else None
+        return value if type(value) is type_ else None
 
-    def _text(self, node: yaml.Node, path: Path) -> str:
+    def _expand_text(self, node: yaml.Node, path: SettingPath) -> str:
         if "${" in node.value:
-            self.expanded[path] = node.value
+            self.texts_with_variables[path] = node.value
         try:
             return self._expand(node.value)
-        except NoVariable as error:
-            raise self.wrong(node, path, str(error), error.hint) from None
+        except UndefinedVariable as error:
+            raise self.error_at(node, path, str(error), error.hint) from None
 
 
-def missing(data: Any, kind: Any, path: Path = ()) -> tuple[Path, str] | None:
+def find_missing(data: Any, type_: Any, path: SettingPath = ()) -> tuple[SettingPath, str] | None:
     """The first required setting that is not there: the path of what lacks it, and its name."""
-    inner, _ = without_meta(kind)
+    inner, _ = unwrap_annotated(type_)
     if get_origin(inner) in (Union, types.UnionType):
-        inner = next((one for one in get_args(inner) if isinstance(one, type) and issubclass(one, Struct)), None)
+        inner = next(
+            (member for member in get_args(inner) if isinstance(member, type) and issubclass(member, Struct)), None
+        )
     if get_origin(inner) is dict and isinstance(data, dict):
-        parts = [(value, get_args(inner)[1], name) for name, value in data.items()]
+        children = [(value, get_args(inner)[1], name) for name, value in data.items()]
     elif isinstance(inner, type) and issubclass(inner, Struct) and isinstance(data, dict):
         fields = msgspec.structs.fields(inner)
-        lacking = next((field.name for field in fields if field.required and field.name not in data), None)
-        if lacking is not None:
-            return path, lacking
-        parts = [(data[field.name], field.type, field.name) for field in fields if field.name in data]
+        missing_name = next((field.name for field in fields if field.required and field.name not in data), None)
+        if missing_name is not None:
+            return path, missing_name
+        children = [(data[field.name], field.type, field.name) for field in fields if field.name in data]
     else:
         return None
-    found = (missing(value, of, (*path, name)) for value, of, name in parts)
-    return next(filter(None, found), None)
+    missing_in_children = (find_missing(value, child_type, (*path, name)) for value, child_type, name in children)
+    return next(filter(None, missing_in_children), None)
 
 
-def unquoted(text: str) -> yaml.ScalarNode:
+def plain_scalar(text: str) -> yaml.ScalarNode:
     """The text as YAML has it without quotes: a number if it looks like one."""
     tag = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return yaml.ScalarNode(tag, text)
 
 
-def without_meta(kind: Any) -> tuple[Any, Meta]:
-    if get_origin(kind) is Annotated:
-        inner, *notes = get_args(kind)
-        return inner, next((note for note in notes if isinstance(note, Meta)), Meta())
-    return kind, Meta()
+def unwrap_annotated(type_: Any) -> tuple[Any, Meta]:
+    if get_origin(type_) is Annotated:
+        inner, *annotations = get_args(type_)
+        return inner, next((annotation for annotation in annotations if isinstance(annotation, Meta)), Meta())
+    return type_, Meta()
 
 
-def is_secret(kind: Any) -> bool:
-    return bool((without_meta(kind)[1].extra_json_schema or {}).get("writeOnly"))
+def is_secret_type(type_: Any) -> bool:
+    return bool((unwrap_annotated(type_)[1].extra_json_schema or {}).get("writeOnly"))
 
 
 # ── scalars ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _number(node: yaml.ScalarNode) -> Any:
+def _number_or_bool(node: yaml.ScalarNode) -> Any:
     """A number or truth value, as YAML says; None: it is neither."""
     if node.tag.rpartition(":")[2] not in ("bool", "int", "float"):
         return None
@@ -197,41 +212,41 @@ def _number(node: yaml.ScalarNode) -> Any:
     return value if math.isfinite(value) else None
 
 
-def _is_in(value: Any, kind: Any, meta: Meta) -> bool:
+def _is_allowed(value: Any, type_: Any, meta: Meta) -> bool:
     """Whether it is one of those that are allowed."""
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    low = meta.ge is None or value >= meta.ge
-    return low and (meta.gt is None or value > meta.gt) and (meta.le is None or value <= meta.le)
+    if get_origin(type_) is Literal:
+        return value in get_args(type_)
+    is_above_minimum = meta.ge is None or value >= meta.ge
+    return is_above_minimum and (meta.gt is None or value > meta.gt) and (meta.le is None or value <= meta.le)
 
 
-def expected(kind: Any) -> str:
+def describe_type(type_: Any) -> str:
     """What values of this type are, in words."""
-    inner, meta = without_meta(kind)
+    inner, meta = unwrap_annotated(type_)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(get_args(inner))}"
     if get_origin(inner) in (Union, types.UnionType):
-        return " or ".join(expected(one) for one in get_args(inner) if one is not types.NoneType)
-    words = _WORDS.get(get_origin(inner) or inner, "a mapping")
+        return " or ".join(describe_type(member) for member in get_args(inner) if member is not types.NoneType)
+    description = _TYPE_DESCRIPTIONS.get(get_origin(inner) or inner, "a mapping")
     if meta.gt is not None:
-        return f"{words} over {meta.gt}"
+        return f"{description} over {meta.gt}"
     if meta.le is not None:
-        return f"{words} from {meta.ge} to {meta.le}"
-    return f"{words} of at least {meta.ge}" if meta.ge is not None else words
+        return f"{description} from {meta.ge} to {meta.le}"
+    return f"{description} of at least {meta.ge}" if meta.ge is not None else description
 
 
-def _came(node: yaml.Node, kind: Any) -> str:
+def _describe_node(node: yaml.Node, type_: Any) -> str:
     """What came; what a variable says is not told, for it may be a secret."""
     if isinstance(node, yaml.ScalarNode) and "${" in node.value:
         return f"what {node.value} says"
-    return came(node) if kind is str else came(node).removesuffix(", which is a text only in quotes")
+    return describe_node(node) if type_ is str else describe_node(node).removesuffix(", which is a text only in quotes")
 
 
-def _example(field: msgspec.structs.FieldInfo) -> str:
-    inner, _ = without_meta(field.type)
+def _example_hint(field: msgspec.structs.FieldInfo) -> str:
+    inner, _ = unwrap_annotated(field.type)
     default = field.default if isinstance(field.default, str | bool | int | float) else None
     if get_origin(inner) is Literal:
         default = default or get_args(inner)[0]
     if default in (None, ""):
-        return _SCHEMA
+        return _SCHEMA_HINT
     return f"for example: {field.name}: {default if isinstance(default, str) else json.dumps(default)}"

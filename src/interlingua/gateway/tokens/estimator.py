@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.gateway.tokens.image_estimator import UNKNOWN, image_tokens
-from interlingua.gateway.tokens.text_estimator import SAMPLE, text_tokens
+from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_tokens
+from interlingua.gateway.tokens.text_estimator import DEFAULT_SAMPLE_CHARS, text_tokens
 from interlingua.wires.requests.data_urls import read_data_url
 
-__all__ = ["estimate"]
+__all__ = ["estimate_tokens"]
 
-PER_MESSAGE = 4
-PER_TOOL = 6
-TOOLS = 20
+TOKENS_PER_MESSAGE = 4
+TOKENS_PER_TOOL = 6
+TOOL_PREAMBLE_TOKENS = 20
 """What a model is told of tools at all."""
-PER_PAGE, PAGE, PAGES = 2000, 48 * 1024, 100
+TOKENS_PER_PAGE, PAGE_BYTES, MAX_PAGES = 2000, 48 * 1024, 100
 """A document, page by page: tokens, bytes, and the most that are read."""
-URL_HEAD = 160 * 1024
+DATA_URL_HEAD_CHARS = 160 * 1024
 """So much of a data URL has the size of its image in it."""
-VALUES = 100_000
+MAX_VALUES = 100_000
 """So many values are looked at one by one; what is left counts as the JSON that it is."""
 
-_SILENT = frozenset(
+_UNCOUNTED_FIELDS = frozenset(
     (
         "annotations",
         "cache_control",
@@ -46,38 +46,38 @@ _SILENT = frozenset(
     )
 )
 """What is not told to the model, or is no more than a token of what stands around it."""
-_THINKING = frozenset({"thinking", "reasoning", "reasoning_content", "reasoning_details", "redacted_thinking"})
+_THINKING_NAMES = frozenset({"thinking", "reasoning", "reasoning_content", "reasoning_details", "redacted_thinking"})
 """Fields of a message, and kinds of its blocks. It goes back to the model as long as the turn lasts."""
-_IMAGES = frozenset({"image", "image_url", "input_image"})
-_DOCUMENTS = frozenset({"document", "file", "input_file", "input_audio"})
-_ARGUMENTS = frozenset({"input", "arguments"})
+_IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
+_DOCUMENT_TYPES = frozenset({"document", "file", "input_file", "input_audio"})
+_ARGUMENT_FIELDS = frozenset({"input", "arguments"})
 
 
-def estimate(body: dict[str, Any], model: str = "", sample: int = SAMPLE) -> int:
+def estimate_tokens(body: dict[str, Any], model: str = "", sample_chars: int = DEFAULT_SAMPLE_CHARS) -> int:
     """Of what a client of any wire sends: what the model will read of it."""
-    counted = _Counted(model)
-    counted.walk([body.get("system"), body.get("instructions")], frozenset())
-    for said in (body.get("messages"), body.get("input")):
-        before, turn = _turns(said)
-        counted.tokens += PER_MESSAGE * (len(before) + len(turn))
-        counted.walk(before, _THINKING)
-        counted.walk(turn, frozenset())
+    counter = _ContentCounter(model)
+    counter.walk([body.get("system"), body.get("instructions")], frozenset())
+    for messages in (body.get("messages"), body.get("input")):
+        earlier, current_turn = _split_current_turn(messages)
+        counter.tokens += TOKENS_PER_MESSAGE * (len(earlier) + len(current_turn))
+        counter.walk(earlier, _THINKING_NAMES)
+        counter.walk(current_turn, frozenset())
     for tools in (body.get("tools"), body.get("functions")):
         if isinstance(tools, list) and tools:
-            counted.tokens += TOOLS + PER_TOOL * len(tools)
-            counted.texts.append(write_json(tools))
-    return round(counted.tokens + text_tokens(counted.texts, sample))
+            counter.tokens += TOOL_PREAMBLE_TOKENS + TOKENS_PER_TOOL * len(tools)
+            counter.texts.append(write_json(tools))
+    return round(counter.tokens + text_tokens(counter.texts, sample_chars))
 
 
-def _turns(said: Any) -> tuple[list[Any], list[Any]]:
+def _split_current_turn(messages: Any) -> tuple[list[Any], list[Any]]:
     """What was said before, and since the user has spoken last."""
-    if not isinstance(said, list):
-        return [], [said] if said is not None else []
-    last = next((n for n in range(len(said) - 1, -1, -1) if _is_users(said[n])), 0)
-    return said[:last], said[last:]
+    if not isinstance(messages, list):
+        return [], [messages] if messages is not None else []
+    last = next((n for n in range(len(messages) - 1, -1, -1) if _is_user_prompt(messages[n])), 0)
+    return messages[:last], messages[last:]
 
 
-def _is_users(message: Any) -> bool:
+def _is_user_prompt(message: Any) -> bool:
     """And not only what tools have brought."""
     if not isinstance(message, dict) or message.get("role") != "user":
         return False
@@ -86,64 +86,70 @@ def _is_users(message: Any) -> bool:
     return not blocks or any(not isinstance(block, dict) or block.get("type") != "tool_result" for block in blocks)
 
 
-class _Counted:
+class _ContentCounter:
     """What was found: texts, and tokens of all else."""
 
     def __init__(self, model: str) -> None:
         self.texts: list[str] = []
         self.tokens = 0.0
         self._model = model
-        self._values = VALUES
+        self._values_left = MAX_VALUES
 
     def walk(self, values: list[Any], skipped: frozenset[str]) -> None:
         """`skipped` are the fields and kinds of blocks that do not go to the model."""
-        waiting = list(values)
-        while waiting and self._values:
-            self._values -= 1
-            value = waiting.pop()
+        stack = list(values)
+        while stack and self._values_left:
+            self._values_left -= 1
+            value = stack.pop()
             if isinstance(value, str):
                 self.texts.append(value)
             elif isinstance(value, list):
-                waiting += value
+                stack += value
             elif isinstance(value, dict):
-                self._look(value, waiting, skipped)
+                self._visit_object(value, stack, skipped)
             elif value is not None:
                 self.tokens += 1
-        if waiting:
-            self.texts.append(write_json(waiting))
+        if stack:
+            self.texts.append(write_json(stack))
 
-    def _look(self, value: dict[str, Any], waiting: list[Any], skipped: frozenset[str]) -> None:
-        kind = value.get("type")
-        kind = kind if isinstance(kind, str) else ""
-        if kind in skipped:
+    def _visit_object(self, value: dict[str, Any], stack: list[Any], skipped: frozenset[str]) -> None:
+        block_type = value.get("type")
+        block_type = block_type if isinstance(block_type, str) else ""
+        if block_type in skipped:
             return
-        if kind in _IMAGES:
-            self.tokens += _image(value, self._model)
+        if block_type in _IMAGE_TYPES:
+            self.tokens += _image_block_tokens(value, self._model)
             return
-        if kind in _DOCUMENTS and (tokens := _document(value)):
+        if block_type in _DOCUMENT_TYPES and (tokens := _document_block_tokens(value)):
             self.tokens += tokens
             return
         for key, inner in value.items():
-            if isinstance(inner, dict) and key in _ARGUMENTS:
+            if isinstance(inner, dict) and key in _ARGUMENT_FIELDS:
                 self.texts.append(write_json(inner))
-            elif key not in _SILENT and key not in skipped:
-                waiting.append(inner)
+            elif key not in _UNCOUNTED_FIELDS and key not in skipped:
+                stack.append(inner)
 
 
-def _image(block: dict[str, Any], model: str) -> int:
+def _image_block_tokens(block: dict[str, Any], model: str) -> int:
     """`{"source": {"data": …}}`, `{"image_url": {"url": "data:…"}}` or `{"image_url": "data:…"}`."""
-    where = block.get("source") or block.get("image_url")
-    held = where if isinstance(where, dict) else {"url": where}
-    data, url, detail = held.get("data"), held.get("url"), held.get("detail") or block.get("detail")
-    if isinstance(url, str) and (read := read_data_url(url[:URL_HEAD])):
-        data = read[1]
-    return image_tokens(data, model, str(detail)) if isinstance(data, str) else UNKNOWN
+    source = block.get("source") or block.get("image_url")
+    source_fields = source if isinstance(source, dict) else {"url": source}
+    data, url, detail = (
+        source_fields.get("data"),
+        source_fields.get("url"),
+        source_fields.get("detail") or block.get("detail"),
+    )
+    if isinstance(url, str) and (data_url := read_data_url(url[:DATA_URL_HEAD_CHARS])):
+        data = data_url[1]
+    return image_tokens(data, model, str(detail)) if isinstance(data, str) else UNKNOWN_IMAGE_TOKENS
 
 
-def _document(block: dict[str, Any]) -> int:
+def _document_block_tokens(block: dict[str, Any]) -> int:
     """By its size in base64; nothing if it is told as text. One that is elsewhere is taken for a page."""
-    held = next((block[name] for name in ("source", "file", "input_audio") if isinstance(block.get(name), dict)), block)
-    if held.get("type") in ("text", "content"):
+    source = next(
+        (block[name] for name in ("source", "file", "input_audio") if isinstance(block.get(name), dict)), block
+    )
+    if source.get("type") in ("text", "content"):
         return 0
-    data = next((held[name] for name in ("data", "file_data") if isinstance(held.get(name), str)), "")
-    return PER_PAGE * max(1, min(PAGES, len(data) * 3 // 4 // PAGE))
+    data = next((source[name] for name in ("data", "file_data") if isinstance(source.get(name), str)), "")
+    return TOKENS_PER_PAGE * max(1, min(MAX_PAGES, len(data) * 3 // 4 // PAGE_BYTES))

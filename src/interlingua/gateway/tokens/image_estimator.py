@@ -7,92 +7,92 @@ import re
 from base64 import b64decode
 from math import ceil
 
-__all__ = ["UNKNOWN", "image_tokens", "pixels"]
+__all__ = ["UNKNOWN_IMAGE_TOKENS", "image_size", "image_tokens"]
 
-UNKNOWN = 1500
+UNKNOWN_IMAGE_TOKENS = 1500
 """Of an image whose size nobody knows: it is elsewhere, or of another kind."""
-HEAD = 64
+HEADER_BYTES = 64
 """So many bytes have the size of every kind of image but one."""
-JPEG_HEAD = 96 * 1024
+JPEG_HEADER_BYTES = 96 * 1024
 """In a JPEG it stands behind all that a camera has to say."""
-_TILED = re.compile(r"(?:.*/)?(?:gpt-|chatgpt|o\d)")
+_TILED_MODEL = re.compile(r"(?:.*/)?(?:gpt-|chatgpt|o\d)")
 """OpenAI's models count tiles of 512 pixels; all others count the area, in patches of 27 or 28 pixels."""
-_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_BARE = {0x01, *range(0xD0, 0xDA)}
+_JPEG_FRAME_MARKERS = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_JPEG_BARE_MARKERS = {0x01, *range(0xD0, 0xDA)}
 """What begins a JPEG's frame, with its size in it; what has no length."""
 
 
 def image_tokens(data: str, model: str = "", detail: str = "") -> int:
     """`data` is base64."""
-    tiled = _TILED.match(model.lower()) is not None
-    if tiled and detail == "low":
+    is_tiled = _TILED_MODEL.match(model.lower()) is not None
+    if is_tiled and detail == "low":
         return 85
-    size = pixels(data)
+    size = image_size(data)
     if size is None or 0 in size:
-        return UNKNOWN
-    return _tiles(*size) if tiled else _area(*size)
+        return UNKNOWN_IMAGE_TOKENS
+    return _tile_tokens(*size) if is_tiled else _area_tokens(*size)
 
 
-def _area(width: int, height: int) -> int:
+def _area_tokens(width: int, height: int) -> int:
     """As Claude and Qwen have it: a large image is made smaller first."""
     scale = min(1.0, 1568 / max(width, height))
     return max(1, min(1600, round(width * scale * height * scale / 750)))
 
 
-def _tiles(width: int, height: int) -> int:
+def _tile_tokens(width: int, height: int) -> int:
     scale = min(1.0, 2048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))
     return 85 + 170 * ceil(max(1, width * scale) / 512) * ceil(max(1, height * scale) / 512)
 
 
-def pixels(data: str) -> tuple[int, int] | None:
+def image_size(data: str) -> tuple[int, int] | None:
     """Width and height of a PNG, GIF, WebP or JPEG in base64; None of anything else."""
-    head = _decoded(data, HEAD)
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return _big(head[16:20]), _big(head[20:24])
-    if head.startswith((b"GIF87a", b"GIF89a")) and len(head) >= 10:
-        return _little(head[6:8]), _little(head[8:10])
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP" and len(head) >= 30:
-        return _webp(head)
-    return _jpeg(_decoded(data, JPEG_HEAD)) if head.startswith(b"\xff\xd8") else None
+    header = _decode_head(data, HEADER_BYTES)
+    if header.startswith(b"\x89PNG\r\n\x1a\n") and len(header) >= 24:
+        return _big_endian(header[16:20]), _big_endian(header[20:24])
+    if header.startswith((b"GIF87a", b"GIF89a")) and len(header) >= 10:
+        return _little_endian(header[6:8]), _little_endian(header[8:10])
+    if header.startswith(b"RIFF") and header[8:12] == b"WEBP" and len(header) >= 30:
+        return _webp_size(header)
+    return _jpeg_size(_decode_head(data, JPEG_HEADER_BYTES)) if header.startswith(b"\xff\xd8") else None
 
 
-def _webp(head: bytes) -> tuple[int, int] | None:
-    kind = head[12:16]
-    if kind == b"VP8X":
-        return _little(head[24:27]) + 1, _little(head[27:30]) + 1
-    if kind == b"VP8L":
-        bits = _little(head[21:25])
+def _webp_size(header: bytes) -> tuple[int, int] | None:
+    chunk_type = header[12:16]
+    if chunk_type == b"VP8X":
+        return _little_endian(header[24:27]) + 1, _little_endian(header[27:30]) + 1
+    if chunk_type == b"VP8L":
+        bits = _little_endian(header[21:25])
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if kind == b"VP8 ":
-        return _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF
+    if chunk_type == b"VP8 ":
+        return _little_endian(header[26:28]) & 0x3FFF, _little_endian(header[28:30]) & 0x3FFF
     return None
 
 
-def _jpeg(head: bytes) -> tuple[int, int] | None:
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
-        if marker in _FRAMES:
-            return _big(head[at + 7 : at + 9]), _big(head[at + 5 : at + 7])
-        if marker == 0xFF or marker in _BARE:
-            at += 1 if marker == 0xFF else 2
+def _jpeg_size(header: bytes) -> tuple[int, int] | None:
+    offset = 2
+    while offset + 9 <= len(header) and header[offset] == 0xFF:
+        marker = header[offset + 1]
+        if marker in _JPEG_FRAME_MARKERS:
+            return _big_endian(header[offset + 7 : offset + 9]), _big_endian(header[offset + 5 : offset + 7])
+        if marker == 0xFF or marker in _JPEG_BARE_MARKERS:
+            offset += 1 if marker == 0xFF else 2
         else:
-            at += 2 + max(2, _big(head[at + 2 : at + 4]))
+            offset += 2 + max(2, _big_endian(header[offset + 2 : offset + 4]))
     return None
 
 
-def _decoded(data: str, most: int) -> bytes:
+def _decode_head(data: str, max_bytes: int) -> bytes:
     """The first bytes."""
     try:
-        return b64decode(data[: most // 3 * 4])
+        return b64decode(data[: max_bytes // 3 * 4])
     except (binascii.Error, ValueError):
         return b""
 
 
-def _big(data: bytes) -> int:
+def _big_endian(data: bytes) -> int:
     return int.from_bytes(data, "big")
 
 
-def _little(data: bytes) -> int:
+def _little_endian(data: bytes) -> int:
     return int.from_bytes(data, "little")

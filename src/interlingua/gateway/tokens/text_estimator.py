@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["SAMPLE", "text_tokens"]
+__all__ = ["DEFAULT_SAMPLE_CHARS", "text_tokens"]
 
-SAMPLE = 8 * 1024
+DEFAULT_SAMPLE_CHARS = 8 * 1024
 """So many characters of a long text stand for all of it."""
-SLICE = 64
+SLICE_CHARS = 64
 """They are taken in slices of so many, evenly over the text: a request has prose here and JSON there."""
-GOLDEN = 0.618034
+GOLDEN_RATIO = 0.618034
 
-_ASCII = {
+_ASCII_WEIGHTS = {
     "a": 0.177,
     "A": 0.241,
     "aA": 1.116,
@@ -29,11 +29,11 @@ _ASCII = {
 }
 """Tokens for each: letters, a capital inside a word, digits, signs, four signs in a row, ends of lines, spaces in a
 row, a space behind a sign."""
-LONGEST = 64
+MAX_TOKEN_BYTES = 64
 """Bytes of a token, at the most: signs in a row may be one."""
-WORD, NUMBER = 0.154, 1.889
+TOKENS_PER_WORD_START, TOKENS_PER_NUMBER_START = 0.154, 1.889
 """Tokens for the beginning of each."""
-_LEADS = {
+_LEAD_BYTE_WEIGHTS = {
     "l": (range(0xC2, 0xCC), 1.614),  # Latin with accents
     "g": (range(0xCC, 0xD0), 0.529),  # Greek; accents alone
     "c": (range(0xD0, 0xD5), 0.349),  # Cyrillic
@@ -49,54 +49,57 @@ _LEADS = {
 """By the first byte of a character in UTF-8: tokens for each."""
 
 
-def _table(name: Callable[[int], str]) -> bytes:
-    return "".join(map(name, range(256))).encode("ascii")
+def _translation_table(classify: Callable[[int], str]) -> bytes:
+    return "".join(map(classify, range(256))).encode("ascii")
 
 
-def _kind(byte: int) -> str:
+def _byte_class(byte: int) -> str:
     if byte >= 0x80:
-        return next((kind for kind, (leads, _) in _LEADS.items() if byte in leads), "-")
-    text = chr(byte)
-    if text.isalpha():
-        return "a" if text.islower() else "A"
-    if text.isdigit():
+        return next((byte_class for byte_class, (leads, _) in _LEAD_BYTE_WEIGHTS.items() if byte in leads), "-")
+    char = chr(byte)
+    if char.isalpha():
+        return "a" if char.islower() else "A"
+    if char.isdigit():
         return "0"
-    return " " if text == " " else "n" if text in "\n\r\t" else "."
+    return " " if char == " " else "n" if char in "\n\r\t" else "."
 
 
-_KINDS = _table(_kind)
-_LETTERS = _table(lambda byte: "a" if byte < 0x80 and chr(byte).isalpha() else " ")
-_DIGITS = _table(lambda byte: "0" if byte < 0x80 and chr(byte).isdigit() else " ")
-_COUNTED = [(kind.encode(), weight) for kind, weight in _ASCII.items()]
-_OTHERS = [(kind.encode(), weight) for kind, (_, weight) in _LEADS.items()]
+_BYTE_CLASSES = _translation_table(_byte_class)
+_LETTER_TABLE = _translation_table(lambda byte: "a" if byte < 0x80 and chr(byte).isalpha() else " ")
+_DIGIT_TABLE = _translation_table(lambda byte: "0" if byte < 0x80 and chr(byte).isdigit() else " ")
+_ASCII_CLASS_WEIGHTS = [(kind.encode(), weight) for kind, weight in _ASCII_WEIGHTS.items()]
+_NON_ASCII_CLASS_WEIGHTS = [(kind.encode(), weight) for kind, (_, weight) in _LEAD_BYTE_WEIGHTS.items()]
 
 
-def text_tokens(texts: Sequence[str], sample: int = SAMPLE) -> float:
+def text_tokens(texts: Sequence[str], sample_chars: int = DEFAULT_SAMPLE_CHARS) -> float:
     """Of these, one behind the other. Beyond the sample, long texts take no more time than short ones."""
-    size = sum(map(len, texts))
-    if size <= sample:
-        return _weighed("\n".join(texts))
-    taken = "".join(_slices(texts, size, sample // SLICE))
-    return _weighed(taken) * size / max(1, len(taken))
+    total_chars = sum(map(len, texts))
+    if total_chars <= sample_chars:
+        return _weigh("\n".join(texts))
+    sampled = "".join(_sample_slices(texts, total_chars, sample_chars // SLICE_CHARS))
+    return _weigh(sampled) * total_chars / max(1, len(sampled))
 
 
-def _slices(texts: Sequence[str], size: int, number: int) -> Iterator[str]:
+def _sample_slices(texts: Sequence[str], total_chars: int, count: int) -> Iterator[str]:
     """One from each part of the text, at places that fall in with no pattern of its own."""
-    part, waiting = size / number, iter(texts)
-    text, begin = next(waiting), 0
-    for n in range(number):
-        at = int((n + n * GOLDEN % 1) * part)
-        while at >= begin + len(text):
-            begin += len(text)
-            text = next(waiting)
-        yield text[at - begin : at - begin + SLICE]
+    part_chars, remaining = total_chars / count, iter(texts)
+    text, text_start = next(remaining), 0
+    for n in range(count):
+        position = int((n + n * GOLDEN_RATIO % 1) * part_chars)
+        while position >= text_start + len(text):
+            text_start += len(text)
+            text = next(remaining)
+        yield text[position - text_start : position - text_start + SLICE_CHARS]
 
 
-def _weighed(text: str) -> float:
+def _weigh(text: str) -> float:
     data = text.encode("utf-8", "surrogatepass")
-    kinds = data.translate(_KINDS)
-    tokens = sum(kinds.count(kind) * weight for kind, weight in _COUNTED)
-    tokens += data.translate(_LETTERS).count(b" a") * WORD + data.translate(_DIGITS).count(b" 0") * NUMBER
+    classes = data.translate(_BYTE_CLASSES)
+    tokens = sum(classes.count(byte_class) * weight for byte_class, weight in _ASCII_CLASS_WEIGHTS)
+    tokens += (
+        data.translate(_LETTER_TABLE).count(b" a") * TOKENS_PER_WORD_START
+        + data.translate(_DIGIT_TABLE).count(b" 0") * TOKENS_PER_NUMBER_START
+    )
     if len(data) != len(text):
-        tokens += sum(kinds.count(kind) * weight for kind, weight in _OTHERS)
-    return max(tokens, len(data) / LONGEST)
+        tokens += sum(classes.count(kind) * weight for kind, weight in _NON_ASCII_CLASS_WEIGHTS)
+    return max(tokens, len(data) / MAX_TOKEN_BYTES)

@@ -8,13 +8,13 @@ from functools import partial
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-__all__ = ["connections"]
+__all__ = ["make_connector"]
 
-KEPT = 60.0
+IDLE_CONNECTION_SECONDS = 60.0
 """Seconds for which one is kept that nobody uses."""
 
 
-class _Lines(ResponseHandler):
+class _PatchedResponseHandler(ResponseHandler):
     """aiohttp resumes a connection behind every read, paused or not, and has its parser look for what is left over:
     a tenth of what a token costs."""
 
@@ -23,8 +23,8 @@ class _Lines(ResponseHandler):
             super().resume_reading(resume_parser)
 
 
-def connections() -> aiohttp.TCPConnector:
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT)
+def make_connector() -> aiohttp.TCPConnector:
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS)
     if isinstance(getattr(connector, "_factory", None), partial):  # it has no public way to say which protocol to take
-        connector._factory = partial(_Lines, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+        connector._factory = partial(_PatchedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
     return connector

@@ -8,26 +8,35 @@ same in every later request, and prompt caches hold. A request that has been ada
 from __future__ import annotations
 
 from interlingua import events as ev
-from interlingua.core.reasoning_signatures import Own
+from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
 from interlingua.upstreams.adapt import call_ids, messages
 from interlingua.upstreams.adapt import generation_settings as settings
 from interlingua.upstreams.adapt import thinking__whose as whose
 from interlingua.upstreams.adapt import tool_files as results
-from interlingua.upstreams.adapt.context import Upstream
+from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import CHAT, Profile
 
 __all__ = ["adapt"]
 
-STEPS = (whose.disown, *messages.PIECES, call_ids.rebuild, results.move_files, *messages.SPEAKERS, *settings.STEPS)
+ADAPT_STEPS = (
+    whose.drop_foreign_signatures,
+    *messages.CONTENT_STEPS,
+    call_ids.rebuild_call_ids,
+    results.move_files,
+    *messages.TURN_STEPS,
+    *settings.STEPS,
+)
 """Ids come before files, which are told with the ids of their calls."""
 
 
-def _any(_: ev.Seal) -> bool:
+def _accept_any_seal(_: ev.Seal) -> bool:
     return True
 
 
-def adapt(request: Request, profile: Profile, wire: str = "", own: Own = _any) -> tuple[Request, list[ev.Finding]]:
+def adapt(
+    request: Request, profile: Profile, wire: str = "", is_own: OwnershipCheck = _accept_any_seal
+) -> tuple[Request, list[ev.Finding]]:
     """The request as this upstream takes it, and what was lost on the way. Mend its history first.
 
     `wire` is the one that the upstream is asked on: without it, the one it signs thinking on, or chat completions.
@@ -38,7 +47,7 @@ def adapt(request: Request, profile: Profile, wire: str = "", own: Own = _any) -
     def report(kind: str, message: str) -> None:
         findings.append(ev.Finding(kind, message))
 
-    upstream = Upstream(profile, wire or profile.seal_wire or CHAT, report, own)
-    for step in STEPS:
-        request = step(request, upstream)
+    context = AdaptContext(profile, wire or profile.seal_wire or CHAT, report, is_own)
+    for step in ADAPT_STEPS:
+        request = step(request, context)
     return request, findings

@@ -6,29 +6,29 @@ from collections.abc import Callable
 
 import msgspec
 
-from interlingua.core.reasoning_signatures import Own
+from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.reply import Reasoning
 from interlingua.core.request import Request, Thinking
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, Profile
 
-__all__ = ["Upstream"]
+__all__ = ["AdaptContext"]
 
 
-class Upstream(msgspec.Struct, frozen=True):
+class AdaptContext(msgspec.Struct, frozen=True):
     profile: Profile
     wire: str
     report: Callable[[str, str], None]
-    own: Own
+    is_own: OwnershipCheck
 
-    def signed(self, thinking: Reasoning) -> bool:
+    def can_carry_signature(self, reasoning: Reasoning) -> bool:
         """Whether this thinking has a seal that this upstream's wire can carry."""
-        return thinking.seal is not None and thinking.seal.wire == self.wire
+        return reasoning.seal is not None and reasoning.seal.wire == self.wire
 
-    def thinks(self, thinking: Thinking) -> bool:
+    def will_think(self, thinking: Thinking) -> bool:
         """Whether the model thinks when it is asked so."""
-        return self.profile.thinks_unasked if thinking.wanted is None else thinking.wanted
+        return self.profile.thinks_unasked if thinking.requested is None else thinking.requested
 
-    def counts_tokens(self, request: Request) -> bool:
+    def uses_token_budget(self, request: Request) -> bool:
         """Whether it is told in tokens how much to think. In Messages a client of the same wire may tell an effort: it
         knows that its model takes it."""
         if self.wire == MESSAGES:
@@ -36,25 +36,25 @@ class Upstream(msgspec.Struct, frozen=True):
         return self.wire == CHAT and self.profile.thinking in ("budget", "enable")
 
     @property
-    def knows_efforts(self) -> bool:
+    def accepts_effort(self) -> bool:
         """Whether it can be told to think a little."""
         if self.wire == MESSAGES:
             return not self.profile.budgets
         return self.wire == RESPONSES or self.profile.thinking in ("effort", "openrouter", "type-effort")
 
     @property
-    def knows_no_budgets(self) -> bool:
+    def accepts_effort_only(self) -> bool:
         """Whether it is told in words only, and these are known."""
         if self.wire == MESSAGES:
             return not self.profile.budgets
-        in_words = self.wire == RESPONSES or self.profile.thinking in ("effort", "type-effort")
-        return in_words and bool(self.profile.efforts)
+        uses_effort = self.wire == RESPONSES or self.profile.thinking in ("effort", "type-effort")
+        return uses_effort and bool(self.profile.efforts)
 
     @property
-    def takes_blanks(self) -> bool:
+    def accepts_blank_text(self) -> bool:
         return self.profile.blank_text and self.wire != MESSAGES
 
     @property
-    def takes_several_names(self) -> bool:
+    def accepts_several_tool_names(self) -> bool:
         """Whether a choice may name several tools."""
         return self.wire == RESPONSES or (self.wire == CHAT and self.profile.allowed_tools)

@@ -9,17 +9,25 @@ from typing import Any
 import msgspec
 
 from interlingua.core.reply import Reasoning
-from interlingua.core.request import BUDGETS, Message, Request, Result, Thinking
-from interlingua.upstreams.adapt.context import Upstream
+from interlingua.core.request import EFFORT_BUDGET_TOKENS, Message, Request, Result, Thinking
+from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import MESSAGES
 
-__all__ = ["budget", "edits_of_thinking", "endless", "in_a_loop", "measure", "prefilled", "switched_off"]
+__all__ = [
+    "convert_effort",
+    "disable_thinking",
+    "drop_thinking_edits",
+    "limit_thinking",
+    "limit_thinking_budget",
+    "no_thinking_after_prefill",
+    "no_thinking_in_tool_loop",
+]
 
-SMALLEST_BUDGET = 1024
+MIN_BUDGET_TOKENS = 1024
 """The least that upstreams with a budget for thinking take."""
-EFFORTS = tuple(BUDGETS)
+EFFORTS = tuple(EFFORT_BUDGET_TOKENS)
 """All words for it, from little to much."""
-USUAL = "high"
+DEFAULT_EFFORT = "high"
 """What a word is taken as that nobody knows; and the most that Claude Opus 5 may be asked for without thinking."""
 CLEAR_THINKING = "clear_thinking_20251015"
 """How Claude Code has old thinking left out. It is refused where the model does not think."""
@@ -27,141 +35,159 @@ CLEAR_THINKING = "clear_thinking_20251015"
 replace = msgspec.structs.replace
 
 
-def switched_off(thinking: Thinking, upstream: Upstream) -> Thinking:
+def disable_thinking(thinking: Thinking, context: AdaptContext) -> Thinking:
     """No thinking. In Messages the effort is about all of the reply: it stays."""
-    if upstream.wire != MESSAGES or thinking.effort in (None, "none"):
+    if context.wire != MESSAGES or thinking.effort in (None, "none"):
         return Thinking(on=False)
-    if thinking.effort in EFFORTS[: EFFORTS.index(USUAL) + 1]:
+    if thinking.effort in EFFORTS[: EFFORTS.index(DEFAULT_EFFORT) + 1]:
         return Thinking(on=False, effort=thinking.effort)
-    upstream.report("thinking-wish", f"the effort {thinking.effort} wants thinking: asked for as {USUAL}")
-    return Thinking(on=False, effort=USUAL)
+    context.report("thinking-wish", f"the effort {thinking.effort} wants thinking: asked for as {DEFAULT_EFFORT}")
+    return Thinking(on=False, effort=DEFAULT_EFFORT)
 
 
 # ── how much ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def measure(request: Request, upstream: Upstream) -> Request:
+def convert_effort(request: Request, context: AdaptContext) -> Request:
     """In tokens or in words that the upstream knows, whichever it is told."""
-    asked = request.thinking
-    if asked.on is False and upstream.counts_tokens(request):
-        return replace(request, thinking=replace(asked, effort=None))
-    if not asked.wanted:
+    requested = request.thinking
+    if requested.on is False and context.uses_token_budget(request):
+        return replace(request, thinking=replace(requested, effort=None))
+    if not requested.requested:
         return request
-    if asked.budget == 0:
-        upstream.report("thinking-wish", "0 tokens for thinking: it is switched off")
+    if requested.budget == 0:
+        context.report("thinking-wish", "0 tokens for thinking: it is switched off")
         return replace(request, thinking=Thinking(on=False))
-    told = _in_tokens(asked) if upstream.counts_tokens(request) else _in_words(asked, upstream)
-    if (told.effort, told.budget) != (asked.effort, asked.budget):
-        wish, instead = (one.effort or f"{one.budget} tokens" for one in (asked, told))
-        upstream.report("thinking-wish", f"how much to think ({wish}): asked for as {instead}")
-    return replace(request, thinking=told)
+    converted = _to_budget(requested) if context.uses_token_budget(request) else _to_effort(requested, context)
+    if (converted.effort, converted.budget) != (requested.effort, requested.budget):
+        original, replacement = (thinking.effort or f"{thinking.budget} tokens" for thinking in (requested, converted))
+        context.report("thinking-wish", f"how much to think ({original}): asked for as {replacement}")
+    return replace(request, thinking=converted)
 
 
-def _in_tokens(asked: Thinking) -> Thinking:
-    if asked.effort in (None, "none"):
-        return replace(asked, effort=None)
-    tokens = BUDGETS[_nearest(asked.effort, EFFORTS)] if asked.budget is None else asked.budget
-    return replace(asked, on=True, effort=None, budget=tokens)
+def _to_budget(thinking: Thinking) -> Thinking:
+    if thinking.effort in (None, "none"):
+        return replace(thinking, effort=None)
+    tokens = (
+        EFFORT_BUDGET_TOKENS[_nearest_effort(thinking.effort, EFFORTS)] if thinking.budget is None else thinking.budget
+    )
+    return replace(thinking, on=True, effort=None, budget=tokens)
 
 
-def _in_words(asked: Thinking, upstream: Upstream) -> Thinking:
-    told = asked
-    if upstream.knows_no_budgets and asked.budget is not None:
-        told = replace(asked, effort=asked.as_effort(), budget=None)
-    words = upstream.profile.efforts
-    if not words or told.effort in (None, "none", *words):
-        return told
-    return replace(told, effort=_nearest(told.effort, words))
+def _to_effort(thinking: Thinking, context: AdaptContext) -> Thinking:
+    converted = thinking
+    if context.accepts_effort_only and thinking.budget is not None:
+        converted = replace(thinking, effort=thinking.as_effort(), budget=None)
+    efforts = context.profile.efforts
+    if not efforts or converted.effort in (None, "none", *efforts):
+        return converted
+    return replace(converted, effort=_nearest_effort(converted.effort, efforts))
 
 
-def _nearest(effort: str | None, words: Iterable[str]) -> str:
+def _nearest_effort(effort: str | None, efforts: Iterable[str]) -> str:
     """Of two that are as near, the higher."""
-    wished = EFFORTS.index(effort if effort in EFFORTS else USUAL)
-    return min(words, key=lambda word: (abs(EFFORTS.index(word) - wished), -EFFORTS.index(word)))
+    target = EFFORTS.index(effort if effort in EFFORTS else DEFAULT_EFFORT)
+    return min(efforts, key=lambda candidate: (abs(EFFORTS.index(candidate) - target), -EFFORTS.index(candidate)))
 
 
-def endless(request: Request, upstream: Upstream) -> Request:
+def limit_thinking(request: Request, context: AdaptContext) -> Request:
     """What always thinks."""
-    if upstream.profile.can_stop_thinking or request.thinking.wanted is not False:
+    if context.profile.can_stop_thinking or request.thinking.requested is not False:
         return request
-    upstream.report("thinking-wish", "it always thinks: as little as it can is asked for")
-    if not upstream.knows_efforts:
+    context.report("thinking-wish", "it always thinks: as little as it can is asked for")
+    if not context.accepts_effort:
         return replace(request, thinking=Thinking())
-    return replace(request, thinking=Thinking(effort=_nearest("low", upstream.profile.efforts or EFFORTS)))
+    return replace(request, thinking=Thinking(effort=_nearest_effort("low", context.profile.efforts or EFFORTS)))
 
 
-def budget(request: Request, upstream: Upstream) -> Request:
+def limit_thinking_budget(request: Request, context: AdaptContext) -> Request:
     """Thinking and the answer share the tokens: a budget for thinking leaves a quarter for the answer."""
-    asked, most = request.thinking.budget, request.max_tokens
-    if not asked or not request.thinking.wanted:
+    requested, max_tokens = request.thinking.budget, request.max_tokens
+    if not requested or not request.thinking.requested:
         return request
-    if most is not None and most <= asked and most <= SMALLEST_BUDGET:
-        upstream.report("budget-lowered", f"{most} tokens leave no room for thinking: none is asked for")
-        off = switched_off(request.thinking, upstream)
-        return replace(request, thinking=off if upstream.profile.can_stop_thinking else Thinking())
-    fitting = asked
-    if most is not None and most <= asked:
-        fitting = max(SMALLEST_BUDGET, most - most // 4)
-        upstream.report("budget-lowered", f"{asked} of {most} tokens for thinking: {fitting} leave some for the answer")
-    elif upstream.wire == MESSAGES and asked < SMALLEST_BUDGET and (most is None or most > SMALLEST_BUDGET):
-        fitting = SMALLEST_BUDGET
-        upstream.report("thinking-wish", f"{asked} tokens for thinking: {fitting}, which is the least it takes")
-    return request if fitting == asked else replace(request, thinking=replace(request.thinking, budget=fitting))
+    if max_tokens is not None and max_tokens <= requested and max_tokens <= MIN_BUDGET_TOKENS:
+        context.report("budget-lowered", f"{max_tokens} tokens leave no room for thinking: none is asked for")
+        off = disable_thinking(request.thinking, context)
+        return replace(request, thinking=off if context.profile.can_stop_thinking else Thinking())
+    budget = requested
+    if max_tokens is not None and max_tokens <= requested:
+        budget = max(MIN_BUDGET_TOKENS, max_tokens - max_tokens // 4)
+        context.report(
+            "budget-lowered", f"{requested} of {max_tokens} tokens for thinking: {budget} leave some for the answer"
+        )
+    elif (
+        context.wire == MESSAGES
+        and requested < MIN_BUDGET_TOKENS
+        and (max_tokens is None or max_tokens > MIN_BUDGET_TOKENS)
+    ):
+        budget = MIN_BUDGET_TOKENS
+        context.report("thinking-wish", f"{requested} tokens for thinking: {budget}, which is the least it takes")
+    return request if budget == requested else replace(request, thinking=replace(request.thinking, budget=budget))
 
 
 # ── where it cannot think ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def in_a_loop(request: Request, upstream: Upstream) -> Request:
+def no_thinking_in_tool_loop(request: Request, context: AdaptContext) -> Request:
     """Between a call and its result thinking cannot begin: it has to be there already, signed."""
-    if not upstream.profile.thinking_first or not upstream.thinks(request.thinking):
+    if not context.profile.thinking_first or not context.will_think(request.thinking):
         return request
-    if not request.thinking.budget or _signed_loop(request.messages, upstream):
+    if not request.thinking.budget or _is_loop_signed(request.messages, context):
         return request
-    upstream.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
-    return replace(request, thinking=switched_off(request.thinking, upstream))
+    context.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
+    return replace(request, thinking=disable_thinking(request.thinking, context))
 
 
-def _signed_loop(messages: list[Message], upstream: Upstream) -> bool:
+def _is_loop_signed(messages: list[Message], context: AdaptContext) -> bool:
     """Whether the turn that began the calls whose results come last has its thinking; or no results do."""
-    turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda one: one.role == "assistant")]
-    first: list[Message] | None = None
-    for (by_model, turn), (_, answers) in zip(turns[-2::-2], turns[::-2], strict=False):
-        if not by_model or not any(isinstance(piece, Result) for one in answers for piece in one.pieces):
+    turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda message: message.role == "assistant")]
+    first_turn: list[Message] | None = None
+    for (by_model, turn), (_, results) in zip(turns[-2::-2], turns[::-2], strict=False):
+        if not by_model or not any(isinstance(piece, Result) for one in results for piece in one.pieces):
             break
-        first = turn
-    return first is None or _signed(first, upstream)
+        first_turn = turn
+    return first_turn is None or _has_signed_reasoning(first_turn, context)
 
 
-def _signed(turn: list[Message], upstream: Upstream) -> bool:
-    return any(isinstance(piece, Reasoning) and upstream.signed(piece) for one in turn for piece in one.pieces)
+def _has_signed_reasoning(turn: list[Message], context: AdaptContext) -> bool:
+    return any(
+        isinstance(piece, Reasoning) and context.can_carry_signature(piece)
+        for message in turn
+        for piece in message.pieces
+    )
 
 
-def prefilled(request: Request, upstream: Upstream) -> Request:
+def no_thinking_after_prefill(request: Request, context: AdaptContext) -> Request:
     """What the client has begun to say for the model has no thinking before it. A turn that the server has paused
     does."""
     last = request.messages[-1] if request.messages else None
-    if last is None or last.role != "assistant" or not upstream.profile.thinking_first:
+    if last is None or last.role != "assistant" or not context.profile.thinking_first:
         return request
-    if not upstream.thinks(request.thinking) or not upstream.profile.can_stop_thinking or _signed([last], upstream):
+    if (
+        not context.will_think(request.thinking)
+        or not context.profile.can_stop_thinking
+        or _has_signed_reasoning([last], context)
+    ):
         return request
-    upstream.report("thinking-stopped", "the last words are the model's, without thinking: it does not think now")
-    return replace(request, thinking=switched_off(request.thinking, upstream))
+    context.report("thinking-stopped", "the last words are the model's, without thinking: it does not think now")
+    return replace(request, thinking=disable_thinking(request.thinking, context))
 
 
-def edits_of_thinking(request: Request, upstream: Upstream) -> Request:
+def drop_thinking_edits(request: Request, context: AdaptContext) -> Request:
     """What Claude Code wants done with old thinking, where there is none to be."""
-    edited = request.extra.get("context_management")
-    if upstream.wire != MESSAGES or request.wire != MESSAGES or request.thinking.wanted is not False:
+    context_management = request.extra.get("context_management")
+    if context.wire != MESSAGES or request.wire != MESSAGES or request.thinking.requested is not False:
         return request
-    edits = edited.get("edits") if isinstance(edited, dict) else None
-    kept = [edit for edit in edits if not _clears(edit)] if isinstance(edits, list) else edits
-    if not isinstance(edited, dict) or kept == edits:
+    edits = context_management.get("edits") if isinstance(context_management, dict) else None
+    kept = [edit for edit in edits if not _is_clear_thinking(edit)] if isinstance(edits, list) else edits
+    if not isinstance(context_management, dict) or kept == edits:
         return request
-    upstream.report("setting-dropped", f"{CLEAR_THINKING}: not sent, for it does not think now")
+    context.report("setting-dropped", f"{CLEAR_THINKING}: not sent, for it does not think now")
     extra = {key: value for key, value in request.extra.items() if key != "context_management"}
-    return replace(request, extra=extra | ({"context_management": {**edited, "edits": kept}} if kept else {}))
+    return replace(
+        request, extra=extra | ({"context_management": {**context_management, "edits": kept}} if kept else {})
+    )
 
 
-def _clears(edit: Any) -> bool:
+def _is_clear_thinking(edit: Any) -> bool:
     return isinstance(edit, dict) and edit.get("type") == CLEAR_THINKING

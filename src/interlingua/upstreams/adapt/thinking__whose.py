@@ -7,21 +7,23 @@ import msgspec
 from interlingua.core.reply import Reasoning
 from interlingua.core.request import Message, Piece, Request
 from interlingua.events import Seal
-from interlingua.upstreams.adapt.context import Upstream
+from interlingua.upstreams.adapt.context import AdaptContext
 
-__all__ = ["disown"]
+__all__ = ["drop_foreign_signatures"]
 
 
-def disown(request: Request, upstream: Upstream) -> Request:
+def drop_foreign_signatures(request: Request, context: AdaptContext) -> Request:
     """Others' thinking stays, without what they signed: that is of no wire which the upstream could be asked on."""
-    if not request.holds(Reasoning):
+    if not request.has_piece(Reasoning):
         return request
 
-    def told(piece: Piece) -> Piece:
+    def strip_signature(piece: Piece) -> Piece:
         match piece:
-            case Reasoning(seal=Seal() as seal) if seal.wire == upstream.wire and not upstream.own(seal):
+            case Reasoning(seal=Seal() as seal) if seal.wire == context.wire and not context.is_own(seal):
                 return Reasoning(piece.text, Seal("", seal.data))
         return piece
 
-    messages = [Message(one.role, [*map(told, one.pieces)], one.name) for one in request.messages]
+    messages = [
+        Message(message.role, [*map(strip_signature, message.pieces)], message.name) for message in request.messages
+    ]
     return msgspec.structs.replace(request, messages=messages)

@@ -10,12 +10,12 @@ import msgspec
 
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Image, Message, Piece, Request, Result, with_marks
-from interlingua.upstreams.adapt.context import Upstream
+from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import CHAT
 
-__all__ = ["is_file", "move_files", "take_back"]
+__all__ = ["is_file", "move_files", "restore_files"]
 
-SEE_NEXT = "[see the next message]"
+SEE_NEXT_MESSAGE = "[see the next message]"
 """All that a tool message says whose files have moved."""
 
 
@@ -24,63 +24,63 @@ def is_file(piece: object) -> bool:
     return isinstance(piece, Image) or (isinstance(piece, Document) and bool(piece.url))
 
 
-def _from(piece: object, id: str) -> Text:
+def _origin_line(piece: object, id: str) -> Text:
     """The line before a file that has moved."""
     return Text(f"[{'image' if isinstance(piece, Image) else 'document'} from tool call {id}]")
 
 
-def move_files(request: Request, upstream: Upstream) -> Request:
-    if upstream.wire != CHAT or upstream.profile.images_in_results or not request.holds(Image, Document):
+def move_files(request: Request, context: AdaptContext) -> Request:
+    if context.wire != CHAT or context.profile.images_in_results or not request.has_piece(Image, Document):
         return request
-    messages = [_moved(message) for message in request.messages]
+    messages = [_move_message_files(message) for message in request.messages]
     if messages != request.messages:
-        upstream.report("image-moved", "images and documents of tools' results: moved to what the user says")
+        context.report("image-moved", "images and documents of tools' results: moved to what the user says")
     return msgspec.structs.replace(request, messages=messages)
 
 
-def _moved(message: Message) -> Message:
+def _move_message_files(message: Message) -> Message:
     results: list[Piece] = []
     moved: list[Piece] = []
-    said: list[Piece] = []
+    others: list[Piece] = []
     for piece, mark in with_marks(message.pieces):
-        place = said
+        target = others
         if isinstance(piece, Result):
-            place, (piece, files) = results, _parted(piece)
+            target, (piece, files) = results, _split_files(piece)
             moved += files
-        place += [piece] if mark is None else [piece, mark]
-    return Message(message.role, [*results, *moved, *said], message.name) if moved else message
+        target += [piece] if mark is None else [piece, mark]
+    return Message(message.role, [*results, *moved, *others], message.name) if moved else message
 
 
-def _parted(result: Result) -> tuple[Result, list[Content]]:
+def _split_files(result: Result) -> tuple[Result, list[Content]]:
     """The result without its files, and those."""
-    words: list[Content] = []
+    texts: list[Content] = []
     files: list[Content] = []
     for piece, mark in with_marks(result.content):
         marked = [piece] if mark is None else [piece, mark]
         if is_file(piece):
-            files += [_from(piece, result.id), *marked]
+            files += [_origin_line(piece, result.id), *marked]
         else:
-            words += marked
+            texts += marked
     if not files:
         return result, []
-    return msgspec.structs.replace(result, content=words or [Text(SEE_NEXT)]), files
+    return msgspec.structs.replace(result, content=texts or [Text(SEE_NEXT_MESSAGE)]), files
 
 
-def take_back(results: list[Piece], content: Sequence[Content]) -> list[Content]:
+def restore_files(results: list[Piece], content: Sequence[Content]) -> list[Content]:
     """Puts files that were moved back into their results; returns what else is said."""
-    lines = {
-        _from(kind, result.id): n
+    result_indexes = {
+        _origin_line(file, result.id): n
         for n, result in enumerate(results)
         if isinstance(result, Result)
-        for kind in (Image(""), Document())
+        for file in (Image(""), Document())
     }
-    left = list(content)
-    while len(left) > 1 and isinstance(left[0], Text) and left[0] in lines:
-        n = lines[left[0]]
+    remaining = list(content)
+    while len(remaining) > 1 and isinstance(remaining[0], Text) and remaining[0] in result_indexes:
+        n = result_indexes[remaining[0]]
         result = results[n]
         assert isinstance(result, Result)
-        before = [] if result.content == [Text(SEE_NEXT)] else result.content
-        marks = [piece for piece in left[2:3] if isinstance(piece, CacheMark)]
-        results[n] = msgspec.structs.replace(result, content=[*before, left[1], *marks])
-        left = left[2 + len(marks) :]
-    return left
+        previous = [] if result.content == [Text(SEE_NEXT_MESSAGE)] else result.content
+        marks = [piece for piece in remaining[2:3] if isinstance(piece, CacheMark)]
+        results[n] = msgspec.structs.replace(result, content=[*previous, remaining[1], *marks])
+        remaining = remaining[2 + len(marks) :]
+    return remaining

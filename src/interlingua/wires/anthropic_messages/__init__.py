@@ -6,21 +6,31 @@ twice; `frames` keeps what goes out in order; `objects` is what streams and whol
 
 from interlingua.core.options import Options
 from interlingua.core.options__limits import Limits
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
-from interlingua.wires.anthropic_messages.emitter import Emitter
-from interlingua.wires.anthropic_messages.event_reader import NAME, Reader
+from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
+from interlingua.wires.anthropic_messages.event_reader import NAME, MessagesReader
 from interlingua.wires.anthropic_messages.request_reader import read_request
 from interlingua.wires.anthropic_messages.request_writer import write_request
 
-__all__ = ["NAME", "SINGLE", "emitter", "is_body", "read_body", "read_request", "reader", "write_body", "write_request"]
+__all__ = [
+    "NAME",
+    "SINGLE_CHOICE",
+    "emitter",
+    "is_body",
+    "read_body",
+    "read_request",
+    "reader",
+    "write_body",
+    "write_request",
+]
 
-SINGLE = True
+SINGLE_CHOICE = True
 
 
-def reader(limits: Limits) -> Reader:
-    return Reader(limits)
+def reader(limits: Limits) -> MessagesReader:
+    return MessagesReader(limits)
 
 
-def emitter(options: Options, offer: Offer) -> Emitter:  # noqa: ARG001 (all tools are alike here)
-    return Emitter(options)
+def emitter(options: Options, tool_set: ToolSet) -> MessagesEmitter:  # noqa: ARG001 (all tools are alike here)
+    return MessagesEmitter(options)

@@ -9,18 +9,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from interlingua import events as ev
-from interlingua.common.jsontext.codec import read_json, read_object, write_json
+from interlingua.common.jsontext.codec import read_json, read_shallow_object, write_json
 from interlingua.core.options import Options
-from interlingua.core.tools import Offer
-from interlingua.wires.anthropic_messages.content_blocks import SPOKEN
-from interlingua.wires.anthropic_messages.event_reader import Reader
-from interlingua.wires.anthropic_messages.message_writer import FIELDS, NOT_JSON, Delta, Frame, Frames
+from interlingua.core.tools import ToolSet
+from interlingua.wires.anthropic_messages.content_blocks import TRANSLATED_BLOCK_TYPES
+from interlingua.wires.anthropic_messages.event_reader import MessagesReader
+from interlingua.wires.anthropic_messages.message_writer import (
+    DELTA_TEXT_FIELDS,
+    INVALID_JSON_KEY,
+    BlockDelta,
+    MessageFrame,
+    MessageWriter,
+)
 from interlingua.wires.anthropic_messages.objects import error_object
-from interlingua.wires.base import Choice, Chunk, Json, Said
+from interlingua.wires.base import Choice, ChoiceEvents, Chunk, Json
 
 __all__ = ["is_body", "read_body", "write_body"]
 
-_SAID: dict[str, tuple[str, str]] = {
+_DELTA_TYPES: dict[str, tuple[str, str]] = {
     "text": ("text", "text_delta"),
     "thinking": ("thinking", "thinking_delta"),
     "signature": ("signature", "signature_delta"),
@@ -34,51 +40,55 @@ def is_body(body: Json) -> bool:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_body(body: Json, reader: Reader) -> Chunk:
+def read_body(body: Json, reader: MessagesReader) -> Chunk:
     """A message says what its stream would have said, all at once."""
     if not is_body(body):
         failed = body.get("error") or body.get("type") == "error"
         return reader.read(body) if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
     choice, common, model = Choice(0, [], exact=True), [], ""
-    for chunk in _as_stream(body):
-        read = reader.read(chunk)
-        for said in read.choices:
-            choice.events += said.events
-            choice.exact &= said.exact
-        common += read.common
-        model = model or read.model
+    for chunk in _stream_events(body):
+        translated = reader.read(chunk)
+        for chunk_choice in translated.choices:
+            choice.events += chunk_choice.events
+            choice.exact &= chunk_choice.exact
+        common += translated.common
+        model = model or translated.model
     for _, events in reader.close(finished=True):
         choice.events += events
     return Chunk([choice], common, choice.exact, model=model)
 
 
-def _as_stream(body: Json) -> Iterable[Json]:
+def _stream_events(body: Json) -> Iterable[Json]:
     yield {"type": "message_start", "message": {**body, "content": []}}
     for index, block in enumerate(body["content"]):
         content = block if isinstance(block, dict) else {}
-        deltas = list(_deltas(content))
-        yield {"type": "content_block_start", "index": index, "content_block": _start(content) if content else block}
+        deltas = list(_block_deltas(content))
+        yield {
+            "type": "content_block_start",
+            "index": index,
+            "content_block": _start_block(content) if content else block,
+        }
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     yield {"type": "message_delta", "delta": body, "usage": body.get("usage")}
 
 
-def _start(content: Json) -> Json:
+def _start_block(content: Json) -> Json:
     """What a stream says of a block at its start."""
-    if content.get("type") not in SPOKEN:
+    if content.get("type") not in TRANSLATED_BLOCK_TYPES:
         return content
     empty: Json = {field: "" for field in ("text", "thinking", "signature") if isinstance(content.get(field), str)}
     return {**content, **empty, **({"input": {}} if isinstance(content.get("input"), dict) else {})}
 
 
-def _deltas(content: Json) -> Iterable[Json]:
+def _block_deltas(content: Json) -> Iterable[Json]:
     """What it says after that."""
-    if content.get("type") not in SPOKEN:
+    if content.get("type") not in TRANSLATED_BLOCK_TYPES:
         return
-    for field, (key, kind) in _SAID.items():
+    for field, (key, delta_type) in _DELTA_TYPES.items():
         if isinstance(text := content.get(field), str) and text:
-            yield {"type": kind, key: text}
+            yield {"type": delta_type, key: text}
     if isinstance(input := content.get("input"), dict) and input:
         yield {"type": "input_json_delta", "partial_json": write_json(input)}
 
@@ -87,42 +97,48 @@ def _deltas(content: Json) -> Iterable[Json]:
 
 
 def write_body(
-    said: Said,
+    choice_events: ChoiceEvents,
     common: Iterable[ev.Event],
     options: Options,
-    offer: Offer,  # noqa: ARG001 (all tools are alike here)
-    like: Json | None,
+    tool_set: ToolSet,  # noqa: ARG001 (all tools are alike here)
+    template: Json | None,
 ) -> tuple[Json, list[ev.Finding]]:
-    return _write_body(said, [*common, *(event for _, events in said for event in events)], options, like), []
+    return _write_body(
+        choice_events, [*common, *(event for _, events in choice_events for event in events)], options, template
+    ), []
 
 
-def _write_body(said: Said, events: list[ev.Event], options: Options, like: Json | None) -> Json:
+def _write_body(choice_events: ChoiceEvents, events: list[ev.Event], options: Options, template: Json | None) -> Json:
     for event in events:
         if isinstance(event, ev.Failure):
             return error_object(event)
-    if like is None:
-        return _write(events, options)
-    told = {**like, **_told_anew(_write(events, options, like), like)} if said else like
-    renamed = options.served_as not in ("", like.get("model"))
-    return {**told, "model": options.served_as} if renamed else told
+    if template is None:
+        return _write_message(events, options)
+    rewritten = (
+        {**template, **_rewritten_fields(_write_message(events, options, template), template)}
+        if choice_events
+        else template
+    )
+    renamed = options.served_as not in ("", template.get("model"))
+    return {**rewritten, "model": options.served_as} if renamed else rewritten
 
 
-def _write(events: list[ev.Event], options: Options, like: Json | None = None) -> Json:
-    frames = Frames(options)
-    if like is not None:
-        frames.upstream, frames.like = "this wire", {"message": like}
+def _write_message(events: list[ev.Event], options: Options, template: Json | None = None) -> Json:
+    writer = MessageWriter(options)
+    if template is not None:
+        writer.upstream, writer.template = "this wire", {"message": template}
     for event in events:
-        frames.write(event)
-    frames.end()
-    return _join(frames.take())
+        writer.write(event)
+    writer.end_message()
+    return _join_frames(writer.drain())
 
 
-def _join(frames: list[Frame]) -> Json:
+def _join_frames(frames: list[MessageFrame]) -> Json:
     """What a client makes of a stream."""
     message: Json = {}
     args: list[str] = []
     for frame in frames:
-        if isinstance(frame, Delta):
+        if isinstance(frame, BlockDelta):
             _join_delta(message["content"][-1], frame, args)
             continue
         assert not isinstance(frame, bytes)  # nothing passes here
@@ -134,43 +150,43 @@ def _join(frames: list[Frame]) -> Json:
                 args = []
             case "content_block_stop":
                 if args:
-                    message["content"][-1]["input"] = _input("".join(args))
+                    message["content"][-1]["input"] = _parse_input("".join(args))
             case "message_delta":
                 message |= {**frame["delta"], "usage": {**message["usage"], **frame["usage"]}}
     return message
 
 
-def _join_delta(block: Json, delta: Delta, args: list[str]) -> None:
-    if delta.kind == "input_json_delta":
+def _join_delta(block: Json, delta: BlockDelta, args: list[str]) -> None:
+    if delta.delta_type == "input_json_delta":
         args.append(delta.text)
     else:
-        block[FIELDS[delta.kind]] += delta.text
+        block[DELTA_TEXT_FIELDS[delta.delta_type]] += delta.text
 
 
-def _input(args: str) -> Any:
+def _parse_input(args: str) -> Any:
     """Arguments as the object that they are. Those that were cut or are no JSON are kept as text."""
     value = read_json(args, object)
     if value is None:
-        value = read_object(args)
-    return {NOT_JSON: args} if value is None else value
+        value = read_shallow_object(args)
+    return {INVALID_JSON_KEY: args} if value is None else value
 
 
-def _told_anew(message: Json, like: Json) -> Json:
+def _rewritten_fields(message: Json, template: Json) -> Json:
     """What changes in the upstream's own message. Blocks that say the same stay as they are, and those that nobody
     else has a word for stay in their place."""
-    mine: list[Json] = message["content"]
+    new_blocks: list[Json] = message["content"]
     content: list[Json] = []
-    for block in like["content"]:
+    for block in template["content"]:
         if not isinstance(block, dict):
             continue
-        if block.get("type") not in SPOKEN:
+        if block.get("type") not in TRANSLATED_BLOCK_TYPES:
             content.append(block)
-        elif mine and mine[0]["type"] == block["type"]:
-            content.append(_merged(mine.pop(0), block))
-    told = {key: message[key] for key in ("stop_reason", "stop_sequence", "usage")}
-    return {**told, "role": "assistant", "type": "message", "content": content + mine}
+        elif new_blocks and new_blocks[0]["type"] == block["type"]:
+            content.append(_merge_block(new_blocks.pop(0), block))
+    fields = {key: message[key] for key in ("stop_reason", "stop_sequence", "usage")}
+    return {**fields, "role": "assistant", "type": "message", "content": content + new_blocks}
 
 
-def _merged(new: Json, old: Json) -> Json:
+def _merge_block(new: Json, old: Json) -> Json:
     same = all(new[key] == old.get(key) for key in ("text", "thinking", "data") if key in new)
     return {**old, **new} if same else new

@@ -13,11 +13,11 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_str
 from interlingua.core.options__limits import Limits
-from interlingua.wires.anthropic_messages.content_blocks import NAME, Blocks, not_translated
-from interlingua.wires.anthropic_messages.fast_delta import read_usual
+from interlingua.wires.anthropic_messages.content_blocks import NAME, BlockReader, untranslated_finding
+from interlingua.wires.anthropic_messages.fast_delta import read_fast_delta
 from interlingua.wires.base import Choice, Chunk, Json
 
-__all__ = ["NAME", "STOP_REASONS", "Reader", "has_counts"]
+__all__ = ["NAME", "STOP_REASONS", "MessagesReader", "has_counts"]
 
 STOP_REASONS: dict[str, ev.StopReason] = {
     "end_turn": "stop",
@@ -28,7 +28,7 @@ STOP_REASONS: dict[str, ev.StopReason] = {
     "pause_turn": "stop",
     "model_context_window_exceeded": "length",
 }
-_SAYS_MORE = ("pause_turn", "model_context_window_exceeded")
+_NATIVE_STOP_REASONS = ("pause_turn", "model_context_window_exceeded")
 _ALIASES: dict[str, ev.StopReason] = {
     "length": "length",
     "tool_calls": "tool_calls",
@@ -43,48 +43,48 @@ class _State(Enum):
     STOPPED = "the upstream has said why it stopped"
 
 
-class Reader:
+class MessagesReader:
     """Reads the chunks of one stream."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._state = _State.FRESH
-        self._blocks = Blocks(limits or Limits())
+        self._blocks = BlockReader(limits or Limits())
         self._usage: Json = {}
         self._stop_reason: Any = None
 
     def read(self, chunk: Json) -> Chunk:
-        kind = chunk.get("type")
-        if kind == "error" or chunk.get("error"):
+        event_type = chunk.get("type")
+        if event_type == "error" or chunk.get("error"):
             return Chunk([], [_failure(chunk)], exact=False)
-        read = _CHUNKS.get(kind) if isinstance(kind, str) else None
-        if read is not None:
-            return read(self, chunk)
-        if kind == "ping":
+        read_event = _EVENT_READERS.get(event_type) if isinstance(event_type, str) else None
+        if read_event is not None:
+            return read_event(self, chunk)
+        if event_type == "ping":
             return Chunk([], [], exact=True)
-        if isinstance(kind, str):
-            return Chunk([], [not_translated("an event", kind)], exact=True)
+        if isinstance(event_type, str):
+            return Chunk([], [untranslated_finding("an event", event_type)], exact=True)
         return Chunk([], [ev.Finding("bad-chunk", f"an event without a type: {chunk!r:.60}; dropped")], exact=False)
 
-    def usual(self, data: bytes) -> Chunk | None:
-        chunk = read_usual(data)
+    def read_fast(self, data: bytes) -> Chunk | None:
+        chunk = read_fast_delta(data)
         if chunk is None:
             return None
         choice = Choice(0, [], exact=True)
-        if not self._blocks.more(chunk.index, chunk.kind, chunk.delta.text, choice):
+        if not self._blocks.append_text(chunk.index, chunk.block_type, chunk.delta.text, choice):
             return None
         return Chunk([choice], [], choice.exact)
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        chunk = read_usual(data)
+    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
+        chunk = read_fast_delta(data)
         if chunk is None:
             return None
-        if chunk.kind == "tool_use":
+        if chunk.block_type == "tool_use":
             return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
-        return 0, (ev.TextDelta if chunk.kind == "text" else ev.ReasoningDelta)(chunk.delta.text)
+        return 0, (ev.TextDelta if chunk.block_type == "text" else ev.ReasoningDelta)(chunk.delta.text)
 
-    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
         choice = Choice(index, [], exact=True)
-        return choice.events if self._blocks.more(call, "tool_use", arguments, choice) else None
+        return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held, and the usage if nobody has said why it stopped."""
@@ -93,14 +93,14 @@ class Reader:
         choice = Choice(0, [], exact=False)
         if finished:
             self._blocks.finish(choice)
-        choice.events += self._blocks.cut()
+        choice.events += self._blocks.flush()
         if self._state is _State.OPEN:
-            choice.events += self._told_usage()
+            choice.events += self._usage_events()
         return [(0, choice.events)]
 
     # ── the message ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _message_start(self, chunk: Json) -> Chunk:
+    def _read_message_start(self, chunk: Json) -> Chunk:
         choice = Choice(0, [], exact=True)
         message = as_dict(chunk.get("message"))
         model = as_str(message.get("model"))
@@ -116,59 +116,61 @@ class Reader:
         if isinstance(content, list) and content:
             choice.exact = False
             for block in content:
-                self._blocks.start(self._blocks.count, block, choice)
-                self._blocks.stop(self._blocks.count - 1, choice)
+                self._blocks.read_start(self._blocks.count, block, choice)
+                self._blocks.read_stop(self._blocks.count - 1, choice)
         else:
             choice.exact &= content == []
         return Chunk([choice], [], choice.exact, model=model or "")
 
-    def _message_delta(self, chunk: Json) -> Chunk:
-        choice = self._choice()
+    def _read_message_delta(self, chunk: Json) -> Chunk:
+        choice = self._new_choice()
         delta = as_dict(chunk.get("delta"))
         self._merge_usage(chunk)
         choice.exact &= has_counts(chunk.get("usage"), "output_tokens")
         reason = delta.get("stop_reason")
         if reason:
-            self._stop(reason, delta, choice)
+            self._read_stop(reason, delta, choice)
         choice.exact &= bool(reason)
-        common = self._told_usage() if self._state is _State.STOPPED else []
+        common = self._usage_events() if self._state is _State.STOPPED else []
         return Chunk([choice], common, choice.exact)
 
-    def _stop(self, reason: Any, delta: Json, choice: Choice) -> None:
+    def _read_stop(self, reason: Any, delta: Json, choice: Choice) -> None:
         if self._state is _State.STOPPED and reason == self._stop_reason:
             return  # told again, with the last usage
         self._state, self._stop_reason = _State.STOPPED, reason
-        told = STOP_REASONS.get(reason) if isinstance(reason, str) else None
-        right = told or _ALIASES.get(str(reason).lower(), "stop")
-        self._blocks.finish(choice, cut=right in ev.CUTS)
+        known_reason = STOP_REASONS.get(reason) if isinstance(reason, str) else None
+        neutral_reason = known_reason or _ALIASES.get(str(reason).lower(), "stop")
+        self._blocks.finish(choice, truncated=neutral_reason in ev.TRUNCATION_REASONS)
         if explanation := as_str(as_dict(delta.get("stop_details")).get("explanation")):
             choice.events.append(ev.RefusalDelta(explanation))
-        if told is None:
-            choice.report("unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {right!r}")
+        if known_reason is None:
+            choice.report(
+                "unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {neutral_reason!r}"
+            )
         sequence = as_str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
-        choice.events.append(ev.Stop(right, sequence, reason if reason in _SAYS_MORE else None))
+        choice.events.append(ev.Stop(neutral_reason, sequence, reason if reason in _NATIVE_STOP_REASONS else None))
 
-    def _message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
+    def _read_message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
         return Chunk([], [], exact=True, last=True)
 
     # ── its blocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _block_start(self, chunk: Json) -> Chunk:
-        choice = self._choice()
-        self._blocks.start(_index(chunk), chunk.get("content_block"), choice)
+    def _read_block_start(self, chunk: Json) -> Chunk:
+        choice = self._new_choice()
+        self._blocks.read_start(_index(chunk), chunk.get("content_block"), choice)
         return Chunk([choice], [], choice.exact)
 
-    def _block_delta(self, chunk: Json) -> Chunk:
-        choice = self._choice()
-        self._blocks.delta(_index(chunk), chunk.get("delta"), choice)
+    def _read_block_delta(self, chunk: Json) -> Chunk:
+        choice = self._new_choice()
+        self._blocks.read_delta(_index(chunk), chunk.get("delta"), choice)
         return Chunk([choice], [], choice.exact)
 
-    def _block_stop(self, chunk: Json) -> Chunk:
-        choice = self._choice()
-        self._blocks.stop(_index(chunk), choice)
+    def _read_block_stop(self, chunk: Json) -> Chunk:
+        choice = self._new_choice()
+        self._blocks.read_stop(_index(chunk), choice)
         return Chunk([choice], [], choice.exact)
 
-    def _choice(self) -> Choice:
+    def _new_choice(self) -> Choice:
         choice = Choice(0, [], exact=True)
         if self._state is _State.FRESH:
             self._state = _State.OPEN
@@ -177,32 +179,35 @@ class Reader:
 
     # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _merge_usage(self, where: Json) -> None:
+    def _merge_usage(self, container: Json) -> None:
         """Counts are cumulative: a later one replaces an earlier one, and what is not said stays."""
-        self._usage |= {key: value for key, value in as_dict(where.get("usage")).items() if value is not None}
+        self._usage |= {key: value for key, value in as_dict(container.get("usage")).items() if value is not None}
 
-    def _told_usage(self) -> list[ev.Event]:
+    def _usage_events(self) -> list[ev.Event]:
         if not self._usage:
             return []
-        read, written = _int(self._usage, "cache_read_input_tokens"), _int(self._usage, "cache_creation_input_tokens")
-        told = ev.Usage(
-            input=_int(self._usage, "input_tokens") + read + written,
-            output=_int(self._usage, "output_tokens"),
-            cached=read,
-            cache_written=written,
-            reasoning=_int(as_dict(self._usage.get("output_tokens_details")), "thinking_tokens"),
+        cache_read, cache_written = (
+            _count(self._usage, "cache_read_input_tokens"),
+            _count(self._usage, "cache_creation_input_tokens"),
+        )
+        event = ev.Usage(
+            input=_count(self._usage, "input_tokens") + cache_read + cache_written,
+            output=_count(self._usage, "output_tokens"),
+            cached=cache_read,
+            cache_written=cache_written,
+            reasoning=_count(as_dict(self._usage.get("output_tokens_details")), "thinking_tokens"),
             native=dict(self._usage),
         )
-        return [told]
+        return [event]
 
 
-_CHUNKS: dict[str, Callable[[Reader, Json], Chunk]] = {
-    "message_start": Reader._message_start,
-    "content_block_start": Reader._block_start,
-    "content_block_delta": Reader._block_delta,
-    "content_block_stop": Reader._block_stop,
-    "message_delta": Reader._message_delta,
-    "message_stop": Reader._message_stop,
+_EVENT_READERS: dict[str, Callable[[MessagesReader, Json], Chunk]] = {
+    "message_start": MessagesReader._read_message_start,
+    "content_block_start": MessagesReader._read_block_start,
+    "content_block_delta": MessagesReader._read_block_delta,
+    "content_block_stop": MessagesReader._read_block_stop,
+    "message_delta": MessagesReader._read_message_delta,
+    "message_stop": MessagesReader._read_message_stop,
 }
 
 
@@ -213,16 +218,16 @@ def has_counts(usage: Any, *fields: str) -> bool:
 
 def _failure(chunk: Json) -> ev.Failure:
     """An error event, or an error as it comes over HTTP. The whole chunk is what clients of this wire are sent."""
-    given = chunk.get("error") or chunk.get("message")
-    error = given if isinstance(given, dict) else {"message": given}
+    raw_error = chunk.get("error") or chunk.get("message")
+    error = raw_error if isinstance(raw_error, dict) else {"message": raw_error}
     message = str(error.get("message") or "the upstream failed")
-    kind = as_str(error.get("type")) or "api_error"
+    error_type = as_str(error.get("type")) or "api_error"
     code = error.get("code")
     return ev.Failure(
         message,
-        kind,
+        error_type,
         code if isinstance(code, str | int) else None,
-        {**chunk, "type": "error", "error": {**error, "type": kind, "message": message}},
+        {**chunk, "type": "error", "error": {**error, "type": error_type, "message": message}},
     )
 
 
@@ -231,6 +236,6 @@ def _index(chunk: Json) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def _int(where: Json, key: str) -> int:
-    value = where.get(key)
+def _count(container: Json, key: str) -> int:
+    value = container.get(key)
     return value if isinstance(value, int) else 0

@@ -6,41 +6,41 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["UsualDelta", "read_usual"]
+__all__ = ["FastBlockDelta", "read_fast_delta"]
 
 
-class _Text(msgspec.Struct, gc=False, tag="text_delta"):
+class _TextDelta(msgspec.Struct, gc=False, tag="text_delta"):
     text: str
 
 
-class _Thinking(msgspec.Struct, gc=False, tag="thinking_delta"):
+class _ThinkingDelta(msgspec.Struct, gc=False, tag="thinking_delta"):
     text: str = msgspec.field(name="thinking")
 
 
-class _Input(msgspec.Struct, gc=False, tag="input_json_delta"):
+class _InputDelta(msgspec.Struct, gc=False, tag="input_json_delta"):
     text: str = msgspec.field(name="partial_json")
 
 
-KINDS: dict[type, str] = {_Text: "text", _Thinking: "thinking", _Input: "tool_use"}
+BLOCK_TYPES: dict[type, str] = {_TextDelta: "text", _ThinkingDelta: "thinking", _InputDelta: "tool_use"}
 """The kind of block that each of them stands in."""
 
 
-class UsualDelta(msgspec.Struct, gc=False):
+class FastBlockDelta(msgspec.Struct, gc=False):
     type: Literal["content_block_delta"]
     index: int
-    delta: _Text | _Thinking | _Input
+    delta: _TextDelta | _ThinkingDelta | _InputDelta
     error: None = None
 
     @property
-    def kind(self) -> str:
+    def block_type(self) -> str:
         """The kind of block that it belongs to."""
-        return KINDS[type(self.delta)]
+        return BLOCK_TYPES[type(self.delta)]
 
 
-_decode = msgspec.json.Decoder(UsualDelta).decode
+_decode = msgspec.json.Decoder(FastBlockDelta).decode
 
 
-def read_usual(data: bytes) -> UsualDelta | None:
+def read_fast_delta(data: bytes) -> FastBlockDelta | None:
     """The chunk, if it is a usual one."""
     try:
         return _decode(data)

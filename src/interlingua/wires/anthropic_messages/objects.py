@@ -9,23 +9,23 @@ from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.anthropic_messages.event_reader import STOP_REASONS, has_counts
 from interlingua.wires.base import Json
-from interlingua.wires.error_types import ANTHROPIC_TYPES, CONTEXT
+from interlingua.wires.error_types import ANTHROPIC_ERROR_TYPES, CONTEXT_LENGTH_CODE
 
 __all__ = ["error_object", "message_object", "stop_fields", "usage_object"]
 
-_WORDS: dict[ev.StopReason, str] = {
+_STOP_REASON_NAMES: dict[ev.StopReason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+_ILLEGAL_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
-TOLD_TOO_LONG = "prompt is too long"
+PROMPT_TOO_LONG_MESSAGE = "prompt is too long"
 """The words by which Claude Code knows it."""
-_CODES = {  # what other upstreams call these
+_STATUS_BY_CODE = {  # what other upstreams call these
     "invalid_prompt": 400,
-    CONTEXT: 400,
+    CONTEXT_LENGTH_CODE: 400,
     "invalid_api_key": 401,
     "insufficient_quota": 402,
     "model_not_found": 404,
@@ -39,22 +39,22 @@ _CODES = {  # what other upstreams call these
 }
 
 
-def message_object(begin: ev.Begin, usage: Json, options: Options, like: Json) -> Json:
+def message_object(reply_start: ev.Begin, usage: Json, options: Options, template: Json) -> Json:
     """A message that has nothing in it yet. `like` is the upstream's own, if it speaks this wire."""
-    model = options.served_as or begin.model or ""
+    model = options.served_as or reply_start.model or ""
     blank: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
-    id = begin.id if like and begin.id else _message_id(begin.id)
+    id = reply_start.id if template and reply_start.id else _message_id(reply_start.id)
     head = {"id": id, "type": "message", "role": "assistant", "model": model}
-    return {**like, **head, **blank, "usage": {**usage, **_counted(like)}}
+    return {**template, **head, **blank, "usage": {**usage, **_template_usage(template)}}
 
 
 def _message_id(id: str | None) -> str:
-    legal = _ILLEGAL.sub("_", id or "interlingua")
+    legal = _ILLEGAL_ID_CHARACTER.sub("_", id or "interlingua")
     return legal if legal.startswith("msg_") else f"msg_{legal}"
 
 
-def _counted(like: Json) -> Json:
-    usage = like.get("usage")
+def _template_usage(template: Json) -> Json:
+    usage = template.get("usage")
     return usage if isinstance(usage, dict) and has_counts(usage, "input_tokens", "output_tokens") else {}
 
 
@@ -73,12 +73,12 @@ def usage_object(usage: ev.Usage) -> Json:
 def stop_fields(stop: ev.Stop, refused: bool) -> Json:
     """Why a message stopped. A refusal that another wire has a field for is told in the text, and by this word."""
     reason: ev.StopReason = "content_filter" if refused and stop.reason == "stop" else stop.reason or "stop"
-    word = _WORDS[reason]
+    stop_reason = _STOP_REASON_NAMES[reason]
     if stop.native and STOP_REASONS.get(stop.native) == reason:
-        word = stop.native
+        stop_reason = stop.native
     elif stop.sequence is not None and reason == "stop":
-        word = "stop_sequence"
-    return {"stop_reason": word, "stop_sequence": stop.sequence if word == "stop_sequence" else None}
+        stop_reason = "stop_sequence"
+    return {"stop_reason": stop_reason, "stop_sequence": stop.sequence if stop_reason == "stop_sequence" else None}
 
 
 def error_object(failure: ev.Failure) -> Json:
@@ -86,21 +86,23 @@ def error_object(failure: ev.Failure) -> Json:
     if failure.native is not None and failure.native.get("type") == "error":
         return failure.native
     message = failure.message
-    if failure.code == CONTEXT and TOLD_TOO_LONG not in message.lower():
-        message = f"{TOLD_TOO_LONG}: {message}"
+    if failure.code == CONTEXT_LENGTH_CODE and PROMPT_TOO_LONG_MESSAGE not in message.lower():
+        message = f"{PROMPT_TOO_LONG_MESSAGE}: {message}"
     return {"type": "error", "error": {"type": _error_type(failure), "message": message}}
 
 
 def _error_type(failure: ev.Failure) -> str:
-    if failure.type in ANTHROPIC_TYPES.values() and failure.type != "api_error":
+    if failure.type in ANTHROPIC_ERROR_TYPES.values() and failure.type != "api_error":
         return failure.type
-    return next((kind for said in (failure.code, failure.type) if (kind := _type_of(said))), "api_error")
+    return next(
+        (error_type for code in (failure.code, failure.type) if (error_type := _error_type_of_code(code))), "api_error"
+    )
 
 
-def _type_of(said: Any) -> str | None:
+def _error_type_of_code(code: Any) -> str | None:
     """What a code or type of another wire is called here: a word, or a status of HTTP."""
-    status = int(said) if isinstance(said, str) and said.isdecimal() else said
-    status = _CODES.get(status, status)
+    status = int(code) if isinstance(code, str) and code.isdecimal() else code
+    status = _STATUS_BY_CODE.get(status, status)
     if isinstance(status, int):
-        return ANTHROPIC_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
+        return ANTHROPIC_ERROR_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
     return None

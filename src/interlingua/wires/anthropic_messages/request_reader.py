@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from interlingua.common.jsontext.codec import read_json, unwrapped, write_json
+from interlingua.common.jsontext.codec import read_json, unwrap_invalid_arguments, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import past_thinking
+from interlingua.core.reasoning_signatures import read_past_reasoning
 from interlingua.core.reply import Call, Text
 from interlingua.core.request import (
     CacheMark,
@@ -31,22 +31,22 @@ from interlingua.events import Seal
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.base import Json
 from interlingua.wires.requests.data_urls import data_url
-from interlingua.wires.requests.object_reader import Fields
-from interlingua.wires.requests.source_paths import Places
+from interlingua.wires.requests.object_reader import ObjectReader
+from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
-from interlingua.wires.safe_ids import decode
+from interlingua.wires.safe_ids import decode_id
 
 __all__ = ["read_request"]
 
-_SAMPLING = ("temperature", "top_p", "top_k")
-_MODES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
+_SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
+_TOOL_CHOICES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_FIELDS = {Call: {"id": "id", "name": "name", "arguments": "input"}, Result: {"id": "tool_use_id"}}
+_PIECE_FIELDS = {Call: {"id": "id", "name": "name", "arguments": "input"}, Result: {"id": "tool_use_id"}}
 """What the wire calls what is in a piece."""
 
 
 def read_request(body: Json, options: Options) -> Request:
-    fields = Fields(body)
+    fields = ObjectReader(body)
     if fields.get("thread"):
         raise BadRequest(
             "thread",
@@ -54,21 +54,23 @@ def read_request(body: Json, options: Options) -> Request:
             "send all messages, the system prompt and the tools with each request (thread=False)",
             code="thread_unsupported_request",
         )
-    places = Places()
-    system = _read_content(fields, "system", places)
-    messages = [_read_message(message, options.seal_key, places) for message in fields.listed("messages")]
+    source_paths = SourcePaths()
+    system = _read_content(fields, "system", source_paths)
+    messages = [
+        _read_message(message, options.seal_key, source_paths) for message in fields.required_objects("messages")
+    ]
     tools, hosted = read_tools(fields)
-    about = fields.inner("metadata")
-    user = about.text("user_id", "")
+    metadata = fields.inner("metadata")
+    user = metadata.text("user_id", "")
     choice = fields.inner("tool_choice")
     output = fields.inner("output_config")
-    sampling = {key: fields.number(key) for key in _SAMPLING}
+    sampling = {key: fields.number(key) for key in _SAMPLING_FIELDS}
     request = Request(
         wire=NAME,
         model=fields.text("model"),
         system=system,
         messages=messages,
-        tools=_found(tools, messages),
+        tools=_with_deferred(tools, messages),
         hosted=hosted,
         tool_choice=_read_choice(choice) if choice.object else None,
         parallel=False if choice.flag("disable_parallel_tool_use") else None,
@@ -79,36 +81,38 @@ def read_request(body: Json, options: Options) -> Request:
         thinking=_read_thinking(fields.inner("thinking"), output),
         stream=bool(fields.flag("stream")),
         user=user,
-        metadata=about.rest(),
-        cache_key=_session(user),
-        places=places.table(system, messages),
+        metadata=metadata.unread_fields(),
+        cache_key=_session_id(user),
+        source_paths=source_paths.request_paths(system, messages),
     )
-    beside = {"output_config": rest} if (rest := output.rest()) else {}
-    return msgspec.structs.replace(request, extra=fields.rest() | beside, unread=tuple(fields.unread()))
+    extra_fields = {"output_config": remainder} if (remainder := output.unread_fields()) else {}
+    return msgspec.structs.replace(
+        request, extra=fields.unread_fields() | extra_fields, unread=tuple(fields.unread_paths())
+    )
 
 
-def _session(user: str) -> str:
+def _session_id(user: str) -> str:
     """Claude Code tells its session in the user's id: requests of one session share their beginning."""
-    about = read_json(user, dict[str, Any]) if user.startswith("{") else None
-    session = (about or {}).get("session_id")
+    metadata = read_json(user, dict[str, Any]) if user.startswith("{") else None
+    session = (metadata or {}).get("session_id")
     return session if isinstance(session, str) else ""
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_message(message: Fields, key: bytes, places: Places) -> Message:
+def _read_message(message: ObjectReader, key: bytes, source_paths: SourcePaths) -> Message:
     role = message.text("role")
     if role not in _ROLES:
-        message.refuse("role", f"should be 'user', 'assistant' or 'system', not {role!r}")
+        message.reject("role", f"should be 'user', 'assistant' or 'system', not {role!r}")
     if not isinstance(message.get("content"), list):
-        said: list[Piece] = [*_read_content(message, "content", places)]
-        return Message(_ROLES[role], places.put(said, message.path))
+        content: list[Piece] = [*_read_content(message, "content", source_paths)]
+        return Message(_ROLES[role], source_paths.record(content, message.path))
     pieces: list[Piece] = []
     for block in message.objects("content"):
         piece = _read_block(block, key)
-        pieces += [places.put(piece, block.path, _FIELDS.get(type(piece))), *_mark(block)]
-    return Message(_ROLES[role], places.put(_results_first(pieces), message.path))
+        pieces += [source_paths.record(piece, block.path, _PIECE_FIELDS.get(type(piece))), *_cache_marks(block)]
+    return Message(_ROLES[role], source_paths.record(_results_first(pieces), message.path))
 
 
 def _results_first(pieces: list[Piece]) -> list[Piece]:
@@ -125,45 +129,45 @@ def _results_first(pieces: list[Piece]) -> list[Piece]:
     return [piece for group in groups for piece in group]
 
 
-def _read_block(block: Fields, key: bytes) -> Piece:
+def _read_block(block: ObjectReader, key: bytes) -> Piece:
     match block.text("type"):
         case "tool_use":
-            return Call(decode(block.text("id")), block.text("name"), _read_input(block))
+            return Call(decode_id(block.text("id")), block.text("name"), _read_input(block))
         case "tool_result":
-            id = decode(block.text("tool_use_id"))
-            return Result(id, _read_content(block, "content", Places()), bool(block.flag("is_error")))
+            id = decode_id(block.text("tool_use_id"))
+            return Result(id, _read_content(block, "content", SourcePaths()), bool(block.flag("is_error")))
         case "thinking":
             signature = block.text("signature", "")
             native = Seal(NAME, {"signature": signature}) if signature else None
-            return past_thinking(block.text("thinking", ""), signature, native, key)
+            return read_past_reasoning(block.text("thinking", ""), signature, native, key)
         case "redacted_thinking":
             data = block.text("data")
-            return past_thinking("", data, Seal(NAME, {"redacted": data}), key)
+            return read_past_reasoning("", data, Seal(NAME, {"redacted": data}), key)
     return _read_piece(block)
 
 
-def _read_input(block: Fields) -> str:
+def _read_input(block: ObjectReader) -> str:
     """Arguments are text. What is no object here was none when it was sent."""
-    given = block.get("input")
-    return "{}" if given is None else unwrapped(write_json(given))
+    value = block.get("input")
+    return "{}" if value is None else unwrap_invalid_arguments(write_json(value))
 
 
-def _read_content(fields: Fields, key: str, places: Places) -> list[Content]:
+def _read_content(fields: ObjectReader, key: str, source_paths: SourcePaths) -> list[Content]:
     """A string or blocks."""
-    given = fields.said(key)
-    if isinstance(given, str):
-        return [places.put(Text(given), fields.at(key))]
+    raw_content = fields.content(key)
+    if isinstance(raw_content, str):
+        return [source_paths.record(Text(raw_content), fields.path_of(key))]
     content: list[Content] = []
-    for block in given:
-        content += [places.put(_read_piece(block), block.path), *_mark(block)]
+    for block in raw_content:
+        content += [source_paths.record(_read_piece(block), block.path), *_cache_marks(block)]
     return content
 
 
-def _mark(block: Fields) -> list[CacheMark]:
+def _cache_marks(block: ObjectReader) -> list[CacheMark]:
     return [CacheMark(mark)] if (mark := block.mapping("cache_control")) else []
 
 
-def _read_piece(block: Fields) -> Content:
+def _read_piece(block: ObjectReader) -> Content:
     piece: Content | None = None
     match block.text("type"):
         case "text" if not block.items("citations"):
@@ -174,10 +178,10 @@ def _read_piece(block: Fields) -> Content:
             piece = _read_document(block.inner("source"), block.text("title", ""))
         case "tool_reference":
             block.text("tool_name")
-    return piece or Extra(NAME, {key: value for key, value in block.whole().items() if key != "cache_control"})
+    return piece or Extra(NAME, {key: value for key, value in block.raw().items() if key != "cache_control"})
 
 
-def _read_image(source: Fields) -> Image | None:
+def _read_image(source: ObjectReader) -> Image | None:
     match source.text("type"):
         case "base64":
             return Image(data_url(source.text("media_type"), source.text("data")))
@@ -186,7 +190,7 @@ def _read_image(source: Fields) -> Image | None:
     return None
 
 
-def _read_document(source: Fields, name: str) -> Document | None:
+def _read_document(source: ObjectReader, name: str) -> Document | None:
     match source.text("type"):
         case "base64":
             return Document(data_url(source.text("media_type"), source.text("data")), name=name)
@@ -195,7 +199,7 @@ def _read_document(source: Fields, name: str) -> Document | None:
         case "file":
             return Document(file_id=source.text("file_id"), name=name)
         case "text":
-            source.pass_over("media_type")  # it is plain text
+            source.ignore("media_type")  # it is plain text
             return Document(text=source.text("data"), name=name)
     return None
 
@@ -203,38 +207,38 @@ def _read_document(source: Fields, name: str) -> Document | None:
 # ── tools and settings ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _found(tools: list[Tool], messages: list[Message]) -> list[Tool]:
+def _with_deferred(tools: list[Tool], messages: list[Message]) -> list[Tool]:
     """A tool that is not to be loaded yet is deferred, until a search has found it."""
     results = (piece for message in messages for piece in message.pieces if isinstance(piece, Result))
     pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
-    found = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
-    deferred = (tool.extra.get("defer_loading") is True and tool.name not in found for tool in tools)
+    found_names = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
+    deferred = (tool.extra.get("defer_loading") is True and tool.name not in found_names for tool in tools)
     return [
-        msgspec.structs.replace(tool, deferred=True) if later else tool
-        for tool, later in zip(tools, deferred, strict=True)
+        msgspec.structs.replace(tool, deferred=True) if is_deferred else tool
+        for tool, is_deferred in zip(tools, deferred, strict=True)
     ]
 
 
-def _read_choice(choice: Fields) -> ToolChoice:
-    kind = choice.text("type")
-    if kind == "tool":
+def _read_choice(choice: ObjectReader) -> ToolChoice:
+    choice_type = choice.text("type")
+    if choice_type == "tool":
         return ToolChoice("required", (choice.text("name"),))
-    if kind not in _MODES:
-        choice.refuse("type", f"should be 'auto', 'any', 'tool' or 'none', not {kind!r}")
-    return _MODES[kind]
+    if choice_type not in _TOOL_CHOICES:
+        choice.reject("type", f"should be 'auto', 'any', 'tool' or 'none', not {choice_type!r}")
+    return _TOOL_CHOICES[choice_type]
 
 
-def _read_format(fields: Fields, output: Fields) -> JsonFormat | None:
+def _read_format(fields: ObjectReader, output: ObjectReader) -> JsonFormat | None:
     """`output_format` is what it was called at first."""
     format = output.inner("format") if output.get("format") else fields.inner("output_format")
-    format.pass_over("type")
+    format.ignore("type")
     return JsonFormat(format.mapping("schema")) if format.object else None
 
 
-def _read_thinking(thinking: Fields, output: Fields) -> Thinking:
-    kind = thinking.text("type", "")
+def _read_thinking(thinking: ObjectReader, output: ObjectReader) -> Thinking:
+    thinking_type = thinking.text("type", "")
     return Thinking(
-        on=kind != "disabled" if kind else None,
+        on=thinking_type != "disabled" if thinking_type else None,
         effort=output.text("effort", "") or None,
         budget=thinking.integer("budget_tokens"),
         show=thinking.text("display", "") or None,

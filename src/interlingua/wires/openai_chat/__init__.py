@@ -6,16 +6,16 @@ those that take text.
 
 from interlingua.core.options import Options
 from interlingua.core.options__limits import Limits
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
-from interlingua.wires.openai_chat.chunk_reader import NAME, Reader
-from interlingua.wires.openai_chat.emitter import Emitter
+from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader
+from interlingua.wires.openai_chat.emitter import ChatEmitter
 from interlingua.wires.openai_chat.request_reader import read_request
 from interlingua.wires.openai_chat.request_writer import write_request
 
 __all__ = [
     "NAME",
-    "SINGLE",
+    "SINGLE_CHOICE",
     "emitter",
     "is_body",
     "read_body",
@@ -25,12 +25,12 @@ __all__ = [
     "write_request",
 ]
 
-SINGLE = False
+SINGLE_CHOICE = False
 
 
-def reader(limits: Limits) -> Reader:
-    return Reader(limits)
+def reader(limits: Limits) -> ChatReader:
+    return ChatReader(limits)
 
 
-def emitter(options: Options, offer: Offer) -> Emitter:  # noqa: ARG001 (all tools are alike here)
-    return Emitter(options)
+def emitter(options: Options, tool_set: ToolSet) -> ChatEmitter:  # noqa: ARG001 (all tools are alike here)
+    return ChatEmitter(options)

@@ -8,62 +8,70 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.reply import Reasoning, Reply, fold
-from interlingua.core.tools import Offer
-from interlingua.wires.base import Chunk, Json, Said
+from interlingua.core.tools import ToolSet
+from interlingua.wires.base import ChoiceEvents, Chunk, Json
 from interlingua.wires.openai_chat.chunk_reader import (
-    DETAILS,
-    Reader,
+    REASONING_DETAILS,
+    ChatReader,
     choice_index,
-    detail_saying,
     detail_text,
+    detail_with_text,
     reasoning_text,
-    unwrapped,
+    unwrap_chunk,
 )
 from interlingua.wires.openai_chat.emitter import (
-    FINISH,
+    FINISH_REASONS,
     call_entry,
     envelope,
     failure_object,
-    seal_details,
+    signature_details,
     usage_object,
 )
 
 __all__ = ["is_body", "read_body", "write_body"]
 
-OBJECT = "chat.completion"
-_WRITTEN = ("content", "refusal", "reasoning_content", "reasoning", "reasoning_details", "tool_calls", "function_call")
+BODY_OBJECT_TYPE = "chat.completion"
+_REWRITTEN_FIELDS = (
+    "content",
+    "refusal",
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "tool_calls",
+    "function_call",
+)
 
 
 def is_body(body: Json) -> bool:
     return isinstance(body.get("choices"), list)
 
 
-def read_body(body: dict[str, Any], reader: Reader) -> Chunk:
+def read_body(body: dict[str, Any], reader: ChatReader) -> Chunk:
     """A body says what its stream would have said, all at once."""
-    if (inner := unwrapped(body)) is not body:
-        read = read_body(inner, reader)
-        read.common.append(ev.Finding("wrapped-chunk", "a reply inside another object: taken out of it"))
-        return read
+    if (inner := unwrap_chunk(body)) is not body:
+        chunk = read_body(inner, reader)
+        chunk.common.append(ev.Finding("wrapped-chunk", "a reply inside another object: taken out of it"))
+        return chunk
     if not is_body(body):
-        read = reader.read(body)
-        failed = any(isinstance(event, ev.Failure) for event in read.common)
-        return read if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
+        chunk = reader.read(body)
+        failed = any(isinstance(event, ev.Failure) for event in chunk.common)
+        return chunk if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
     choices = body["choices"]
     if not choices and not body.get("error"):
         return Chunk([], [ev.Failure("no reply in this body")], exact=False)
-    read = reader.read({**body, "choices": list(map(_as_streamed, choices, _indexes(choices)))})
+    chunk = reader.read({**body, "choices": list(map(_as_delta, choices, _choice_indexes(choices)))})
     for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
-        next(choice for choice in read.choices if choice.index == index).events += events
-    return read
+        next(choice for choice in chunk.choices if choice.index == index).events += events
+    return chunk
 
 
-def _indexes(choices: list[Any]) -> list[int]:
+def _choice_indexes(choices: list[Any]) -> list[int]:
     """The index of each choice: its own, or its place if they have none or the same."""
-    given = [choice_index(choice, n) if isinstance(choice, dict) else n for n, choice in enumerate(choices)]
-    return given if len(set(given)) == len(given) else list(range(len(given)))
+    indexes = [choice_index(choice, n) if isinstance(choice, dict) else n for n, choice in enumerate(choices)]
+    return indexes if len(set(indexes)) == len(indexes) else list(range(len(indexes)))
 
 
-def _as_streamed(choice: Any, number: int) -> Any:
+def _as_delta(choice: Any, number: int) -> Any:
     """A message is one big delta. In a body the place of a call is its index."""
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
@@ -77,58 +85,67 @@ def _as_streamed(choice: Any, number: int) -> Any:
 
 
 def write_body(
-    said: Said,
+    choice_events: ChoiceEvents,
     common: Iterable[ev.Event],
     options: Options,
-    offer: Offer,  # noqa: ARG001 (all tools are alike here)
-    like: Json | None,
+    tool_set: ToolSet,  # noqa: ARG001 (all tools are alike here)
+    template: Json | None,
 ) -> tuple[Json, list[ev.Finding]]:
-    return _write_body(said, list(common), options, like), []
+    return _write_body(choice_events, list(common), options, template), []
 
 
-def _write_body(said: Said, common: list[ev.Event], options: Options, like: Json | None) -> Json:
-    for event in (*common, *(event for _, events in said for event in events)):
+def _write_body(choice_events: ChoiceEvents, common: list[ev.Event], options: Options, template: Json | None) -> Json:
+    for event in (*common, *(event for _, events in choice_events for event in events)):
         if isinstance(event, ev.Failure):
             return {"error": failure_object(event)}
-    if like is None:
-        return _write_new(said, common, options)
-    told, choices = dict(said), list(like["choices"])
-    for position, index in enumerate(_indexes(choices)):
-        if index in told:
+    if template is None:
+        return _write_new(choice_events, common, options)
+    events_by_choice, choices = dict(choice_events), list(template["choices"])
+    for position, index in enumerate(_choice_indexes(choices)):
+        if index in events_by_choice:
             choice = choices[position]
-            choices[position] = _write_choice(choice_index(choice, position), told[index], choice, options)
-    beside: Json = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
+            choices[position] = _write_choice(choice_index(choice, position), events_by_choice[index], choice, options)
+    extra_fields: Json = {"model": options.served_as} if options.served_as not in ("", template.get("model")) else {}
     for event in common:
         if isinstance(event, ev.Usage) and event.estimated:
-            beside["usage"] = usage_object(event)
-    return {**like, **beside, "choices": choices} if told or beside else like
+            extra_fields["usage"] = usage_object(event)
+    return {**template, **extra_fields, "choices": choices} if events_by_choice or extra_fields else template
 
 
-def _write_new(said: Said, common: list[ev.Event], options: Options) -> Json:
+def _write_new(choice_events: ChoiceEvents, common: list[ev.Event], options: Options) -> Json:
     """A body for what was said on another wire."""
-    body = {**envelope(options), "object": OBJECT}
-    for begin in (event for _, events in said for event in events if isinstance(event, ev.Begin)):
-        given = {"id": begin.id, "created": begin.created, "model": options.served_as or begin.model}
-        body |= {key: value for key, value in given.items() if value}
-    body["choices"] = [_write_choice(index, events, {}, options) for index, events in said]
-    for event in (*common, *(event for _, events in said for event in events)):
+    body = {**envelope(options), "object": BODY_OBJECT_TYPE}
+    for reply_start in (event for _, events in choice_events for event in events if isinstance(event, ev.Begin)):
+        identity = {
+            "id": reply_start.id,
+            "created": reply_start.created,
+            "model": options.served_as or reply_start.model,
+        }
+        body |= {key: value for key, value in identity.items() if value}
+    body["choices"] = [_write_choice(index, events, {}, options) for index, events in choice_events]
+    for event in (*common, *(event for _, events in choice_events for event in events)):
         if isinstance(event, ev.Usage):
             body["usage"] = usage_object(event)
     return body
 
 
-def _write_choice(index: int, events: list[ev.Event], like: Json, options: Options) -> Json:
+def _write_choice(index: int, events: list[ev.Event], template: Json, options: Options) -> Json:
     reply = fold(events)
-    given = like.get("message")
-    given = given if isinstance(given, dict) else {}
+    original = template.get("message")
+    original = original if isinstance(original, dict) else {}
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
-    message |= {key: value for key, value in given.items() if key not in (*_WRITTEN, "role")}
-    message |= _write_reasoning(reply, given, options)
-    if reply.refusal or "refusal" in given:
+    message |= {key: value for key, value in original.items() if key not in (*_REWRITTEN_FIELDS, "role")}
+    message |= _write_reasoning(reply, original, options)
+    if reply.refusal or "refusal" in original:
         message["refusal"] = reply.refusal or None
     if reply.calls:
         message["tool_calls"] = _write_calls(reply, events)
-    return {**like, "index": index, "message": message, "finish_reason": FINISH[reply.stop_reason or "stop"]}
+    return {
+        **template,
+        "index": index,
+        "message": message,
+        "finish_reason": FINISH_REASONS[reply.stop_reason or "stop"],
+    }
 
 
 def _write_calls(reply: Reply, events: list[ev.Event]) -> list[dict[str, Any]]:
@@ -136,31 +153,31 @@ def _write_calls(reply: Reply, events: list[ev.Event]) -> list[dict[str, Any]]:
     return [call_entry(start, call.arguments) for start, call in zip(starts, reply.calls, strict=True)]
 
 
-def _write_reasoning(reply: Reply, given: Json, options: Options) -> Json:
+def _write_reasoning(reply: Reply, original: Json, options: Options) -> Json:
     """Thinking in the fields that it came in. `reasoning_details` stay as they are if their text is still the thinking;
     else the first of them that has text gets it all."""
     written: Json = {}
     reasoning = reply.reasoning
-    details = given.get(DETAILS)
+    details = original.get(REASONING_DETAILS)
     if isinstance(details, list) and details:
-        written[DETAILS] = _write_details(reasoning, details)
-    elif sealed := [
+        written[REASONING_DETAILS] = _write_details(reasoning, details)
+    elif signed_details := [
         detail
         for number, part in enumerate(part for part in reply.parts if isinstance(part, Reasoning) and part.seal)
-        for detail in seal_details(part, number, options)
+        for detail in signature_details(part, number, options)
     ]:
-        written[DETAILS] = sealed
+        written[REASONING_DETAILS] = signed_details
     if reasoning:
-        fields = [field for field in ("reasoning_content", "reasoning") if given.get(field)]
+        fields = [field for field in ("reasoning_content", "reasoning") if original.get(field)]
         in_details = isinstance(details, list) and details
         written |= dict.fromkeys(fields or ([] if in_details else ["reasoning_content"]), reasoning)
     return written
 
 
 def _write_details(reasoning: str, details: list[Any]) -> list[Any]:
-    if reasoning_text({DETAILS: details}) == reasoning:
+    if reasoning_text({REASONING_DETAILS: details}) == reasoning:
         return details
-    spoken = [detail for detail in details if detail_text(detail)]
-    silent = [detail for detail in details if not detail_text(detail)]
-    like = spoken[0] if spoken else {"type": "reasoning.text"}
-    return ([detail_saying(reasoning, like)] if reasoning else []) + silent
+    with_text = [detail for detail in details if detail_text(detail)]
+    textless = [detail for detail in details if not detail_text(detail)]
+    template = with_text[0] if with_text else {"type": "reasoning.text"}
+    return ([detail_with_text(reasoning, template)] if reasoning else []) + textless

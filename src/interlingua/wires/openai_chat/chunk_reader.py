@@ -9,27 +9,27 @@ from interlingua.common.coerce import as_dict, as_int, as_str
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options__limits import Limits
 from interlingua.wires.base import Choice, Chunk
-from interlingua.wires.openai_chat.custom_tools import only_closes
-from interlingua.wires.openai_chat.fast_delta import read_usual
-from interlingua.wires.openai_chat.tool_call_deltas import Calls
+from interlingua.wires.openai_chat.custom_tools import only_ends_calls
+from interlingua.wires.openai_chat.fast_delta import read_fast_chunk
+from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
 
 __all__ = [
-    "DETAILS",
+    "CHUNK_OBJECT_TYPE",
     "NAME",
-    "OBJECT",
+    "REASONING_DETAILS",
     "STOP_REASONS",
-    "Reader",
+    "ChatReader",
     "choice_index",
-    "detail_saying",
     "detail_text",
+    "detail_with_text",
+    "detail_without_text",
     "reasoning_text",
-    "unwrapped",
-    "without_text",
+    "unwrap_chunk",
 ]
 
 NAME = "openai-chat"
-DETAILS = "reasoning_details"
-OBJECT = "chat.completion.chunk"
+REASONING_DETAILS = "reasoning_details"
+CHUNK_OBJECT_TYPE = "chat.completion.chunk"
 STOP_REASONS: dict[str, ev.StopReason] = {
     "stop": "stop",
     "length": "length",
@@ -41,20 +41,20 @@ _ALIASES: dict[str, ev.StopReason] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
 }  # all else is "stop"
-_NO_SEQUENCE = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "length", "max_tokens", "tool_calls")
+_NOT_STOP_SEQUENCES = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "length", "max_tokens", "tool_calls")
 """What may stand in `stop_reason` where it is no stop sequence, in lower case."""
 
 
-class Reader:
+class ChatReader:
     """Reads the chunks of one stream. What it knows of a choice that has begun is its structured calls."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._calls: dict[int, Calls] = {}
+        self._assemblers: dict[int, ToolCallAssembler] = {}
 
     def read(self, chunk: dict[str, Any]) -> Chunk:
         common: list[ev.Event] = []
-        if (inner := unwrapped(chunk)) is not chunk:
+        if (inner := unwrap_chunk(chunk)) is not chunk:
             common.append(ev.Finding("wrapped-chunk", "a chunk inside another object: taken out of it"))
             chunk = inner
         if error := chunk.get("error") or (_is_failure(chunk) and chunk):
@@ -62,42 +62,42 @@ class Reader:
             return Chunk([], [*common, _failure(error)], exact=standard and not common)
         choices = [
             self._read_choice(chunk, choice, position, common)
-            for position, choice in enumerate(_choices(chunk, common))
+            for position, choice in enumerate(_valid_choices(chunk, common))
         ]
         # A usage or finding up to here has come from where the wire has no place for it.
         exact = not common and all(choice.exact for choice in choices)
-        common += _usage(chunk)
+        common += _usage_events(chunk)
         # What says nothing is not ours to mend: the asynchronous filter of Azure sends objects of another kind.
-        named = chunk.get("object") == OBJECT
-        if named or choices or common:
-            exact &= named and isinstance(chunk.get("choices"), list)
+        is_chunk_object = chunk.get("object") == CHUNK_OBJECT_TYPE
+        if is_chunk_object or choices or common:
+            exact &= is_chunk_object and isinstance(chunk.get("choices"), list)
         return Chunk(choices, common, exact, model=as_str(chunk.get("model")) or "")
 
-    def usual(self, data: bytes) -> Chunk | None:
-        chunk = read_usual(data)
+    def read_fast(self, data: bytes) -> Chunk | None:
+        chunk = read_fast_chunk(data)
         if chunk is None:
             return None
-        given = chunk.choices[0]
-        delta, calls = given.delta, self._calls.get(given.index)
-        if calls is None:
+        choice = chunk.choices[0]
+        delta, assembler = choice.delta, self._assemblers.get(choice.index)
+        if assembler is None:
             return None
         events: list[ev.Event] = []
-        exact = chunk.object == OBJECT
+        exact = chunk.object == CHUNK_OBJECT_TYPE
         if reasoning := delta.reasoning_content or delta.reasoning:
             events.append(ev.ReasoningDelta(reasoning))
         if delta.content:
             events.append(ev.TextDelta(delta.content))
         if delta.tool_calls:
             entry = delta.tool_calls[0]
-            more = calls.more(entry.index, entry.function.arguments)
-            if more is None:
+            result = assembler.read_arguments(entry.index, entry.function.arguments)
+            if result is None:
                 return None
-            events += more[0]
-            exact &= more[1] and entry.proper
-        return Chunk([Choice(given.index, events, exact)], [], exact)
+            events += result[0]
+            exact &= result[1] and entry.has_only_arguments
+        return Chunk([Choice(choice.index, events, exact)], [], exact)
 
-    def text_in(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        chunk = read_usual(data)
+    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
+        chunk = read_fast_chunk(data)
         if chunk is None:
             return None
         delta = chunk.choices[0].delta
@@ -109,43 +109,46 @@ class Reader:
             return None
         return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
 
-    def more(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        calls = self._calls.get(index)
-        more = calls.more(call, arguments) if calls else None
-        return None if more is None else more[0]
+    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        assembler = self._assemblers.get(index)
+        result = assembler.read_arguments(call, arguments) if assembler else None
+        return None if result is None else result[0]
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over: what is held of the calls in each choice."""
-        return [(index, calls.finish() if finished else calls.cut()) for index, calls in self._calls.items()]
+        return [
+            (index, assembler.finish() if finished else assembler.flush())
+            for index, assembler in self._assemblers.items()
+        ]
 
     def _read_choice(
-        self, chunk: dict[str, Any], given: dict[str, Any], position: int, common: list[ev.Event]
+        self, chunk: dict[str, Any], raw_choice: dict[str, Any], position: int, common: list[ev.Event]
     ) -> Choice:
-        choice = Choice(choice_index(given, position), [], exact=isinstance(given.get("index"), int))
-        delta = given.get("delta")
+        choice = Choice(choice_index(raw_choice, position), [], exact=isinstance(raw_choice.get("index"), int))
+        delta = raw_choice.get("delta")
         if not isinstance(delta, dict):
-            delta = as_dict(given.get("message"))
+            delta = as_dict(raw_choice.get("message"))
             choice.exact = False
         self._read_role(chunk, delta, choice)
-        calls = self._calls[choice.index]
+        assembler = self._assemblers[choice.index]
         _read_text(delta, choice)
-        _read_calls(delta, calls, choice)
-        common += _usage(given)  # Moonshot puts it here
-        _read_finish(given, calls, choice)
+        _read_calls(delta, assembler, choice)
+        common += _usage_events(raw_choice)  # Moonshot puts it here
+        _read_finish(raw_choice, assembler, choice)
         return choice
 
     def _read_role(self, chunk: dict[str, Any], delta: dict[str, Any], choice: Choice) -> None:
         """A role belongs to the first delta and to no other: the official SDK joins roles, as it does all strings, and
         OpenRouter, which sends one in every chunk, makes `assistantassistant…` there."""
-        if choice.index not in self._calls:
-            self._calls[choice.index] = Calls(self._limits)
-            begin = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
-            choice.events.append(begin)
+        if choice.index not in self._assemblers:
+            self._assemblers[choice.index] = ToolCallAssembler(self._limits)
+            reply_start = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
+            choice.events.append(reply_start)
         elif delta.get("role"):
             choice.exact = False
 
 
-def unwrapped(chunk: dict[str, Any]) -> dict[str, Any]:
+def unwrap_chunk(chunk: dict[str, Any]) -> dict[str, Any]:
     """The chunk, or the one inside it: some relays send `{"data": {…}, "success": true}`."""
     inner = chunk.get("data")
     wrapped = isinstance(inner, dict) and "choices" not in chunk and ("choices" in inner or "error" in inner)
@@ -159,12 +162,12 @@ def _is_failure(chunk: dict[str, Any]) -> bool:
     return chunk.get("object") == "error" or bool(chunk.get("detail")) or ("message" in chunk and "code" in chunk)
 
 
-def _choices(chunk: dict[str, Any], common: list[ev.Event]) -> list[dict[str, Any]]:
+def _valid_choices(chunk: dict[str, Any], common: list[ev.Event]) -> list[dict[str, Any]]:
     choices = chunk.get("choices") or []
     if not isinstance(choices, list):
         choices = [choices]
-    if odd := [choice for choice in choices if not isinstance(choice, dict)]:
-        common.append(ev.Finding("bad-chunk", f"a choice is no object: {odd[0]!r:.60}; dropped"))
+    if invalid := [choice for choice in choices if not isinstance(choice, dict)]:
+        common.append(ev.Finding("bad-chunk", f"a choice is no object: {invalid[0]!r:.60}; dropped"))
     return [choice for choice in choices if isinstance(choice, dict)]
 
 
@@ -182,23 +185,23 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
     choice.exact &= content is delta.get("content")
     if content is not None and not isinstance(content, str):
         choice.report("bad-chunk", f"content that is no text: {content!r:.60}; dropped")
-    choice.events += _thinking(reasoning, _details(delta))
+    choice.events += _reasoning_events(reasoning, _details(delta))
     if isinstance(content, str) and content:
         choice.events.append(ev.TextDelta(content))
     if isinstance(refusal := delta.get("refusal"), str) and refusal:
         choice.events.append(ev.RefusalDelta(refusal))
 
 
-def _thinking(reasoning: str, details: list[Any]) -> list[ev.Event]:
+def _reasoning_events(reasoning: str, details: list[Any]) -> list[ev.Event]:
     """The thinking, with each seal behind what it vouches for: all of it, unless the details have it piece by piece."""
     events: list[ev.Event] = []
     in_pieces = "".join(map(detail_text, details)) == reasoning
     text = "" if in_pieces else reasoning
     for detail in details:
         text += detail_text(detail) if in_pieces else ""
-        if silent := without_text(detail):
+        if stripped := detail_without_text(detail):
             events += [ev.ReasoningDelta(text)] if text else []
-            events.append(ev.Seal(NAME, {DETAILS: [silent]}))
+            events.append(ev.Seal(NAME, {REASONING_DETAILS: [stripped]}))
             text = ""
     return [*events, ev.ReasoningDelta(text)] if text else events
 
@@ -209,7 +212,7 @@ def _part_text(text: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice) -> None:
+def _read_calls(delta: dict[str, Any], assembler: ToolCallAssembler, choice: Choice) -> None:
     entries = delta.get("tool_calls")
     legacy = delta.get("function_call")
     if legacy and isinstance(legacy, dict):
@@ -218,7 +221,7 @@ def _read_calls(delta: dict[str, Any], calls: Calls, choice: Choice) -> None:
             choice.report("function-call", "the legacy function_call: taken as a tool call")
         entries = entries or [{"index": 0, "type": "function", "function": legacy}]
     if entries:
-        events, exact = calls.read(entries if isinstance(entries, list) else [entries])
+        events, exact = assembler.read(entries if isinstance(entries, list) else [entries])
         choice.events += events
         choice.exact &= exact and isinstance(entries, list)
 
@@ -232,11 +235,11 @@ def reasoning_text(delta: dict[str, Any]) -> str:
 
 
 def _details(delta: dict[str, Any]) -> list[Any]:
-    details = delta.get(DETAILS)
+    details = delta.get(REASONING_DETAILS)
     return details if isinstance(details, list) else []
 
 
-def without_text(detail: Any) -> dict[str, Any] | None:
+def detail_without_text(detail: Any) -> dict[str, Any] | None:
     """What one of `reasoning_details` says beside its text, if that is to come back: a signature, or encrypted data."""
     if not isinstance(detail, dict) or not (detail.get("signature") or detail.get("data")):
         return None
@@ -249,31 +252,31 @@ def detail_text(detail: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def detail_saying(text: str, like: dict[str, Any]) -> dict[str, Any]:
+def detail_with_text(text: str, template: dict[str, Any]) -> dict[str, Any]:
     """One of `reasoning_details` with another text. What vouches for the text that it had is no part of it."""
-    beside = {key: value for key, value in like.items() if key != "signature"}
-    return {**beside, "summary" if like.get("summary") and not like.get("text") else "text": text}
+    fields = {key: value for key, value in template.items() if key != "signature"}
+    return {**fields, "summary" if template.get("summary") and not template.get("text") else "text": text}
 
 
-def _read_finish(given: dict[str, Any], calls: Calls, choice: Choice) -> None:
-    finish = given.get("finish_reason")
-    if finish == "error" or given.get("error"):
-        choice.events.append(_failure(given.get("error") or "the upstream stopped with an error"))
+def _read_finish(raw_choice: dict[str, Any], assembler: ToolCallAssembler, choice: Choice) -> None:
+    finish = raw_choice.get("finish_reason")
+    if finish == "error" or raw_choice.get("error"):
+        choice.events.append(_failure(raw_choice.get("error") or "the upstream stopped with an error"))
         choice.exact = False
         return
     if not finish:
         choice.exact &= finish is None
         return
-    told = STOP_REASONS.get(finish) if isinstance(finish, str) else None
-    reason = told or _ALIASES.get(str(finish).lower(), "stop")
-    held = calls.finish(cut=reason in ev.CUTS)
-    choice.events += held
-    choice.exact &= only_closes(held)
-    if told is None:
+    known_reason = STOP_REASONS.get(finish) if isinstance(finish, str) else None
+    reason = known_reason or _ALIASES.get(str(finish).lower(), "stop")
+    final_events = assembler.finish(truncated=reason in ev.TRUNCATION_REASONS)
+    choice.events += final_events
+    choice.exact &= only_ends_calls(final_events)
+    if known_reason is None:
         choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
-    sequence = as_str(given.get("stop_reason"))  # vLLM puts it here
-    met = sequence if reason == "stop" and sequence and sequence.lower() not in _NO_SEQUENCE else None
-    choice.events.append(ev.Stop(reason, met))
+    sequence = as_str(raw_choice.get("stop_reason"))  # vLLM puts it here
+    stop_sequence = sequence if reason == "stop" and sequence and sequence.lower() not in _NOT_STOP_SEQUENCES else None
+    choice.events.append(ev.Stop(reason, stop_sequence))
 
 
 def _failure(error: Any) -> ev.Failure:
@@ -288,17 +291,17 @@ def _failure(error: Any) -> ev.Failure:
 
 
 def _error_text(error: dict[str, Any]) -> str:
-    said = error.get("message") or error.get("detail") or "the upstream failed"
-    return said if isinstance(said, str) else write_json(said)
+    message = error.get("message") or error.get("detail") or "the upstream failed"
+    return message if isinstance(message, str) else write_json(message)
 
 
-def _usage(where: dict[str, Any]) -> list[ev.Event]:
-    usage = as_dict(where.get("usage"))
+def _usage_events(container: dict[str, Any]) -> list[ev.Event]:
+    usage = as_dict(container.get("usage"))
     if not usage:
         return []
     prompt = as_dict(usage.get("prompt_tokens_details"))
     completion = as_dict(usage.get("completion_tokens_details"))
-    told = ev.Usage(
+    event = ev.Usage(
         input=as_int(usage.get("prompt_tokens")) or 0,
         output=as_int(usage.get("completion_tokens")) or 0,
         cached=as_int(prompt.get("cached_tokens")) or as_int(usage.get("prompt_cache_hit_tokens")) or 0,
@@ -306,4 +309,4 @@ def _usage(where: dict[str, Any]) -> list[ev.Event]:
         cache_written=as_int(prompt.get("cache_write_tokens")) or 0,
         native=usage,
     )
-    return [told]
+    return [event]

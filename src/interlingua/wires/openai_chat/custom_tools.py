@@ -13,35 +13,43 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_json, write_json
 
-__all__ = ["CLOSER", "OPENER", "as_arguments", "as_input", "custom_of", "only_closes"]
+__all__ = [
+    "ARGUMENTS_CLOSER",
+    "ARGUMENTS_OPENER",
+    "arguments_to_input",
+    "custom_tool_call",
+    "input_to_arguments",
+    "only_ends_calls",
+]
 
-OPENER, CLOSER = '{"input":"', '"}'
+ARGUMENTS_OPENER, ARGUMENTS_CLOSER = '{"input":"', '"}'
 """What stands around the text. Each is a piece of its own, so that any other piece is text and no more."""
 
 
-def custom_of(entry: dict[str, Any]) -> dict[str, Any] | None:
+def custom_tool_call(entry: dict[str, Any]) -> dict[str, Any] | None:
     """What a call says of a custom tool; None if it is of a function."""
     custom = entry.get("custom")
     return custom if isinstance(custom, dict) and not entry.get("function") else None
 
 
-def as_arguments(text: str) -> str:
+def input_to_arguments(text: str) -> str:
     """A piece of the text, as it stands in arguments."""
     return write_json(text)[1:-1]
 
 
-def as_input(arguments: str) -> str:
+def arguments_to_input(arguments: str) -> str:
     """The text in a piece of arguments, or in all of them."""
-    if arguments in (OPENER, CLOSER):
+    if arguments in (ARGUMENTS_OPENER, ARGUMENTS_CLOSER):
         return ""
     if (piece := read_json(f'"{arguments}"', str)) is not None:
         return piece
-    whole = (read_json(arguments, dict[str, Any]) or {}).get("input")
-    return whole if isinstance(whole, str) else arguments
+    text = (read_json(arguments, dict[str, Any]) or {}).get("input")
+    return text if isinstance(text, str) else arguments
 
 
-def only_closes(events: Iterable[ev.Event]) -> bool:
+def only_ends_calls(events: Iterable[ev.Event]) -> bool:
     """Whether these say no more than that such calls are over: on this wire nothing is written for that."""
     return all(
-        isinstance(event, ev.CallEnd) or (isinstance(event, ev.ArgsDelta) and event.text == CLOSER) for event in events
+        isinstance(event, ev.CallEnd) or (isinstance(event, ev.ArgsDelta) and event.text == ARGUMENTS_CLOSER)
+        for event in events
     )

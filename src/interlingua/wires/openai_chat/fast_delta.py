@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-__all__ = ["UsualChoice", "UsualChunk", "UsualEntry", "read_usual"]
+__all__ = ["FastChoice", "FastChunk", "FastToolCall", "read_fast_chunk"]
 
 _Absent: TypeAlias = UnsetType | None
 
@@ -20,7 +20,7 @@ class _Function(msgspec.Struct, gc=False):
     name: _Absent = UNSET
 
 
-class UsualEntry(msgspec.Struct, gc=False):
+class FastToolCall(msgspec.Struct, gc=False):
     """More of a call's arguments. `proper`: nothing of the call is said again."""
 
     index: int
@@ -29,7 +29,7 @@ class UsualEntry(msgspec.Struct, gc=False):
     type: str | _Absent = UNSET
 
     @property
-    def proper(self) -> bool:
+    def has_only_arguments(self) -> bool:
         return self.id is UNSET and self.type is UNSET and self.function.name is UNSET
 
 
@@ -37,14 +37,14 @@ class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[UsualEntry] | None = None
+    tool_calls: list[FastToolCall] | None = None
     role: None = None
     refusal: None = None
     function_call: None = None
     reasoning_details: None = None
 
 
-class UsualChoice(msgspec.Struct, gc=False):
+class FastChoice(msgspec.Struct, gc=False):
     index: int
     delta: _Delta
     finish_reason: None = None
@@ -52,17 +52,17 @@ class UsualChoice(msgspec.Struct, gc=False):
     error: None = None
 
 
-class UsualChunk(msgspec.Struct, gc=False):
-    choices: list[UsualChoice]
+class FastChunk(msgspec.Struct, gc=False):
+    choices: list[FastChoice]
     object: str = ""
     usage: None = None
     error: None = None
 
 
-_decode = msgspec.json.Decoder(UsualChunk).decode
+_decode = msgspec.json.Decoder(FastChunk).decode
 
 
-def read_usual(data: bytes) -> UsualChunk | None:
+def read_fast_chunk(data: bytes) -> FastChunk | None:
     """The chunk, if it is a usual one."""
     try:
         chunk = _decode(data)

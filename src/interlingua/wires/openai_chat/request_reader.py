@@ -4,52 +4,65 @@ from __future__ import annotations
 
 import msgspec
 
-from interlingua.common.jsontext.codec import unwrapped, write_json
+from interlingua.common.jsontext.codec import unwrap_invalid_arguments, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import is_ours, open_value, past_thinking
+from interlingua.core.reasoning_signatures import is_envelope, read_past_reasoning, read_value_envelope
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Piece, Request, Result, Role
 from interlingua.core.request import ToolChoice as Choice
 from interlingua.events import Seal
-from interlingua.upstreams.adapt.tool_files import take_back
+from interlingua.upstreams.adapt.tool_files import restore_files
 from interlingua.wires.base import Json
-from interlingua.wires.openai_chat.chunk_reader import DETAILS, NAME, detail_text, reasoning_text, without_text
+from interlingua.wires.openai_chat.chunk_reader import (
+    NAME,
+    REASONING_DETAILS,
+    detail_text,
+    detail_without_text,
+    reasoning_text,
+)
 from interlingua.wires.openai_chat.request_thinking import read_thinking
-from interlingua.wires.requests.downgrades import error_read
-from interlingua.wires.requests.object_reader import Fields
+from interlingua.wires.requests.downgrades import unmark_error
+from interlingua.wires.requests.object_reader import ObjectReader
 from interlingua.wires.requests.openai_common import read_format
-from interlingua.wires.requests.source_paths import Places
+from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 
-__all__ = ["NUMBERS", "SETTINGS", "read_request"]
+__all__ = ["NUMERIC_SAMPLING_FIELDS", "OTHER_SAMPLING_FIELDS", "read_request"]
 
-NUMBERS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
-SETTINGS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "verbosity")
-_MODES = {"auto": Choice(), "required": Choice("required"), "any": Choice("required"), "none": Choice("none")}
+NUMERIC_SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "seed", "frequency_penalty", "presence_penalty")
+OTHER_SAMPLING_FIELDS = ("repetition_penalty", "logit_bias", "logprobs", "top_logprobs", "verbosity")
+_TOOL_CHOICE_MODES = {
+    "auto": Choice(),
+    "required": Choice("required"),
+    "any": Choice("required"),
+    "none": Choice("none"),
+}
 """`any` is how Mistral says it."""
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_FUNCTION = {"id": "id", "name": "function.name", "arguments": "function.arguments"}
-_CUSTOM = {"id": "id", "name": "custom.name", "arguments": "custom.input"}
-_LEGACY = {"name": "name", "arguments": "arguments"}
+_FUNCTION_CALL_FIELDS = {"id": "id", "name": "function.name", "arguments": "function.arguments"}
+_CUSTOM_CALL_FIELDS = {"id": "id", "name": "custom.name", "arguments": "custom.input"}
+_LEGACY_CALL_FIELDS = {"name": "name", "arguments": "arguments"}
 """What a call's fields are called, in each of its forms."""
 
 
 def read_request(body: Json, options: Options) -> Request:
-    fields = Fields(body)
-    messages = _Messages(options.seal_key)
-    for message in fields.listed("messages"):
-        messages.read(message)
+    fields = ObjectReader(body)
+    reader = _MessageReader(options.seal_key)
+    for message in fields.required_objects("messages"):
+        reader.read(message)
     tools, hosted = read_tools(fields)
     tools += read_tools(fields, "functions")[0]
     stream = bool(fields.flag("stream"))
     completion_tokens, tokens = fields.integer("max_completion_tokens"), fields.integer("max_tokens")
-    sampling = {key: fields.number(key) for key in NUMBERS} | {key: fields.get(key) for key in SETTINGS}
+    sampling = {key: fields.number(key) for key in NUMERIC_SAMPLING_FIELDS} | {
+        key: fields.get(key) for key in OTHER_SAMPLING_FIELDS
+    }
     sampling["n"] = fields.integer("n")
     return Request(
         wire=NAME,
         model=fields.text("model"),
-        system=messages.system,
-        messages=messages.messages,
+        system=reader.system,
+        messages=reader.messages,
         tools=tools,
         hosted=hosted,
         tool_choice=_read_choice(fields),
@@ -64,77 +77,81 @@ def read_request(body: Json, options: Options) -> Request:
         user=fields.text("user", ""),
         metadata=fields.mapping("metadata"),
         cache_key=fields.text("prompt_cache_key", ""),
-        extra=fields.rest(),
-        unread=tuple(fields.unread()),
-        places=messages.places.table(messages.system, messages.messages, system="messages[0]"),
+        extra=fields.unread_fields(),
+        unread=tuple(fields.unread_paths()),
+        source_paths=reader.source_paths.request_paths(reader.system, reader.messages, system="messages[0]"),
     )
 
 
-class _Messages:
+class _MessageReader:
     """The conversation as it is read: leading system messages are apart, and tool messages are results in one message
     of the user."""
 
     def __init__(self, seal_key: bytes) -> None:
         self.system: list[Content] = []
         self.messages: list[Message] = []
-        self.places = Places()
+        self.source_paths = SourcePaths()
         self._seal_key = seal_key
-        self._functions: dict[str, str] = {}  # the id of the last call of each legacy function
+        self._legacy_call_ids: dict[str, str] = {}  # the id of the last call of each legacy function
 
-    def read(self, message: Fields) -> None:
+    def read(self, message: ObjectReader) -> None:
         role = message.text("role")
         match role:
             case "system" | "developer":
                 content = self._read_content(message)
                 if self.messages:
-                    self._add("system", message, [*content])
+                    self._append_message("system", message, [*content])
                 else:
                     self.system += content
             case "user":
                 self._read_user(message)
             case "assistant":
-                self._add("assistant", message, self._read_assistant(message), message.text("name", ""))
+                self._append_message("assistant", message, self._read_assistant(message), message.text("name", ""))
             case "tool":
-                self._answer(message.text("tool_call_id"), message, "tool_call_id")
+                self._read_result(message.text("tool_call_id"), message, "tool_call_id")
             case "function":
                 name = message.text("name")
-                self._answer(self._functions.get(name, name), message, "name")
+                self._read_result(self._legacy_call_ids.get(name, name), message, "name")
             case _:
-                message.refuse("role", f"should be one of {', '.join(_ROLES)}, not {role!r}")
+                message.reject("role", f"should be one of {', '.join(_ROLES)}, not {role!r}")
 
-    def _add(self, role: Role, message: Fields, pieces: list[Piece], name: str = "") -> None:
-        self.messages.append(Message(role, self.places.put(pieces, message.path), name))
+    def _append_message(self, role: Role, message: ObjectReader, pieces: list[Piece], name: str = "") -> None:
+        self.messages.append(Message(role, self.source_paths.record(pieces, message.path), name))
 
-    def _read_user(self, message: Fields) -> None:
+    def _read_user(self, message: ObjectReader) -> None:
         content = self._read_content(message)
-        results = self._results()
-        before = [*results]
-        left = take_back(results, content) if results else content
-        if len(left) < len(content):
-            for was, now in zip(before, results, strict=True):
-                self.places.move(was, now)
-            results += left  # the message is only there because of what has moved
+        results = self._last_results()
+        originals = [*results]
+        unmoved = restore_files(results, content) if results else content
+        if len(unmoved) < len(content):
+            for old, new in zip(originals, results, strict=True):
+                self.source_paths.transfer(old, new)
+            results += unmoved  # the message is only there because of what has moved
         else:
-            self._add("user", message, [*content], message.text("name", ""))
+            self._append_message("user", message, [*content], message.text("name", ""))
 
-    def _results(self) -> list[Piece]:
+    def _last_results(self) -> list[Piece]:
         """The results that the last message is made of."""
         last = self.messages[-1] if self.messages else None
-        if last is None or last.role != "user" or not all(isinstance(it, Result | CacheMark) for it in last.pieces):
+        if (
+            last is None
+            or last.role != "user"
+            or not all(isinstance(piece, Result | CacheMark) for piece in last.pieces)
+        ):
             return []
         return last.pieces
 
-    def _answer(self, id: str, message: Fields, id_field: str) -> None:
-        message.pass_over("name")
-        content, error = error_read(self._read_content(message))
+    def _read_result(self, id: str, message: ObjectReader, id_field: str) -> None:
+        message.ignore("name")
+        content, error = unmark_error(self._read_content(message))
         marks = [piece for piece in content if isinstance(piece, CacheMark)]
         content = [piece for piece in content if not isinstance(piece, CacheMark)]
-        results = self._results()
+        results = self._last_results()
         if not results:
-            self._add("user", message, results := [])
-        results += [self.places.put(Result(id, content, error), message.path, {"id": id_field}), *marks[-1:]]
+            self._append_message("user", message, results := [])
+        results += [self.source_paths.record(Result(id, content, error), message.path, {"id": id_field}), *marks[-1:]]
 
-    def _read_assistant(self, message: Fields) -> list[Piece]:
+    def _read_assistant(self, message: ObjectReader) -> list[Piece]:
         pieces = [*self._read_reasoning(message), *self._read_content(message)]
         if refusal := message.text("refusal", ""):
             pieces.append(Text(refusal))
@@ -142,67 +159,72 @@ class _Messages:
         if message.get("function_call"):
             call = message.inner("function_call")
             name = call.text("name")
-            self._functions[name] = id = f"{name}_{len(self.messages)}"
-            pieces.append(self.places.put(Call(id, name, _arguments(call)), call.path, _LEGACY))
+            self._legacy_call_ids[name] = id = f"{name}_{len(self.messages)}"
+            pieces.append(
+                self.source_paths.record(Call(id, name, _read_arguments(call)), call.path, _LEGACY_CALL_FIELDS)
+            )
         return pieces
 
-    def _read_call(self, given: Fields) -> Call:
-        given.pass_over("type", "index")
-        if given.object.get("custom"):
-            custom = given.inner("custom")
-            call = Call(given.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
-            return self.places.put(call, given.path, _CUSTOM)
-        function = given.inner("function")
-        call = Call(given.text("id"), function.text("name"), _arguments(function))
-        return self.places.put(call, given.path, _FUNCTION)
+    def _read_call(self, raw_call: ObjectReader) -> Call:
+        raw_call.ignore("type", "index")
+        if raw_call.object.get("custom"):
+            custom = raw_call.inner("custom")
+            call = Call(raw_call.text("id"), custom.text("name"), write_json({"input": custom.text("input", "")}))
+            return self.source_paths.record(call, raw_call.path, _CUSTOM_CALL_FIELDS)
+        function = raw_call.inner("function")
+        call = Call(raw_call.text("id"), function.text("name"), _read_arguments(function))
+        return self.source_paths.record(call, raw_call.path, _FUNCTION_CALL_FIELDS)
 
-    def _read_content(self, message: Fields) -> list[Content]:
-        given = message.said("content")
-        if isinstance(given, str):
-            return [self.places.put(Text(given), message.at("content"))]
+    def _read_content(self, message: ObjectReader) -> list[Content]:
+        raw_content = message.content("content")
+        if isinstance(raw_content, str):
+            return [self.source_paths.record(Text(raw_content), message.path_of("content"))]
         content: list[Content] = []
-        for part in given:
-            content.append(self.places.put(_read_part(part), part.path))
+        for part in raw_content:
+            content.append(self.source_paths.record(_read_part(part), part.path))
             if mark := part.mapping("cache_control"):
                 content.append(CacheMark(mark))
         return content
 
-    def _read_reasoning(self, message: Fields) -> list[Piece]:
+    def _read_reasoning(self, message: ObjectReader) -> list[Piece]:
         """Thinking that we have sealed stands for what was shown of it. All else is as it is shown, vouched for by what
         upstreams of this wire had sent behind it."""
-        message.pass_over("reasoning_content", "reasoning")
+        message.ignore("reasoning_content", "reasoning")
         parts: list[Reasoning] = []
         text = ""
-        for detail in message.items(DETAILS):
+        for detail in message.items(REASONING_DETAILS):
             text += detail_text(detail)
-            silent = without_text(detail)
-            if silent is None:
+            stripped = detail_without_text(detail)
+            if stripped is None:
                 continue
-            native, opaque = Seal(NAME, {DETAILS: [silent]}), str(silent.get("signature") or silent.get("data"))
-            if is_ours(opaque) and open_value(opaque, NAME, self._seal_key) is None:
-                parts.append(past_thinking("", opaque, None, self._seal_key))
+            native, opaque = (
+                Seal(NAME, {REASONING_DETAILS: [stripped]}),
+                str(stripped.get("signature") or stripped.get("data")),
+            )
+            if is_envelope(opaque) and read_value_envelope(opaque, NAME, self._seal_key) is None:
+                parts.append(read_past_reasoning("", opaque, None, self._seal_key))
             else:
-                parts.append(past_thinking(text, opaque, native, self._seal_key))
+                parts.append(read_past_reasoning(text, opaque, native, self._seal_key))
                 text = ""
-        told = "".join(part.text for part in parts)
-        shown = reasoning_text(message.object) or text
-        if parts and not told:
-            parts[-1] = msgspec.structs.replace(parts[-1], text=shown)
-        elif rest := shown.removeprefix(told):
-            parts.append(Reasoning(rest))
+        signed_text = "".join(part.text for part in parts)
+        visible = reasoning_text(message.object) or text
+        if parts and not signed_text:
+            parts[-1] = msgspec.structs.replace(parts[-1], text=visible)
+        elif remainder := visible.removeprefix(signed_text):
+            parts.append(Reasoning(remainder))
         return list(parts)
 
 
-def _arguments(function: Fields) -> str:
+def _read_arguments(function: ObjectReader) -> str:
     """JSON text. Some clients send the object itself."""
-    given = function.get("arguments")
-    return unwrapped(given) if isinstance(given, str) else write_json(given) if given is not None else ""
+    value = function.get("arguments")
+    return unwrap_invalid_arguments(value) if isinstance(value, str) else write_json(value) if value is not None else ""
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_part(part: Fields) -> Content:
+def _read_part(part: ObjectReader) -> Content:
     match part.text("type", "text"):
         case "text":
             return Text(part.text("text"))
@@ -213,10 +235,10 @@ def _read_part(part: Fields) -> Content:
         case "file":
             file = part.inner("file")
             return Document(file.text("file_data", ""), file.text("file_id", ""), name=file.text("filename", ""))
-    return Extra(NAME, {key: value for key, value in part.whole().items() if key != "cache_control"})
+    return Extra(NAME, {key: value for key, value in part.raw().items() if key != "cache_control"})
 
 
-def _read_image(part: Fields) -> Image:
+def _read_image(part: ObjectReader) -> Image:
     if isinstance(url := part.get("image_url"), str):
         return Image(url, part.text("detail", ""))
     image = part.inner("image_url")
@@ -226,31 +248,31 @@ def _read_image(part: Fields) -> Image:
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_stop(fields: Fields) -> list[str]:
+def _read_stop(fields: ObjectReader) -> list[str]:
     return [stop] if isinstance(stop := fields.get("stop"), str) else fields.texts("stop")
 
 
-def _read_choice(fields: Fields) -> Choice | None:
-    given = fields.get("tool_choice")
-    if given is None:
-        given = fields.get("function_call")
-        if isinstance(given, dict):
+def _read_choice(fields: ObjectReader) -> Choice | None:
+    value = fields.get("tool_choice")
+    if value is None:
+        value = fields.get("function_call")
+        if isinstance(value, dict):
             return Choice("required", (fields.inner("function_call").text("name"),))
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         return _read_object_choice(fields.inner("tool_choice"))
-    if given is None:
+    if value is None:
         return None
-    if not isinstance(given, str) or given not in _MODES:
-        fields.refuse("tool_choice", f"should be 'auto', 'required', 'none' or an object, not {given!r:.40}")
-    return _MODES[given]
+    if not isinstance(value, str) or value not in _TOOL_CHOICE_MODES:
+        fields.reject("tool_choice", f"should be 'auto', 'required', 'none' or an object, not {value!r:.40}")
+    return _TOOL_CHOICE_MODES[value]
 
 
-def _read_object_choice(choice: Fields) -> Choice:
-    kind = choice.text("type", "function")
-    if kind == "allowed_tools":
+def _read_object_choice(choice: ObjectReader) -> Choice:
+    choice_type = choice.text("type", "function")
+    if choice_type == "allowed_tools":
         allowed = choice.inner("allowed_tools")
         names = (tool.inner(tool.text("type", "function")).text("name") for tool in allowed.objects("tools"))
         return Choice("required" if allowed.one_of("mode", "auto", "required") == "required" else "auto", tuple(names))
-    if kind not in ("function", "custom"):
-        choice.refuse("type", f"should be 'function', 'custom' or 'allowed_tools', not {kind!r}")
-    return Choice("required", (choice.inner(kind).text("name"),))
+    if choice_type not in ("function", "custom"):
+        choice.reject("type", f"should be 'function', 'custom' or 'allowed_tools', not {choice_type!r}")
+    return Choice("required", (choice.inner(choice_type).text("name"),))

@@ -4,98 +4,98 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.core.findings__notes import Notes
+from interlingua.core.findings__notes import FindingCollector
 from interlingua.core.request import Thinking
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json
-from interlingua.wires.requests.downgrades import inexact_wish, no_show
-from interlingua.wires.requests.object_reader import Fields
+from interlingua.wires.requests.downgrades import drop_thinking_display, note_inexact_effort
+from interlingua.wires.requests.object_reader import ObjectReader
 
 __all__ = ["read_thinking", "write_thinking"]
 
-_SWITCHES = ("enable_thinking", "thinking")
+_TEMPLATE_SWITCHES = ("enable_thinking", "thinking")
 """What chat templates call it: Qwen's and GLM's the one, DeepSeek's, Granite's and Kimi's the other."""
 
 
-def read_thinking(fields: Fields) -> Thinking:
+def read_thinking(fields: ObjectReader) -> Thinking:
     """What was asked for, in whichever ways it was."""
-    on = _first(fields.flag("enable_thinking"), *_template_switches(fields))
+    on = _first_not_none(fields.flag("enable_thinking"), *_template_switches(fields))
     effort = fields.text("reasoning_effort", "") or None
     budget = fields.integer("thinking_budget")
     show = None
     thinking = fields.inner("thinking")
-    if kind := thinking.text("type", ""):
-        on = _first(on, kind != "disabled")
+    if thinking_type := thinking.text("type", ""):
+        on = _first_not_none(on, thinking_type != "disabled")
     reasoning = fields.inner("reasoning")
-    on = _first(on, reasoning.flag("enabled"))
+    on = _first_not_none(on, reasoning.flag("enabled"))
     if reasoning.flag("exclude"):
         show = "omitted"
     think = fields.get("think")
     if isinstance(think, str):
         effort = effort or think
     elif isinstance(think, bool):
-        on = _first(on, think)
+        on = _first_not_none(on, think)
     effort = effort or reasoning.text("effort", "") or None
-    budget = _first(budget, thinking.integer("budget_tokens"), reasoning.integer("max_tokens"))
+    budget = _first_not_none(budget, thinking.integer("budget_tokens"), reasoning.integer("max_tokens"))
     return Thinking(on, effort, budget, show)
 
 
-def _template_switches(fields: Fields) -> list[bool | None]:
+def _template_switches(fields: ObjectReader) -> list[bool | None]:
     """Where the template is told other things too, all of it stays among the extra fields."""
-    given = fields.object.get("chat_template_kwargs")
-    if isinstance(given, dict) and set(given) - set(_SWITCHES):
-        template = Fields(given, "chat_template_kwargs")
+    raw_kwargs = fields.object.get("chat_template_kwargs")
+    if isinstance(raw_kwargs, dict) and set(raw_kwargs) - set(_TEMPLATE_SWITCHES):
+        template = ObjectReader(raw_kwargs, "chat_template_kwargs")
     else:
         template = fields.inner("chat_template_kwargs")
-    return [template.flag(key) for key in _SWITCHES]
+    return [template.flag(key) for key in _TEMPLATE_SWITCHES]
 
 
-def _first(*values: Any) -> Any:
+def _first_not_none(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def write_thinking(thinking: Thinking, profile: Profile, notes: Notes) -> Json:
+def write_thinking(thinking: Thinking, profile: Profile, notes: FindingCollector) -> Json:
     """The fields that ask this upstream for it."""
     if profile.thinking != "openrouter" or thinking.show != "omitted":
-        no_show(thinking, notes)
-    if thinking.wanted is None:
+        drop_thinking_display(thinking, notes)
+    if thinking.requested is None:
         return {}
-    fields, said = _write(thinking, thinking.wanted, profile)
-    if thinking.wanted and not said:
-        inexact_wish(thinking, notes)
+    fields, is_exact = _write_fields(thinking, thinking.requested, profile)
+    if thinking.requested and not is_exact:
+        note_inexact_effort(thinking, notes)
     return fields
 
 
-def _write(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
+def _write_fields(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
     """The fields, and whether they say all that was asked for."""
     effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
     budget = thinking.budget if on else None
-    plain = thinking.effort is None and thinking.budget is None
+    only_switch = thinking.effort is None and thinking.budget is None
     switch = {"type": "enabled" if on else "disabled"}
     match profile.thinking:
         case "effort":
             return (effort if on else {"reasoning_effort": "none"}), thinking.effort is not None
         case "openrouter":
-            return {"reasoning": _openrouter(thinking, on)}, True
+            return {"reasoning": _openrouter_fields(thinking, on)}, True
         case "type":
-            return {"thinking": switch}, plain
+            return {"thinking": switch}, only_switch
         case "type-effort":
-            return {"thinking": switch, **effort}, plain or thinking.effort is not None
+            return {"thinking": switch, **effort}, only_switch or thinking.effort is not None
         case "adaptive":
-            return {"thinking": {"type": "adaptive"} if on else switch}, plain
+            return {"thinking": {"type": "adaptive"} if on else switch}, only_switch
         case "budget":
             amount = {} if budget is None else {"budget_tokens": budget}
-            return {"thinking": {**switch, **amount}}, plain or thinking.budget is not None
+            return {"thinking": {**switch, **amount}}, only_switch or thinking.budget is not None
         case "enable":
             amount = {} if budget is None else {"thinking_budget": budget}
-            return {"enable_thinking": on, **amount}, plain or thinking.budget is not None
+            return {"enable_thinking": on, **amount}, only_switch or thinking.budget is not None
         case "template":
-            return {"chat_template_kwargs": dict.fromkeys(_SWITCHES, on)}, plain
+            return {"chat_template_kwargs": dict.fromkeys(_TEMPLATE_SWITCHES, on)}, only_switch
         case "none":
             return {}, False
 
 
-def _openrouter(thinking: Thinking, on: bool) -> Json:
+def _openrouter_fields(thinking: Thinking, on: bool) -> Json:
     exclude = {"exclude": True} if thinking.show == "omitted" else {}
     if not on:
         return {"enabled": False}

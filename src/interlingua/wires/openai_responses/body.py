@@ -7,28 +7,32 @@ from collections.abc import Iterable
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.core.options import Options
-from interlingua.core.tools import Offer
-from interlingua.wires.base import Chunk, Json, Said
-from interlingua.wires.openai_responses.emitter import Emitter
-from interlingua.wires.openai_responses.event_reader import Reader, failure_in
-from interlingua.wires.openai_responses.event_types import word_of
+from interlingua.core.tools import ToolSet
+from interlingua.wires.base import ChoiceEvents, Chunk, Json
+from interlingua.wires.openai_responses.emitter import ResponsesEmitter
+from interlingua.wires.openai_responses.event_reader import ResponsesReader, find_failure
+from interlingua.wires.openai_responses.event_types import text_kind_of
 from interlingua.wires.openai_responses.response_object import error_object, usage_object
 
 __all__ = ["is_body", "read_body", "write_body"]
 
 
-_UNFINISHED = ("failed", "cancelled", "queued", "in_progress")
+_UNFINISHED_STATUSES = ("failed", "cancelled", "queued", "in_progress")
 
 
 def is_body(body: Json) -> bool:
-    return isinstance(body.get("output"), list) and not body.get("error") and body.get("status") not in _UNFINISHED
+    return (
+        isinstance(body.get("output"), list)
+        and not body.get("error")
+        and body.get("status") not in _UNFINISHED_STATUSES
+    )
 
 
-def read_body(body: Json, reader: Reader) -> Chunk:
+def read_body(body: Json, reader: ResponsesReader) -> Chunk:
     """A body says what its stream would have said, all at once."""
-    if failure := failure_in({"error": body.get("error")}):
+    if failure := find_failure({"error": body.get("error")}):
         return Chunk([], [failure], exact=False)
-    if isinstance(body.get("output"), list) and body.get("status") in _UNFINISHED:
+    if isinstance(body.get("output"), list) and body.get("status") in _UNFINISHED_STATUSES:
         return Chunk([], [ev.Failure(f"the response has no reply: its status is {body['status']}")], exact=False)
     if not is_body(body):
         return Chunk([], [ev.Failure("no reply in this body")], exact=False)
@@ -36,39 +40,43 @@ def read_body(body: Json, reader: Reader) -> Chunk:
 
 
 def write_body(
-    said: Said, common: Iterable[ev.Event], options: Options, offer: Offer, like: Json | None
+    choice_events: ChoiceEvents, common: Iterable[ev.Event], options: Options, tool_set: ToolSet, template: Json | None
 ) -> tuple[Json, list[ev.Finding]]:
     common = list(common)
-    for event in (*common, *(event for _, events in said for event in events)):
+    for event in (*common, *(event for _, events in choice_events for event in events)):
         if isinstance(event, ev.Failure):
             return {"error": {"type": event.type, "param": None, **error_object(event)}}, []
-    if like is not None and not said:
-        beside: Json = {"model": options.served_as} if options.served_as not in ("", like.get("model")) else {}
+    if template is not None and not choice_events:
+        changed_fields: Json = (
+            {"model": options.served_as} if options.served_as not in ("", template.get("model")) else {}
+        )
         for event in common:
             if isinstance(event, ev.Usage) and event.estimated:
-                beside["usage"] = usage_object(event)
-        return {**like, **beside} if beside else like, []
-    emitter = Emitter(options, offer)
-    emitter.emit(said, common, {"type": "response.created", "response": like} if like is not None else None)
-    response = emitter.finish()
-    return response if like is None else _like(response, like), emitter.findings
+                changed_fields["usage"] = usage_object(event)
+        return {**template, **changed_fields} if changed_fields else template, []
+    emitter = ResponsesEmitter(options, tool_set)
+    emitter.emit(
+        choice_events, common, {"type": "response.created", "response": template} if template is not None else None
+    )
+    response = emitter.finish_response()
+    return response if template is None else _merge_into_template(response, template), emitter.findings
 
 
-def _like(response: Json, like: Json) -> Json:
+def _merge_into_template(response: Json, template: Json) -> Json:
     """What the upstream says that no event tells stays, and so does every item that says the same as before."""
-    before = [as_dict(item) for item in as_list(like.get("output"))]
-    known = {_said(item): item for item in before if word_of(item)}
-    output = [known.get(_said(item), item) for item in response["output"]]
-    for position, item in enumerate(before):
-        if word_of(item) is None:
+    original_items = [as_dict(item) for item in as_list(template.get("output"))]
+    originals_by_content = {_item_content(item): item for item in original_items if text_kind_of(item)}
+    output = [originals_by_content.get(_item_content(item), item) for item in response["output"]]
+    for position, item in enumerate(original_items):
+        if text_kind_of(item) is None:
             output.insert(min(position, len(output)), item)
-    return {**like, **response, "output": output}
+    return {**template, **response, "output": output}
 
 
-def _said(item: Json) -> tuple[str, ...]:
+def _item_content(item: Json) -> tuple[str, ...]:
     """All that an item says to a client, but not what is said about it."""
     parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
     texts = [str(as_dict(part).get("text") or as_dict(part).get("refusal") or "") for part in parts]
-    apart = "\n\n" if item.get("type") == "reasoning" else ""
+    separator = "\n\n" if item.get("type") == "reasoning" else ""
     fields = ("type", "encrypted_content", "call_id", "name", "arguments", "input", "status")
-    return (apart.join(texts), *(str(item.get(field) or "") for field in fields))
+    return (separator.join(texts), *(str(item.get(field) or "") for field in fields))

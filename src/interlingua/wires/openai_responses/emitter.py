@@ -21,243 +21,254 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import seal
+from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
-from interlingua.core.tools import Offer
-from interlingua.wires.base import Json, Said
-from interlingua.wires.openai_responses.event_reader import REASONS
+from interlingua.core.tools import ToolSet
+from interlingua.wires.base import ChoiceEvents, Json
+from interlingua.wires.openai_responses.event_reader import INCOMPLETE_STOP_REASONS
 from interlingua.wires.openai_responses.event_types import (
-    ARGUMENTS,
-    COMPLETED,
-    CREATED,
-    ENDS,
-    FAILED,
-    IN_PROGRESS,
-    INCOMPLETE,
-    INPUT,
+    CUSTOM_TOOL_INPUT,
+    FINAL_EVENTS,
+    FUNCTION_ARGUMENTS,
     NAME,
+    OUTPUT_TEXT,
+    REASONING_SUMMARY,
+    REASONING_TEXT,
     REFUSAL,
-    SUMMARY,
-    TEXT,
-    THOUGHT,
-    Word,
+    RESPONSE_COMPLETED,
+    RESPONSE_CREATED,
+    RESPONSE_FAILED,
+    RESPONSE_IN_PROGRESS,
+    RESPONSE_INCOMPLETE,
+    TextKind,
 )
-from interlingua.wires.openai_responses.output_items__items import Frame, Item
-from interlingua.wires.openai_responses.output_items__output import Output
-from interlingua.wires.openai_responses.response_object import error_object, head, made_id, usage_object
-from interlingua.wires.streaming.sse import encode, named
+from interlingua.wires.openai_responses.output_items__items import Frame, OutputItem
+from interlingua.wires.openai_responses.output_items__output import OutputItems
+from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_defaults, usage_object
+from interlingua.wires.streaming.sse import encode_event, event_name
 
-__all__ = ["Emitter"]
+__all__ = ["ResponsesEmitter"]
 
-UNSEALED = "openai-chat"
+UNSIGNED_WIRE = "openai-chat"
 """Where thinking comes from that nothing vouches for."""
-_INCOMPLETE = {reason: word for word, reason in REASONS.items()}
-_OF_A_MOMENT = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
+_INCOMPLETE_REASON_BY_STOP = {reason: word for word, reason in INCOMPLETE_STOP_REASONS.items()}
+_TRANSIENT_FIELDS = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
 """What a response says of itself that changes on the way."""
 
 
 class _Mode(Enum):
-    FRESH = "nothing has been told of the response"
+    NOT_STARTED = "nothing has been told of the response"
     CREATED = "the upstream has told that it is created, and no more"
-    PASSING = "all that was told is the upstream's"
-    TELLING = "we tell it ourselves"
+    PASSTHROUGH = "all that was told is the upstream's"
+    REWRITING = "we tell it ourselves"
 
 
-_PASSING, _TELLING = _Mode.PASSING, _Mode.TELLING  # asked for with every token, and an Enum is slow to answer
+_PASSTHROUGH, _REWRITING = (
+    _Mode.PASSTHROUGH,
+    _Mode.REWRITING,
+)  # asked for with every token, and an Enum is slow to answer
 
 
-class _Upstream(Enum):
+class _UpstreamWire(Enum):
     OTHER = "speaks another wire: its thinking needs a seal of ours to come back"
     SAME = "speaks this wire: it says itself what the response is, and what vouches for its thinking"
 
 
-_UNTOLD = {_Mode.FRESH: (CREATED, IN_PROGRESS), _Mode.CREATED: (IN_PROGRESS,)}
+_OPENING_EVENTS = {_Mode.NOT_STARTED: (RESPONSE_CREATED, RESPONSE_IN_PROGRESS), _Mode.CREATED: (RESPONSE_IN_PROGRESS,)}
 """What begins a response, as far as it has not been told."""
 
 
-class Emitter:
+class ResponsesEmitter:
     """Writes one response. `findings` is what was odd about what it had to write."""
 
-    def __init__(self, options: Options | None = None, offer: Offer | None = None) -> None:
+    def __init__(self, options: Options | None = None, tool_set: ToolSet | None = None) -> None:
         self._options = options or Options()
-        self._offer = offer or Offer()
+        self._tool_set = tool_set or ToolSet()
         self.findings: list[ev.Finding] = []
-        self._mode = _Mode.FRESH
-        self._head = head(self._options)
-        self._upstream = _Upstream.OTHER
-        self._number = 0
-        self._output = Output(self._vouch)
-        self._last: Json | None = None  # the upstream's last event
+        self._mode = _Mode.NOT_STARTED
+        self._response_fields = response_defaults(self._options)
+        self._upstream_wire = _UpstreamWire.OTHER
+        self._next_sequence_number = 0
+        self._output_items = OutputItems(self._missing_signature)
+        self._final_event: Json | None = None  # the upstream's last event
         self._stop = ev.Stop(None)
         self._usage = ev.Usage(input=self._options.input_tokens)
-        self._sent: list[bytes] = []
+        self._frames: list[bytes] = []
 
-    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:
+    def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """The event as it came; None once we tell the response ourselves."""
-        if self._mode is _TELLING:
+        if self._mode is _REWRITING:
             return None
-        if self._mode is _PASSING or self._mode is _Mode.CREATED:
-            self._mode = _PASSING
-        elif chunk.get("type") == CREATED:
+        if self._mode is _PASSTHROUGH or self._mode is _Mode.CREATED:
+            self._mode = _PASSTHROUGH
+        elif chunk.get("type") == RESPONSE_CREATED:
             self._mode = _Mode.CREATED
-        self._know(chunk)
+        self._read_response_fields(chunk)
         if isinstance(number := chunk.get("sequence_number"), int):
-            self._number = number + 1
-        self._output.follow(chunk)
-        return self._as_served(chunk, raw)
+            self._next_sequence_number = number + 1
+        self._output_items.track_upstream_event(chunk)
+        return self._with_served_model(chunk, raw)
 
-    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:
-        if like is None and not common and (plain := self._plain(said)):
-            return plain
-        like = like or {}
-        self._know(like)
-        events = [event for _, events in said for event in events]
+    def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
+        if template is None and not common and (frame := self._single_delta_frame(choice_events)):
+            return frame
+        template = template or {}
+        self._read_response_fields(template)
+        events = [event for _, events in choice_events for event in events]
         events += common
         for event in events:
             if type(event) is ev.Begin:
-                self._name(event)
-                self._tell()
-        if like.get("type") in ENDS:
-            self._last = like
-        elif like and self._mode is not _Mode.FRESH:
-            self._tell()
-            self._send(*self._output.learn(like))
+                self._assign_id(event)
+                self._start_rewriting()
+        if template.get("type") in FINAL_EVENTS:
+            self._final_event = template
+        elif template and self._mode is not _Mode.NOT_STARTED:
+            self._start_rewriting()
+            self._write_frames(*self._output_items.adopt_template(template))
         for event in events:
-            self._write(event, like)
-        if like and self._mode is _Mode.TELLING:
-            self._send(*self._output.forward(like))
-        return self._take_sent()
+            self._write_event(event, template)
+        if template and self._mode is _Mode.REWRITING:
+            self._write_frames(*self._output_items.forward_untranslated(template))
+        return self._take_frames()
 
-    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        item = self._output.speaking(TEXT if type(event) is ev.TextDelta else SUMMARY)
-        if self._mode is not _TELLING or item is None or not item.is_speaking:
+    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        item = self._output_items.open_item_for(OUTPUT_TEXT if type(event) is ev.TextDelta else REASONING_SUMMARY)
+        if self._mode is not _REWRITING or item is None or not item.has_open_part:
             return None
-        return lambda text: self._numbered(item.say_more(text))
+        return lambda text: self._with_sequence_number(item.delta_frame(text))
 
     def fail(self, failure: ev.Failure) -> bytes:
         """The frame that ends a stream badly, behind what begins one."""
-        self._tell()
-        self._send((FAILED, {"response": self._response("failed", error=error_object(failure))}))
-        return self._take_sent()
+        self._start_rewriting()
+        self._write_frames(
+            (RESPONSE_FAILED, {"response": self._response_object("failed", error=error_object(failure))})
+        )
+        return self._take_frames()
 
-    def done(self, raw: bytes = b"") -> bytes:
+    def finish(self, raw: bytes = b"") -> bytes:
         """The one event that ends a stream well, as the upstream wrote it if all was."""
-        if self._mode in (_Mode.CREATED, _Mode.PASSING) and raw and self._last is not None:
-            return self._as_served(self._last, raw)
-        response = self.finish()
-        self._send((INCOMPLETE if response["status"] == "incomplete" else COMPLETED, {"response": response}))
-        return self._take_sent()
+        if self._mode in (_Mode.CREATED, _Mode.PASSTHROUGH) and raw and self._final_event is not None:
+            return self._with_served_model(self._final_event, raw)
+        response = self.finish_response()
+        self._write_frames(
+            (RESPONSE_INCOMPLETE if response["status"] == "incomplete" else RESPONSE_COMPLETED, {"response": response})
+        )
+        return self._take_frames()
 
-    def finish(self) -> Json:
+    def finish_response(self) -> Json:
         """The whole response, after what ends the items that are still open."""
-        self._tell()
-        word = _INCOMPLETE.get(self._stop.reason or "stop")
-        self._send(*self._output.close("incomplete" if word else "completed"))
-        details = {"reason": word} if word else None
-        return self._response(
-            "incomplete" if word else "completed", incomplete_details=details, usage=usage_object(self._usage)
+        self._start_rewriting()
+        incomplete_reason = _INCOMPLETE_REASON_BY_STOP.get(self._stop.reason or "stop")
+        self._write_frames(*self._output_items.end_open_items("incomplete" if incomplete_reason else "completed"))
+        details = {"reason": incomplete_reason} if incomplete_reason else None
+        return self._response_object(
+            "incomplete" if incomplete_reason else "completed",
+            incomplete_details=details,
+            usage=usage_object(self._usage),
         )
 
     # ── the whole response ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _know(self, chunk: Json) -> None:
+    def _read_response_fields(self, chunk: Json) -> None:
         """What the upstream says of the response, if it speaks this wire. The first id counts."""
         if chunk:
-            self._upstream = _Upstream.SAME
+            self._upstream_wire = _UpstreamWire.SAME
         if "response" in chunk:
-            response, id = as_dict(chunk.get("response")), self._head["id"]
-            self._head |= {key: value for key, value in response.items() if key not in _OF_A_MOMENT}
-            self._head["id"] = id or (self._head["id"] if isinstance(self._head["id"], str) else "")
+            response, id = as_dict(chunk.get("response")), self._response_fields["id"]
+            self._response_fields |= {key: value for key, value in response.items() if key not in _TRANSIENT_FIELDS}
+            self._response_fields["id"] = id or (
+                self._response_fields["id"] if isinstance(self._response_fields["id"], str) else ""
+            )
         if self._options.served_as:
-            self._head["model"] = self._options.served_as
+            self._response_fields["model"] = self._options.served_as
 
-    def _name(self, begin: ev.Begin) -> None:
+    def _assign_id(self, reply_start: ev.Begin) -> None:
         """The response has an id from here on."""
-        if not self._head["id"]:
-            own = begin.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
-            self._head["id"] = own if own.startswith("resp_") else made_id("resp", own)
-        if self._upstream is _Upstream.OTHER:
-            self._head["created_at"] = begin.created or self._options.created
-            self._head["model"] = self._options.served_as or begin.model or ""
+        if not self._response_fields["id"]:
+            seed = reply_start.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
+            self._response_fields["id"] = seed if seed.startswith("resp_") else derive_id("resp", seed)
+        if self._upstream_wire is _UpstreamWire.OTHER:
+            self._response_fields["created_at"] = reply_start.created or self._options.created
+            self._response_fields["model"] = self._options.served_as or reply_start.model or ""
 
-    def _response(self, status: str, **more: Any) -> Json:
-        moment: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
-        return {**self._head, **moment, "output": self._output.finished, **more}
+    def _response_object(self, status: str, **overrides: Any) -> Json:
+        state: Json = {"status": status, "error": None, "incomplete_details": None, "usage": None}
+        return {**self._response_fields, **state, "output": self._output_items.finished, **overrides}
 
-    def _as_served(self, chunk: Json, raw: bytes) -> bytes:
+    def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
         """The event as it came, but for the name that the client knows the model by."""
         response = as_dict(chunk.get("response")) if "response" in chunk else {}
         if not response or self._options.served_as in ("", response.get("model")):
             return raw
-        told = {**chunk, "response": {**response, "model": self._options.served_as}}
-        return encode(write_json(told).encode(), named(chunk.get("type")))
+        event = {**chunk, "response": {**response, "model": self._options.served_as}}
+        return encode_event(write_json(event).encode(), event_name(chunk.get("type")))
 
     # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _tell(self) -> None:
+    def _start_rewriting(self) -> None:
         """From here on we tell it ourselves, and begin it if nobody has."""
-        if self._mode is _Mode.TELLING:
+        if self._mode is _Mode.REWRITING:
             return
-        untold = _UNTOLD.get(self._mode, ())
-        self._mode = _Mode.TELLING
-        if not self._head["id"]:
-            self._name(ev.Begin())
-        for kind in untold:
-            self._send((kind, {"response": self._response("in_progress")}))
+        opening_events = _OPENING_EVENTS.get(self._mode, ())
+        self._mode = _Mode.REWRITING
+        if not self._response_fields["id"]:
+            self._assign_id(ev.Begin())
+        for event_type in opening_events:
+            self._write_frames((event_type, {"response": self._response_object("in_progress")}))
 
-    def _send(self, *frames: Frame) -> None:
+    def _write_frames(self, *frames: Frame) -> None:
         for frame in frames:
             if isinstance(frame, bytes):
-                self._sent.append(self._numbered(frame))
+                self._frames.append(self._with_sequence_number(frame))
                 continue
-            kind, fields = frame
-            told = {"type": kind, **fields, "sequence_number": self._number}
-            self._number += 1
-            self._sent.append(encode(write_json(told).encode(), named(kind)))
+            event_type, fields = frame
+            event = {"type": event_type, **fields, "sequence_number": self._next_sequence_number}
+            self._next_sequence_number += 1
+            self._frames.append(encode_event(write_json(event).encode(), event_name(event_type)))
 
-    def _numbered(self, frame: bytes) -> bytes:
-        number, self._number = self._number, self._number + 1
+    def _with_sequence_number(self, frame: bytes) -> bytes:
+        number, self._next_sequence_number = self._next_sequence_number, self._next_sequence_number + 1
         return b'%b,"sequence_number":%d}\n\n' % (frame, number)
 
-    def _plain(self, said: Said) -> bytes:
+    def _single_delta_frame(self, choice_events: ChoiceEvents) -> bytes:
         """The frame if there is one delta to write, of the item that is open, and nothing beside it: nearly always.
         Nothing if it is not so."""
-        if self._mode is not _TELLING or len(said) != 1 or len(said[0][1]) != 1:
+        if self._mode is not _REWRITING or len(choice_events) != 1 or len(choice_events[0][1]) != 1:
             return b""
-        event = said[0][1][0]
+        event = choice_events[0][1][0]
         if type(event) is ev.TextDelta:
-            item = self._output.speaking(TEXT)
+            item = self._output_items.open_item_for(OUTPUT_TEXT)
         elif type(event) is ev.ArgsDelta:
-            item = self._output.speaking(ARGUMENTS)
+            item = self._output_items.open_item_for(FUNCTION_ARGUMENTS)
         elif type(event) is ev.ReasoningDelta:
-            item = self._output.speaking(SUMMARY)
+            item = self._output_items.open_item_for(REASONING_SUMMARY)
         else:
             return b""
-        if item is None or not item.is_speaking or not event.text:
+        if item is None or not item.has_open_part or not event.text:
             return b""
-        return self._numbered(item.say_more(event.text))
+        return self._with_sequence_number(item.delta_frame(event.text))
 
-    def _take_sent(self) -> bytes:
-        sent, self._sent = b"".join(self._sent), []
-        return sent
+    def _take_frames(self) -> bytes:
+        joined_frames, self._frames = b"".join(self._frames), []
+        return joined_frames
 
     # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _write(self, event: ev.Event, like: Json) -> None:
+    def _write_event(self, event: ev.Event, template: Json) -> None:
         match event:
             case ev.TextDelta():
-                self._say(TEXT, event.text, like)
+                self._write_text(OUTPUT_TEXT, event.text, template)
             case ev.ArgsDelta():
-                self._args(event.text)
+                self._write_arguments(event.text)
             case ev.ReasoningDelta():
-                raw = bool(like) and str(like.get("type")).startswith(THOUGHT.stem)
-                self._say(THOUGHT if raw else SUMMARY, event.text, like)
+                is_raw_reasoning = bool(template) and str(template.get("type")).startswith(REASONING_TEXT.event_prefix)
+                self._write_text(REASONING_TEXT if is_raw_reasoning else REASONING_SUMMARY, event.text, template)
             case ev.RefusalDelta():
-                self._say(REFUSAL, event.text, like)
+                self._write_text(REFUSAL, event.text, template)
             case ev.Seal():
-                self._seal(event)
+                self._write_signature(event)
             case ev.CallStart():
-                self._call(event)
+                self._start_call(event)
             case ev.CallEnd():
                 self._end_call(event.complete)
             case ev.Usage():
@@ -265,63 +276,67 @@ class Emitter:
             case ev.Stop():
                 self._stop = event
 
-    def _say(self, word: Word, text: str, like: Json) -> None:
+    def _write_text(self, text_kind: TextKind, text: str, template: Json) -> None:
         if not text:
             return
-        self._tell()
-        item = self._output.speaking(word) or self._start(word, {"role": "assistant"} if word.item == "message" else {})
-        logprobs = like.get("logprobs") if like and like.get("delta") == text else None
-        self._send(*item.say(text, logprobs))
-        self._output.place(like, item)
+        self._start_rewriting()
+        item = self._output_items.open_item_for(text_kind) or self._start_item(
+            text_kind, {"role": "assistant"} if text_kind.item_type == "message" else {}
+        )
+        logprobs = template.get("logprobs") if template and template.get("delta") == text else None
+        self._write_frames(*item.text_frames(text, logprobs))
+        self._output_items.map_upstream_index(template, item)
 
-    def _seal(self, event: ev.Seal) -> None:
+    def _write_signature(self, event: ev.Seal) -> None:
         """What vouches for the thinking before it ends its item."""
-        self._tell()
-        item = self._output.speaking(SUMMARY) or self._start(SUMMARY, {})
+        self._start_rewriting()
+        item = self._output_items.open_item_for(REASONING_SUMMARY) or self._start_item(REASONING_SUMMARY, {})
         if event.wire == NAME:
             item.body["encrypted_content"] = event.data.get("encrypted_content")
         else:
-            thinking = Reasoning(item.text, event)
-            item.body["encrypted_content"] = self._sealed(thinking, event.wire)
-        self._send(*self._output.end(item, "completed"))
+            reasoning = Reasoning(item.text, event)
+            item.body["encrypted_content"] = self._sign_reasoning(reasoning, event.wire)
+        self._write_frames(*self._output_items.end_item(item, "completed"))
 
-    def _vouch(self, item: Item) -> Json:
+    def _missing_signature(self, item: OutputItem) -> Json:
         """A seal for thinking that came without one, so that it can come back. An upstream of this wire needs none."""
-        if self._upstream is _Upstream.SAME:
+        if self._upstream_wire is _UpstreamWire.SAME:
             return {}
-        return {"encrypted_content": self._sealed(Reasoning(item.text), UNSEALED)}
+        return {"encrypted_content": self._sign_reasoning(Reasoning(item.text), UNSIGNED_WIRE)}
 
-    def _sealed(self, thinking: Reasoning, wire: str) -> str:
-        return seal(thinking, wire, self._options.seal_key, self._options.upstream)
+    def _sign_reasoning(self, reasoning: Reasoning, wire: str) -> str:
+        return write_envelope(reasoning, wire, self._options.seal_key, self._options.upstream)
 
-    def _call(self, event: ev.CallStart) -> None:
-        tool = self._offer.get(event.name)
+    def _start_call(self, event: ev.CallStart) -> None:
+        tool = self._tool_set.get(event.name)
         fields = {"call_id": event.id, "name": (tool.local if tool else "") or event.name}
         if tool is not None and tool.namespace:
             fields["namespace"] = tool.namespace
-        self._start(INPUT if tool is not None and tool.kind == "custom" else ARGUMENTS, fields)
+        self._start_item(
+            CUSTOM_TOOL_INPUT if tool is not None and tool.kind == "custom" else FUNCTION_ARGUMENTS, fields
+        )
 
-    def _args(self, args: str) -> None:
-        self._tell()
-        item = self._output.call()
-        if text := item.freeform.feed(args) if item.freeform else args:
-            self._send(*item.say(text))
+    def _write_arguments(self, args: str) -> None:
+        self._start_rewriting()
+        item = self._output_items.open_call()
+        if text := item.custom_text.feed(args) if item.custom_text else args:
+            self._write_frames(*item.text_frames(text))
 
     def _end_call(self, complete: bool) -> None:
-        self._tell()
-        item = self._output.call()
+        self._start_rewriting()
+        item = self._output_items.open_call()
         if not complete:
-            self._output.cut(item)
+            self._output_items.truncate_item(item)
             return
-        if item.freeform is not None and (rest := item.freeform.end()):
-            self._send(*item.say(rest))
-        if item.freeform is not None and item.freeform.note:
-            self.findings.append(ev.Finding("guessed-input", f"{item.body['name']}: {item.freeform.note}"))
-        self._send(*self._output.end(item, "completed"))
+        if item.custom_text is not None and (remainder := item.custom_text.end()):
+            self._write_frames(*item.text_frames(remainder))
+        if item.custom_text is not None and item.custom_text.note:
+            self.findings.append(ev.Finding("guessed-input", f"{item.body['name']}: {item.custom_text.note}"))
+        self._write_frames(*self._output_items.end_item(item, "completed"))
 
-    def _start(self, word: Word, fields: Json) -> Item:
-        self._tell()
-        self._send(*self._output.close("completed"))
-        item = self._output.start(word, fields, str(self._head["id"]))
-        self._send(item.begin())
+    def _start_item(self, text_kind: TextKind, fields: Json) -> OutputItem:
+        self._start_rewriting()
+        self._write_frames(*self._output_items.end_open_items("completed"))
+        item = self._output_items.start_item(text_kind, fields, str(self._response_fields["id"]))
+        self._write_frames(item.start_frame())
         return item

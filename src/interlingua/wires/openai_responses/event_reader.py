@@ -8,126 +8,138 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list, as_str
 from interlingua.core.options__limits import Limits
 from interlingua.wires.base import Choice, Chunk, Json
-from interlingua.wires.openai_responses.event_types import COMPLETED, CREATED, ENDS, FAILED, UNDERSTOOD
-from interlingua.wires.openai_responses.fast_delta import read_usual
-from interlingua.wires.openai_responses.item_reader import Items
+from interlingua.wires.openai_responses.event_types import (
+    FINAL_EVENTS,
+    RESPONSE_COMPLETED,
+    RESPONSE_CREATED,
+    RESPONSE_FAILED,
+    TRANSLATED_EVENTS,
+)
+from interlingua.wires.openai_responses.fast_delta import read_fast_delta
+from interlingua.wires.openai_responses.item_reader import ItemReader
 
-__all__ = ["REASONS", "Reader"]
+__all__ = ["INCOMPLETE_STOP_REASONS", "ResponsesReader"]
 
-REASONS: dict[str, ev.StopReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE_STOP_REASONS: dict[str, ev.StopReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Why a response is incomplete."""
 
 
-class Reader:
+class ResponsesReader:
     """Reads the events of one stream."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self._items = Items(limits or Limits())
-        self._begin: ev.Begin | None = None
+        self._items = ItemReader(limits or Limits())
+        self._reply_start: ev.Begin | None = None
         self._stop: ev.Stop | None = None
-        self._number = -1
+        self._sequence_number = -1
 
     def read(self, chunk: Json) -> Chunk:
-        if failure := failure_in(chunk):
+        if failure := find_failure(chunk):
             return Chunk([], [failure], exact=False)
-        kind = chunk.get("type")
-        if not isinstance(kind, str) or kind not in UNDERSTOOD:
-            return Chunk([], self._items.note_event(chunk), exact=True)
+        event_type = chunk.get("type")
+        if not isinstance(event_type, str) or event_type not in TRANSLATED_EVENTS:
+            return Chunk([], self._items.report_untranslated(chunk), exact=True)
         response = as_dict(chunk.get("response"))
-        choice = Choice(0, [], exact=self._is_next(chunk))
-        self._open(kind, response, choice)
-        read = Chunk([choice], [], exact=True, model=as_str(response.get("model")) or "")
-        if kind in ENDS:
-            read.last = True
-            told = response.get("output") is None or len(as_list(response.get("output"))) == len(self._items)
-            choice.exact &= self._items.all_over and told and _same_id(response, self._begin)
-            before = len(self._items)
+        choice = Choice(0, [], exact=self._is_next_in_sequence(chunk))
+        self._start_reply(event_type, response, choice)
+        result = Chunk([choice], [], exact=True, model=as_str(response.get("model")) or "")
+        if event_type in FINAL_EVENTS:
+            result.last = True
+            output_complete = response.get("output") is None or len(as_list(response.get("output"))) == len(self._items)
+            choice.exact &= self._items.all_finished and output_complete and _has_same_id(response, self._reply_start)
+            item_count = len(self._items)
             incomplete = response.get("status") == "incomplete"
-            if kind == COMPLETED and incomplete:
-                choice.report("stop-reason", f"{kind} of a response that is incomplete by its status: read as that")
-            read.common += self._end(kind == COMPLETED and not incomplete, response, choice)
-            choice.exact &= len(self._items) == before
+            if event_type == RESPONSE_COMPLETED and incomplete:
+                choice.report(
+                    "stop-reason", f"{event_type} of a response that is incomplete by its status: read as that"
+                )
+            result.common += self._finish_reply(event_type == RESPONSE_COMPLETED and not incomplete, response, choice)
+            choice.exact &= len(self._items) == item_count
         else:
             self._items.read(chunk, choice)
-        read.exact = choice.exact
-        return read
+        result.exact = choice.exact
+        return result
 
-    def usual(self, data: bytes) -> Chunk | None:
-        chunk = read_usual(data)
-        if chunk is None or self._begin is None:
+    def read_fast(self, data: bytes) -> Chunk | None:
+        delta = read_fast_delta(data)
+        if delta is None or self._reply_start is None:
             return None
-        choice = Choice(0, [], exact=chunk.sequence_number > self._number)
-        if not self._items.more(chunk, choice):
+        choice = Choice(0, [], exact=delta.sequence_number > self._sequence_number)
+        if not self._items.read_fast_delta(delta, choice):
             return None
-        self._number = chunk.sequence_number
+        self._sequence_number = delta.sequence_number
         return Chunk([choice], [], choice.exact)
 
-    def text_in(self, data: bytes) -> None:
+    def probe_delta(self, data: bytes) -> None:
         """Each event has a number of its own, and is another one."""
 
-    def more(self, index: int, call: int, arguments: str) -> None:
+    def read_arguments(self, index: int, call: int, arguments: str) -> None:
         """The same."""
 
     def read_response(self, response: Json) -> Chunk:
         """A whole response says all of it at once."""
         choice = Choice(0, [], exact=True)
-        self._open(CREATED, response, choice)
-        common = self._end(response.get("status") != "incomplete", response, choice)
+        self._start_reply(RESPONSE_CREATED, response, choice)
+        common = self._finish_reply(response.get("status") != "incomplete", response, choice)
         return Chunk([choice], common, choice.exact, last=True, model=as_str(response.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """The stream is over. Unless the upstream has said so itself, it broke off."""
-        if self._begin is None:
+        if self._reply_start is None:
             return []
         choice = Choice(0, [], exact=False)
         if self._stop is None and finished:
-            self._items.finish(choice)
+            self._items.finish_open_items(choice)
         elif self._stop is None:
             choice.events.append(ev.Failure("the upstream ended before response.completed"))
         return [(0, choice.events)]
 
-    def _is_next(self, chunk: Json) -> bool:
-        number, before = chunk.get("sequence_number"), self._number
-        self._number = number if isinstance(number, int) else before
-        return isinstance(number, int) and number > before
+    def _is_next_in_sequence(self, chunk: Json) -> bool:
+        number, previous = chunk.get("sequence_number"), self._sequence_number
+        self._sequence_number = number if isinstance(number, int) else previous
+        return isinstance(number, int) and number > previous
 
-    def _open(self, kind: str, response: Json, choice: Choice) -> None:
-        if self._begin is not None:
-            choice.exact &= kind != CREATED
+    def _start_reply(self, event_type: str, response: Json, choice: Choice) -> None:
+        if self._reply_start is not None:
+            choice.exact &= event_type != RESPONSE_CREATED
             return
         created = response.get("created_at")
-        self._begin = ev.Begin(
+        self._reply_start = ev.Begin(
             as_str(response.get("id")),
             as_str(response.get("model")),
             int(created) if isinstance(created, int | float) else None,
         )
-        choice.events.append(self._begin)
-        choice.exact &= bool(self._begin.id)
-        if kind != CREATED:
-            choice.report("no-message-start", f"the stream begins with {kind}: the response is told to begin before it")
+        choice.events.append(self._reply_start)
+        choice.exact &= bool(self._reply_start.id)
+        if event_type != RESPONSE_CREATED:
+            choice.report(
+                "no-message-start", f"the stream begins with {event_type}: the response is told to begin before it"
+            )
 
-    def _end(self, completed: bool, response: Json, choice: Choice) -> list[ev.Event]:
+    def _finish_reply(self, completed: bool, response: Json, choice: Choice) -> list[ev.Event]:
         """The last event, with what only it tells. Returns what it says of the whole reply."""
-        self._items.read_last(as_list(response.get("output")), choice)
+        self._items.read_output(as_list(response.get("output")), choice)
         if completed:
-            self._items.finish(choice)
-            self._stop = ev.Stop("tool_calls" if self._items.calls else "stop")
+            self._items.finish_open_items(choice)
+            self._stop = ev.Stop("tool_calls" if self._items.call_count else "stop")
         else:
-            self._stop = ev.Stop(_reason(as_dict(response.get("incomplete_details")).get("reason"), choice))
+            self._stop = ev.Stop(_stop_reason(as_dict(response.get("incomplete_details")).get("reason"), choice))
         choice.events.append(self._stop)
-        return _usage(as_dict(response.get("usage")))
+        return _read_usage(as_dict(response.get("usage")))
 
 
-def failure_in(chunk: Json) -> ev.Failure | None:
+def find_failure(chunk: Json) -> ev.Failure | None:
     """What an event, or a body, says of a failure."""
-    kind = chunk.get("type")
+    event_type = chunk.get("type")
     response = as_dict(chunk.get("response"))
-    how = response.get("status") if kind in ENDS else kind  # some end every stream as if it had gone well
-    if how in (FAILED, "failed"):
+    status = (
+        response.get("status") if event_type in FINAL_EVENTS else event_type
+    )  # some end every stream as if it had gone well
+    if status in (RESPONSE_FAILED, "failed"):
         error = response.get("error")
-    elif kind == "error":
+    elif event_type == "error":
         error = chunk.get("error") or {key: value for key, value in chunk.items() if key != "type"}
-    elif how in ("response.cancelled", "cancelled"):
+    elif status in ("response.cancelled", "cancelled"):
         error = {"message": "the response was cancelled"}
     elif error := chunk.get("error"):
         pass
@@ -143,34 +155,39 @@ def failure_in(chunk: Json) -> ev.Failure | None:
     )
 
 
-def _reason(word: Any, choice: Choice) -> ev.StopReason:
-    reason = REASONS.get(word) if isinstance(word, str) else None
+def _stop_reason(incomplete_reason: Any, choice: Choice) -> ev.StopReason:
+    reason = INCOMPLETE_STOP_REASONS.get(incomplete_reason) if isinstance(incomplete_reason, str) else None
     if reason is None:
         reason = "length"
         choice.events.append(
-            ev.Finding("unknown-finish-reason", f"the response is incomplete for {word!r}: read as {reason!r}")
+            ev.Finding(
+                "unknown-finish-reason", f"the response is incomplete for {incomplete_reason!r}: read as {reason!r}"
+            )
         )
     return reason
 
 
-def _same_id(response: Json, begin: ev.Begin | None) -> bool:
-    return begin is not None and response.get("id") == begin.id
+def _has_same_id(response: Json, reply_start: ev.Begin | None) -> bool:
+    return reply_start is not None and response.get("id") == reply_start.id
 
 
-def _usage(usage: Json) -> list[ev.Event]:
+def _read_usage(usage: Json) -> list[ev.Event]:
     if not usage:
         return []
-    inputs, outputs = as_dict(usage.get("input_tokens_details")), as_dict(usage.get("output_tokens_details"))
-    told = ev.Usage(
-        input=_count(usage.get("input_tokens")),
-        output=_count(usage.get("output_tokens")),
-        cached=_count(inputs.get("cached_tokens")),
-        reasoning=_count(outputs.get("reasoning_tokens")),
-        cache_written=_count(inputs.get("cache_write_tokens")),
+    input_details, output_details = (
+        as_dict(usage.get("input_tokens_details")),
+        as_dict(usage.get("output_tokens_details")),
+    )
+    usage_event = ev.Usage(
+        input=_token_count(usage.get("input_tokens")),
+        output=_token_count(usage.get("output_tokens")),
+        cached=_token_count(input_details.get("cached_tokens")),
+        reasoning=_token_count(output_details.get("reasoning_tokens")),
+        cache_written=_token_count(input_details.get("cache_write_tokens")),
         native=usage,
     )
-    return [told]
+    return [usage_event]
 
 
-def _count(value: Any) -> int:
+def _token_count(value: Any) -> int:
     return value if isinstance(value, int) else 0

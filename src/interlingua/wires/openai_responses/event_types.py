@@ -7,67 +7,71 @@ from typing import Any
 import msgspec
 
 __all__ = [
-    "ADDED",
-    "ANNOTATED",
-    "ARGUMENTS",
-    "BY_ITEM",
-    "BY_PART",
-    "BY_STEM",
-    "COMPLETED",
-    "CREATED",
-    "DONE",
-    "ENDS",
-    "FAILED",
-    "INCOMPLETE",
-    "INPUT",
-    "IN_PROGRESS",
+    "ANNOTATION_ADDED",
+    "CUSTOM_TOOL_INPUT",
+    "FINAL_EVENTS",
+    "FUNCTION_ARGUMENTS",
+    "ITEM_ADDED",
+    "ITEM_DONE",
+    "KIND_BY_EVENT_PREFIX",
+    "KIND_BY_ITEM_TYPE",
+    "KIND_BY_PART_TYPE",
     "NAME",
+    "OUTPUT_TEXT",
+    "REASONING_SUMMARY",
+    "REASONING_TEXT",
     "REFUSAL",
-    "SUMMARY",
-    "TEXT",
-    "THOUGHT",
-    "UNDERSTOOD",
-    "WORDS",
-    "Word",
-    "word_of",
+    "RESPONSE_COMPLETED",
+    "RESPONSE_CREATED",
+    "RESPONSE_FAILED",
+    "RESPONSE_INCOMPLETE",
+    "RESPONSE_IN_PROGRESS",
+    "TEXT_KINDS",
+    "TRANSLATED_EVENTS",
+    "TextKind",
+    "text_kind_of",
 ]
 
 NAME = "openai-responses"
 
-CREATED, IN_PROGRESS = "response.created", "response.in_progress"
-COMPLETED, INCOMPLETE, FAILED = "response.completed", "response.incomplete", "response.failed"
-ENDS = (COMPLETED, INCOMPLETE)
-ADDED, DONE = "response.output_item.added", "response.output_item.done"
-ANNOTATED = "response.output_text.annotation.added"
+RESPONSE_CREATED, RESPONSE_IN_PROGRESS = "response.created", "response.in_progress"
+RESPONSE_COMPLETED, RESPONSE_INCOMPLETE, RESPONSE_FAILED = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+)
+FINAL_EVENTS = (RESPONSE_COMPLETED, RESPONSE_INCOMPLETE)
+ITEM_ADDED, ITEM_DONE = "response.output_item.added", "response.output_item.done"
+ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
-class Word(msgspec.Struct, frozen=True, eq=False):
+class TextKind(msgspec.Struct, frozen=True, eq=False):
     """One kind of text, of which there is one Word. Its events are `stem`.delta and `stem`.done; `field` holds it when
     it is whole."""
 
-    stem: str
-    item: str
+    event_prefix: str
+    item_type: str
     """The type of the items that hold it."""
-    field: str
-    prefix: str
+    text_field: str
+    id_prefix: str
     """How ids of such items begin."""
-    parts: str = ""
+    parts_field: str = ""
     """The field of the item that lists its parts. A call has none: the text stands in the item itself."""
-    part: str = ""
+    part_type: str = ""
     """The type of such a part."""
-    position: str = ""
+    part_index_field: str = ""
     """The field of an event that says which part."""
-    around: str = ""
+    part_event_prefix: str = ""
     """The events `around`.added and `around`.done begin and end a part."""
 
 
-TEXT = Word(
+OUTPUT_TEXT = TextKind(
     "response.output_text", "message", "text", "msg", "content", "output_text", "content_index", "response.content_part"
 )
-REFUSAL = Word(
+REFUSAL = TextKind(
     "response.refusal", "message", "refusal", "msg", "content", "refusal", "content_index", "response.content_part"
 )
-SUMMARY = Word(
+REASONING_SUMMARY = TextKind(
     "response.reasoning_summary_text",
     "reasoning",
     "text",
@@ -77,7 +81,7 @@ SUMMARY = Word(
     "summary_index",
     "response.reasoning_summary_part",
 )
-THOUGHT = Word(
+REASONING_TEXT = TextKind(
     "response.reasoning_text",
     "reasoning",
     "text",
@@ -87,21 +91,28 @@ THOUGHT = Word(
     "content_index",
     "response.content_part",
 )
-ARGUMENTS = Word("response.function_call_arguments", "function_call", "arguments", "fc")
-INPUT = Word("response.custom_tool_call_input", "custom_tool_call", "input", "ctc")
+FUNCTION_ARGUMENTS = TextKind("response.function_call_arguments", "function_call", "arguments", "fc")
+CUSTOM_TOOL_INPUT = TextKind("response.custom_tool_call_input", "custom_tool_call", "input", "ctc")
 
-WORDS = (TEXT, REFUSAL, SUMMARY, THOUGHT, ARGUMENTS, INPUT)
-BY_STEM = {word.stem: word for word in WORDS}
-BY_PART = {word.part: word for word in WORDS if word.part}
-BY_ITEM = {"message": TEXT, "reasoning": SUMMARY, "function_call": ARGUMENTS, "custom_tool_call": INPUT}
+TEXT_KINDS = (OUTPUT_TEXT, REFUSAL, REASONING_SUMMARY, REASONING_TEXT, FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT)
+KIND_BY_EVENT_PREFIX = {word.event_prefix: word for word in TEXT_KINDS}
+KIND_BY_PART_TYPE = {word.part_type: word for word in TEXT_KINDS if word.part_type}
+KIND_BY_ITEM_TYPE = {
+    "message": OUTPUT_TEXT,
+    "reasoning": REASONING_SUMMARY,
+    "function_call": FUNCTION_ARGUMENTS,
+    "custom_tool_call": CUSTOM_TOOL_INPUT,
+}
 """The items that other wires have a word for, each with its usual text."""
-UNDERSTOOD = {CREATED, IN_PROGRESS, "response.queued", *ENDS, ADDED, DONE}
-UNDERSTOOD |= {f"{word.around}.{verb}" for word in WORDS if word.around for verb in ("added", "done")}
-UNDERSTOOD |= {f"{word.stem}.{verb}" for word in WORDS for verb in ("delta", "done")}
+TRANSLATED_EVENTS = {RESPONSE_CREATED, RESPONSE_IN_PROGRESS, "response.queued", *FINAL_EVENTS, ITEM_ADDED, ITEM_DONE}
+TRANSLATED_EVENTS |= {
+    f"{word.part_event_prefix}.{verb}" for word in TEXT_KINDS if word.part_event_prefix for verb in ("added", "done")
+}
+TRANSLATED_EVENTS |= {f"{word.event_prefix}.{verb}" for word in TEXT_KINDS for verb in ("delta", "done")}
 """The events that say something in other wires too."""
 
 
-def word_of(item: dict[str, Any]) -> Word | None:
+def text_kind_of(item: dict[str, Any]) -> TextKind | None:
     """The usual text of an item; None if other wires have no word for such items."""
-    kind = item.get("type")
-    return BY_ITEM.get(kind) if isinstance(kind, str) else None
+    item_type = item.get("type")
+    return KIND_BY_ITEM_TYPE.get(item_type) if isinstance(item_type, str) else None

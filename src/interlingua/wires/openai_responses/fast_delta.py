@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from interlingua.wires.openai_responses.event_types import BY_STEM, SUMMARY, Word
+from interlingua.wires.openai_responses.event_types import KIND_BY_EVENT_PREFIX, REASONING_SUMMARY, TextKind
 
-__all__ = ["WHOLE", "UsualDelta", "read_usual"]
+__all__ = ["WHOLE_ITEM", "FastDelta", "read_fast_delta"]
 
 
-class UsualDelta(msgspec.Struct, gc=False):
+class FastDelta(msgspec.Struct, gc=False):
     type: Literal[
         "response.output_text.delta",
         "response.reasoning_summary_text.delta",
@@ -28,23 +28,23 @@ class UsualDelta(msgspec.Struct, gc=False):
     error: None = None
 
     @property
-    def word(self) -> Word:
-        return _WORDS[self.type]
+    def text_kind(self) -> TextKind:
+        return _KIND_BY_EVENT_TYPE[self.type]
 
-    def part(self, word: Word) -> tuple[str, int]:
+    def part_key(self, text_kind: TextKind) -> tuple[str, int]:
         """Where in the item text of this kind stands."""
-        if not word.parts:
-            return WHOLE
-        return word.parts, self.summary_index if word is SUMMARY else self.content_index
+        if not text_kind.parts_field:
+            return WHOLE_ITEM
+        return text_kind.parts_field, self.summary_index if text_kind is REASONING_SUMMARY else self.content_index
 
 
-WHOLE = ("", 0)
+WHOLE_ITEM = ("", 0)
 """Where the arguments of a call stand: it has no parts."""
-_WORDS = {f"{stem}.delta": word for stem, word in BY_STEM.items()}
-_decode = msgspec.json.Decoder(UsualDelta).decode
+_KIND_BY_EVENT_TYPE = {f"{stem}.delta": word for stem, word in KIND_BY_EVENT_PREFIX.items()}
+_decode = msgspec.json.Decoder(FastDelta).decode
 
 
-def read_usual(data: bytes) -> UsualDelta | None:
+def read_fast_delta(data: bytes) -> FastDelta | None:
     """The event, if it is a usual one."""
     try:
         return _decode(data)

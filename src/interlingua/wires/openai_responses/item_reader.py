@@ -12,301 +12,334 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options__limits import Limits
-from interlingua.core.tools import flat_name
+from interlingua.core.tools import qualified_name
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import (
-    ADDED,
-    ARGUMENTS,
-    BY_ITEM,
-    BY_PART,
-    BY_STEM,
-    DONE,
-    INPUT,
+    CUSTOM_TOOL_INPUT,
+    FUNCTION_ARGUMENTS,
+    ITEM_ADDED,
+    ITEM_DONE,
+    KIND_BY_EVENT_PREFIX,
+    KIND_BY_ITEM_TYPE,
+    KIND_BY_PART_TYPE,
     NAME,
+    OUTPUT_TEXT,
+    REASONING_SUMMARY,
+    REASONING_TEXT,
     REFUSAL,
-    SUMMARY,
-    TEXT,
-    THOUGHT,
-    Word,
-    word_of,
+    TextKind,
+    text_kind_of,
 )
-from interlingua.wires.openai_responses.fast_delta import WHOLE, UsualDelta
-from interlingua.wires.openai_responses.item_state import OPENER, Call, Heard, Register, Untold
+from interlingua.wires.openai_responses.fast_delta import WHOLE_ITEM, FastDelta
+from interlingua.wires.openai_responses.item_state import (
+    CUSTOM_INPUT_PREFIX,
+    CallState,
+    ItemIndex,
+    ItemState,
+    UntranslatedLog,
+)
 
-__all__ = ["Items"]
+__all__ = ["ItemReader"]
 
-_EVENTS: dict[Word, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = {
-    TEXT: ev.TextDelta,
+_DELTA_EVENTS: dict[TextKind, type[ev.TextDelta | ev.RefusalDelta | ev.ReasoningDelta]] = {
+    OUTPUT_TEXT: ev.TextDelta,
     REFUSAL: ev.RefusalDelta,
-    SUMMARY: ev.ReasoningDelta,
-    THOUGHT: ev.ReasoningDelta,
+    REASONING_SUMMARY: ev.ReasoningDelta,
+    REASONING_TEXT: ev.ReasoningDelta,
 }
-NOTHING = ("", "{}")
+EMPTY_ARGUMENTS = ("", "{}")
 """Arguments that need not be told."""
 
 
-class Items:
+class ItemReader:
     """The items of one response. What an event says goes into the choice that it is read for."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known = Register()
-        self._untold = Untold()
-        self.calls = 0
+        self._items = ItemIndex()
+        self._untranslated = UntranslatedLog()
+        self.call_count = 0
 
     def read(self, chunk: Json, choice: Choice) -> None:
         """An event that is about an item. Others say nothing."""
-        kind = str(chunk.get("type"))
-        stem, _, verb = kind.rpartition(".")
-        if kind in (ADDED, DONE) and not isinstance(chunk.get("item"), dict):
-            choice.report("bad-chunk", f"{kind} without an item: dropped")
-        elif kind == ADDED:
-            self._add(chunk, choice)
-        elif kind == DONE:
-            self._done(chunk, choice)
-        elif stem in BY_STEM and verb in ("delta", "done"):
-            self._speak(BY_STEM[stem], verb, chunk, choice)
-        elif verb == "added" and (word := BY_PART.get(str(as_dict(chunk.get("part")).get("type")))):
-            self._owner(chunk, word, choice).at((word.parts, _position(chunk, word)))
+        event_type = str(chunk.get("type"))
+        event_prefix, _, event_suffix = event_type.rpartition(".")
+        if event_type in (ITEM_ADDED, ITEM_DONE) and not isinstance(chunk.get("item"), dict):
+            choice.report("bad-chunk", f"{event_type} without an item: dropped")
+        elif event_type == ITEM_ADDED:
+            self._read_item_added(chunk, choice)
+        elif event_type == ITEM_DONE:
+            self._read_item_done(chunk, choice)
+        elif event_prefix in KIND_BY_EVENT_PREFIX and event_suffix in ("delta", "done"):
+            self._read_text_event(KIND_BY_EVENT_PREFIX[event_prefix], event_suffix, chunk, choice)
+        elif event_suffix == "added" and (
+            text_kind := KIND_BY_PART_TYPE.get(str(as_dict(chunk.get("part")).get("type")))
+        ):
+            self._item_for_event(chunk, text_kind, choice).text_digest(
+                (text_kind.parts_field, _part_index(chunk, text_kind))
+            )
 
-    def more(self, delta: UsualDelta, choice: Choice) -> bool:
+    def read_fast_delta(self, delta: FastDelta, choice: Choice) -> bool:
         """`read` for a delta of an item that is known by index and id alike. False, and nothing has happened, if it is
         not."""
-        word, item = delta.word, self._known.at(delta.output_index)
-        if item is None or item.id != delta.item_id or item.type != word.item:
+        text_kind, item = delta.text_kind, self._items.get(delta.output_index)
+        if item is None or item.id != delta.item_id or item.type != text_kind.item_type:
             return False
-        self._say_more(item, word, delta.part(word), delta.delta, choice)
+        self._emit_delta(item, text_kind, delta.part_key(text_kind), delta.delta, choice)
         return True
 
-    def read_last(self, output: list[Any], choice: Choice) -> None:
+    def read_output(self, output: list[Any], choice: Choice) -> None:
         """The items as the last event tells them: says what of them has not been said."""
-        for n, given in enumerate(output):
-            if not isinstance(given, dict):
+        for index, raw_item in enumerate(output):
+            if not isinstance(raw_item, dict):
                 continue
-            item = self._known.in_output(n, given)
+            item = self._items.find_in_output(index, raw_item)
             if item is None:
-                item = self._new(given, None, choice)
-                self._begin(item, given, choice)
-                self._rest(item, given, choice)
+                item = self._add_item(raw_item, None, choice)
+                self._start_call(item, raw_item, choice)
+                self._emit_missing_text(item, raw_item, choice)
             else:
-                self._add_rest(item, given, choice)
-            if not item.over and given.get("status") != "in_progress":
-                self._end(item, given, choice)
+                self._complete_item(item, raw_item, choice)
+            if not item.finished and raw_item.get("status") != "in_progress":
+                self._finish_item(item, raw_item, choice)
 
-    def note_event(self, chunk: Json) -> list[ev.Event]:
+    def report_untranslated(self, chunk: Json) -> list[ev.Event]:
         """An event that other wires have no word for, unless it is about an item of which that has been said."""
-        item = self._known.find(chunk, "", (chunk.get("item_id"),))
-        return self._untold.note_event(chunk.get("type")) if item is None or item.type in BY_ITEM else []
+        item = self._items.find(chunk, "", (chunk.get("item_id"),))
+        return (
+            self._untranslated.report_event(chunk.get("type")) if item is None or item.type in KIND_BY_ITEM_TYPE else []
+        )
 
     @property
-    def all_over(self) -> bool:
-        return all(item.over for item in self._known.items)
+    def all_finished(self) -> bool:
+        return all(item.finished for item in self._items.items)
 
     def __len__(self) -> int:
-        return len(self._known.items)
+        return len(self._items.items)
 
-    def finish(self, choice: Choice) -> None:
+    def finish_open_items(self, choice: Choice) -> None:
         """The upstream has stopped well: what it has left open is over."""
-        for item in self._known.items:
-            if not item.over:
-                self._end(item, {}, choice)
+        for item in self._items.items:
+            if not item.finished:
+                self._finish_item(item, {}, choice)
 
     # ── which item ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _owner(self, chunk: Json, word: Word, choice: Choice) -> Heard:
+    def _item_for_event(self, chunk: Json, text_kind: TextKind, choice: Choice) -> ItemState:
         """The item that an event speaks of; a new one if it was never added."""
-        item = self._known.find(chunk, word.item, (chunk.get("item_id"),))
-        if item is None or item.type != word.item:
+        item = self._items.find(chunk, text_kind.item_type, (chunk.get("item_id"),))
+        if item is None or item.type != text_kind.item_type:
             choice.exact = False
-            return self._new({"type": word.item, "id": chunk.get("item_id")}, chunk.get("output_index"), choice)
+            return self._add_item(
+                {"type": text_kind.item_type, "id": chunk.get("item_id")}, chunk.get("output_index"), choice
+            )
         choice.exact &= chunk.get("item_id") == item.id and isinstance(chunk.get("output_index"), int)
         return item
 
-    def _new(self, given: Json, index: Any, choice: Choice) -> Heard:
+    def _add_item(self, raw_item: Json, index: Any, choice: Choice) -> ItemState:
         """An item that nothing has been heard of, at the index that comes next."""
-        following = len(self)
-        if isinstance(index, int) and self._known.holds(index):
+        next_index = len(self)
+        if isinstance(index, int) and self._items.has_index(index):
             choice.report("shared-index", f"another item on index {index}: taken as an item of its own")
-        elif isinstance(index, int) and index != following:
-            choice.report("renumbered", f"an item on index {index} where {following} comes next: renumbered")
-        if word_of(given) is None:
-            choice.events += self._untold.note(f"an item of type {given.get('type')!r:.60}")
-        return self._known.add(given, index)
+        elif isinstance(index, int) and index != next_index:
+            choice.report("renumbered", f"an item on index {index} where {next_index} comes next: renumbered")
+        if text_kind_of(raw_item) is None:
+            choice.events += self._untranslated.report(f"an item of type {raw_item.get('type')!r:.60}")
+        return self._items.add(raw_item, index)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _add(self, chunk: Json, choice: Choice) -> None:
-        given, index = chunk["item"], chunk.get("output_index")
-        before = self._known.find(chunk, str(given.get("type")), (given.get("id"), given.get("call_id")))
-        if before is not None and before.is_same(given) and word_of(given):
-            choice.report("repeated-item", f"an item that is added again (id {given.get('id')!r}): taken once")
+    def _read_item_added(self, chunk: Json, choice: Choice) -> None:
+        raw_item, index = chunk["item"], chunk.get("output_index")
+        existing = self._items.find(chunk, str(raw_item.get("type")), (raw_item.get("id"), raw_item.get("call_id")))
+        if existing is not None and existing.is_same(raw_item) and text_kind_of(raw_item):
+            choice.report("repeated-item", f"an item that is added again (id {raw_item.get('id')!r}): taken once")
             return
-        choice.exact &= isinstance(index, int) and not self._known.holds(index) and isinstance(given.get("id"), str)
-        item = self._new(given, index, choice)
-        self._begin(item, given, choice)
-        word = word_of(given)
-        choice.exact &= word is None or not given.get(word.parts or word.field)  # its text is told by deltas
-        choice.exact &= word not in (ARGUMENTS, INPUT) or item.call is not None
+        choice.exact &= (
+            isinstance(index, int) and not self._items.has_index(index) and isinstance(raw_item.get("id"), str)
+        )
+        item = self._add_item(raw_item, index, choice)
+        self._start_call(item, raw_item, choice)
+        text_kind = text_kind_of(raw_item)
+        choice.exact &= text_kind is None or not raw_item.get(
+            text_kind.parts_field or text_kind.text_field
+        )  # its text is told by deltas
+        choice.exact &= text_kind not in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT) or item.call is not None
 
-    def _done(self, chunk: Json, choice: Choice) -> None:
-        given = chunk["item"]
-        item = self._known.find(chunk, str(given.get("type")), (given.get("id"), given.get("call_id")))
-        if item is not None and item.over and item.is_same(given) and word_of(given):
-            choice.report("repeated-item", f"an item that is done twice (id {given.get('id')!r}): taken once")
+    def _read_item_done(self, chunk: Json, choice: Choice) -> None:
+        raw_item = chunk["item"]
+        item = self._items.find(chunk, str(raw_item.get("type")), (raw_item.get("id"), raw_item.get("call_id")))
+        if item is not None and item.finished and item.is_same(raw_item) and text_kind_of(raw_item):
+            choice.report("repeated-item", f"an item that is done twice (id {raw_item.get('id')!r}): taken once")
             return
-        if item is None or item.over:
-            item = self._new(given, chunk.get("output_index"), choice)
+        if item is None or item.finished:
+            item = self._add_item(raw_item, chunk.get("output_index"), choice)
             choice.exact = False
-        choice.exact &= given.get("id") == item.id and isinstance(chunk.get("output_index"), int)
-        self._add_rest(item, given, choice)
-        self._end(item, given, choice)
+        choice.exact &= raw_item.get("id") == item.id and isinstance(chunk.get("output_index"), int)
+        self._complete_item(item, raw_item, choice)
+        self._finish_item(item, raw_item, choice)
 
-    def _speak(self, word: Word, verb: str, chunk: Json, choice: Choice) -> None:
-        item = self._owner(chunk, word, choice)
-        text = chunk.get("delta" if verb == "delta" else word.field)
-        if isinstance(text, dict) and word is ARGUMENTS:
-            text = item.as_text(text, choice)
+    def _read_text_event(self, text_kind: TextKind, event_suffix: str, chunk: Json, choice: Choice) -> None:
+        item = self._item_for_event(chunk, text_kind, choice)
+        text = chunk.get("delta" if event_suffix == "delta" else text_kind.text_field)
+        if isinstance(text, dict) and text_kind is FUNCTION_ARGUMENTS:
+            text = item.arguments_as_text(text, choice)
         if not isinstance(text, str):
             choice.report("bad-chunk", f"{chunk['type']} without its text: dropped")
             return
-        key = (word.parts, _position(chunk, word))
-        if verb == "done":
-            item.first = {**item.first, **{field: chunk[field] for field in ("name", "call_id") if chunk.get(field)}}
-            before = len(choice.events)
-            self._say_rest(item, word, key, text, choice)
-            choice.exact &= len(choice.events) == before
+        part_key = (text_kind.parts_field, _part_index(chunk, text_kind))
+        if event_suffix == "done":
+            item.initial_item = {
+                **item.initial_item,
+                **{field: chunk[field] for field in ("name", "call_id") if chunk.get(field)},
+            }
+            event_count = len(choice.events)
+            self._emit_remainder(item, text_kind, part_key, text, choice)
+            choice.exact &= len(choice.events) == event_count
         else:
-            self._say_more(item, word, key, text, choice)
+            self._emit_delta(item, text_kind, part_key, text, choice)
 
     # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, item: Heard, given: Json, choice: Choice) -> None:
+    def _start_call(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
         """Once more is known of an item: a call begins with its name, and says what has waited for it."""
-        item.type = str(given.get("type", item.type))
-        word = BY_ITEM.get(item.type)
-        if word not in (ARGUMENTS, INPUT) or item.call is not None or item.over:
+        item.type = str(raw_item.get("type", item.type))
+        text_kind = KIND_BY_ITEM_TYPE.get(item.type)
+        if text_kind not in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT) or item.call is not None or item.finished:
             return
-        name, space, id = (given.get(field) for field in ("name", "namespace", "call_id"))
+        name, namespace, id = (raw_item.get(field) for field in ("name", "namespace", "call_id"))
         if not isinstance(name, str) or not name:
             return
-        if isinstance(space, str) and space:
-            name = flat_name(space, name)
+        if isinstance(namespace, str) and namespace:
+            name = qualified_name(namespace, name)
         if not isinstance(id, str) or not id:
             choice.report("no-id", f"a call of {name!r} without an id: it gets one")
             id = item.id if isinstance(item.id, str) else None
         item.call_id = id
-        item.call = Call(self.calls, word, self._limits)
-        choice.events.append(ev.CallStart(self.calls, id, name))
-        if word is INPUT:
-            choice.events.append(ev.ArgsDelta(self.calls, OPENER))
-        self.calls += 1
-        if text := item.take_waiting():
-            self._say_args(item, WHOLE, text, choice)
+        item.call = CallState(self.call_count, text_kind, self._limits)
+        choice.events.append(ev.CallStart(self.call_count, id, name))
+        if text_kind is CUSTOM_TOOL_INPUT:
+            choice.events.append(ev.ArgsDelta(self.call_count, CUSTOM_INPUT_PREFIX))
+        self.call_count += 1
+        if text := item.take_pending_arguments():
+            self._emit_arguments(item, WHOLE_ITEM, text, choice)
 
-    def _rest(self, item: Heard, given: Json, choice: Choice) -> None:
+    def _emit_missing_text(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
         """The item is whole: says what of it has not been said."""
-        word = BY_ITEM.get(item.type)
-        if word in (ARGUMENTS, INPUT):
-            whole = given.get(word.field)
-            if whole is not None and not isinstance(whole, str):
-                whole = item.as_text(whole, choice)
-            self._say_rest(item, word, WHOLE, whole or "", choice)
+        text_kind = KIND_BY_ITEM_TYPE.get(item.type)
+        if text_kind in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT):
+            content = raw_item.get(text_kind.text_field)
+            if content is not None and not isinstance(content, str):
+                content = item.arguments_as_text(content, choice)
+            self._emit_remainder(item, text_kind, WHOLE_ITEM, content or "", choice)
             return
-        for field in ("summary", "content") if word is SUMMARY else ("content",) if word else ():
-            whole = given.get(field)
-            parts = [{"type": word.part, word.field: whole}] if word and isinstance(whole, str) else as_list(whole)
-            for n, part in enumerate(map(as_dict, parts)):
-                spoken = BY_PART.get(str(part.get("type")))
-                if spoken is not None and isinstance(part.get(spoken.field), str):
-                    self._say_rest(item, spoken, (field, n), part[spoken.field], choice)
-
-    def _add_rest(self, item: Heard, given: Json, choice: Choice) -> None:
-        """The same for an item that has been heard of: only where nothing is left to say may the event pass."""
-        before = len(choice.events)
-        self._begin(item, given, choice)
-        self._rest(item, given, choice)
-        choice.exact &= len(choice.events) == before
-
-    def _say_rest(self, item: Heard, word: Word, key: tuple[str, int], whole: str, choice: Choice) -> None:
-        """A text that is whole: what was said is the beginning of it, or the upstream contradicts itself."""
-        rest = item.at(key).rest(whole) if key in item.told else whole
-        if not whole:
-            choice.exact &= rest is not None
-        elif rest is None:
-            item.report(
-                "changed-text", f"a {word.field} sent whole does not begin with its deltas: these count", choice
+        for field in ("summary", "content") if text_kind is REASONING_SUMMARY else ("content",) if text_kind else ():
+            content = raw_item.get(field)
+            parts = (
+                [{"type": text_kind.part_type, text_kind.text_field: content}]
+                if text_kind and isinstance(content, str)
+                else as_list(content)
             )
-        elif rest:
-            self._say(item, word, key, rest, choice)
+            for part_index, part in enumerate(map(as_dict, parts)):
+                part_kind = KIND_BY_PART_TYPE.get(str(part.get("type")))
+                if part_kind is not None and isinstance(part.get(part_kind.text_field), str):
+                    self._emit_remainder(item, part_kind, (field, part_index), part[part_kind.text_field], choice)
 
-    def _say_more(self, item: Heard, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
-        choice.exact &= not word.parts or word is THOUGHT or key in item.told
-        self._say(item, word, key, text, choice)
+    def _complete_item(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
+        """The same for an item that has been heard of: only where nothing is left to say may the event pass."""
+        event_count = len(choice.events)
+        self._start_call(item, raw_item, choice)
+        self._emit_missing_text(item, raw_item, choice)
+        choice.exact &= len(choice.events) == event_count
 
-    def _say(self, item: Heard, word: Word, key: tuple[str, int], text: str, choice: Choice) -> None:
-        event = _EVENTS.get(word)
-        if event is None:
-            self._say_args(item, key, text, choice)
+    def _emit_remainder(
+        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], full_text: str, choice: Choice
+    ) -> None:
+        """A text that is whole: what was said is the beginning of it, or the upstream contradicts itself."""
+        remainder = item.text_digest(part_key).remainder(full_text) if part_key in item.text_digests else full_text
+        if not full_text:
+            choice.exact &= remainder is not None
+        elif remainder is None:
+            item.report(
+                "changed-text",
+                f"a {text_kind.text_field} sent whole does not begin with its deltas: these count",
+                choice,
+            )
+        elif remainder:
+            self._emit_text(item, text_kind, part_key, remainder, choice)
+
+    def _emit_delta(
+        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], text: str, choice: Choice
+    ) -> None:
+        choice.exact &= not text_kind.parts_field or text_kind is REASONING_TEXT or part_key in item.text_digests
+        self._emit_text(item, text_kind, part_key, text, choice)
+
+    def _emit_text(
+        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], text: str, choice: Choice
+    ) -> None:
+        event_class = _DELTA_EVENTS.get(text_kind)
+        if event_class is None:
+            self._emit_arguments(item, part_key, text, choice)
         elif text:
-            told = item.at(key)
+            digest = item.text_digest(part_key)
             # Parts of thinking are paragraphs, with a title each as a rule.
-            apart = "\n\n" if word.item == "reasoning" and not told.size and item.speaks else ""
-            choice.events.append(event(apart + text))
-            told.add(text)
+            separator = "\n\n" if text_kind.item_type == "reasoning" and not digest.size and item.has_text else ""
+            choice.events.append(event_class(separator + text))
+            digest.add(text)
 
-    def _say_args(self, item: Heard, key: tuple[str, int], text: str, choice: Choice) -> None:
-        if item.over:
-            if text.strip() not in NOTHING:
+    def _emit_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
+        if item.finished:
+            if text.strip() not in EMPTY_ARGUMENTS:
                 choice.report("no-such-call", f"arguments for a call that is over: dropped {text!r:.60}")
             return
         if item.call is None:
-            self._wait(item, key, text, choice)
+            self._buffer_arguments(item, part_key, text, choice)
             return
         if item.call.args is not None:
-            passed, more = item.call.args.feed(text)
-            choice.exact &= passed == text
+            accepted, surplus = item.call.args.feed(text)
+            choice.exact &= accepted == text
         else:
-            passed, more = write_json(text)[1:-1], ""
-        item.at(key).add(text[: len(text) - len(more)] if more else text)
-        if more and more.strip():
-            choice.report("after-arguments", f"more after the end of the arguments: dropped {more!r:.60}")
-        if passed:
-            choice.events.append(ev.ArgsDelta(item.call.key, passed))
+            accepted, surplus = write_json(text)[1:-1], ""
+        item.text_digest(part_key).add(text[: len(text) - len(surplus)] if surplus else text)
+        if surplus and surplus.strip():
+            choice.report("after-arguments", f"more after the end of the arguments: dropped {surplus!r:.60}")
+        if accepted:
+            choice.events.append(ev.ArgsDelta(item.call.key, accepted))
 
-    def _wait(self, item: Heard, key: tuple[str, int], text: str, choice: Choice) -> None:
+    def _buffer_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
         """The name of the call is yet to come."""
         choice.exact = False
-        item.waiting.append(text)
-        item.at(key).add(text)
+        item.pending_arguments.append(text)
+        item.text_digest(part_key).add(text)
         limit = self._limits.held
-        if sum(map(len, item.waiting)) <= limit:
+        if sum(map(len, item.pending_arguments)) <= limit:
             return
         message = f"a call without a name: longer than {limit:,} characters"
         if self._limits.over == "error":
             choice.events.append(ev.Failure(message))
         else:
             choice.report("over-limit", f"{message}; given out as text")
-            choice.events.append(ev.TextDelta(item.take_waiting()))
+            choice.events.append(ev.TextDelta(item.take_pending_arguments()))
 
-    def _end(self, item: Heard, given: Json, choice: Choice) -> None:
+    def _finish_item(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
         """The item is over. What stood in it when it was added counts if nothing else came."""
-        self._begin(item, item.first, choice)
-        if not item.speaks:
-            self._rest(item, item.first, choice)
+        self._start_call(item, item.initial_item, choice)
+        if not item.has_text:
+            self._emit_missing_text(item, item.initial_item, choice)
         if item.call is not None:
-            item.call.end(given.get("status") == "incomplete", choice)
-        elif BY_ITEM.get(item.type) in (ARGUMENTS, INPUT):
+            item.call.end(raw_item.get("status") == "incomplete", choice)
+        elif KIND_BY_ITEM_TYPE.get(item.type) in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT):
             choice.report("call-without-name", f"a call without a name (id {item.id!r}): given out as text")
-            if text := item.take_waiting():
+            if text := item.take_pending_arguments():
                 choice.events.append(ev.TextDelta(text))
-        item.over = True
-        choice.events += self._untold.note_annotations(given)
-        sealed = given.get("encrypted_content")
-        if item.type == "reasoning" and isinstance(sealed, str) and sealed:
+        item.finished = True
+        choice.events += self._untranslated.report_annotations(raw_item)
+        encrypted_content = raw_item.get("encrypted_content")
+        if item.type == "reasoning" and isinstance(encrypted_content, str) and encrypted_content:
             id = {"id": item.id} if isinstance(item.id, str) else {}
-            choice.events.append(ev.Seal(NAME, {"encrypted_content": sealed, **id}))
+            choice.events.append(ev.Seal(NAME, {"encrypted_content": encrypted_content, **id}))
 
 
-def _position(chunk: Json, word: Word) -> int:
-    position = chunk.get(word.position)
-    return position if isinstance(position, int) else 0
+def _part_index(chunk: Json, text_kind: TextKind) -> int:
+    index = chunk.get(text_kind.part_index_field)
+    return index if isinstance(index, int) else 0

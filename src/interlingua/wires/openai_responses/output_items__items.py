@@ -12,48 +12,48 @@ from typing import TypeAlias
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.wires.base import Json
-from interlingua.wires.openai_responses.custom_tool_text import Freeform
+from interlingua.wires.openai_responses.custom_tool_text import CustomToolText
 from interlingua.wires.openai_responses.event_types import (
-    ADDED,
-    ANNOTATED,
-    ARGUMENTS,
-    BY_ITEM,
-    BY_PART,
-    BY_STEM,
-    DONE,
-    INPUT,
-    TEXT,
-    Word,
+    ANNOTATION_ADDED,
+    CUSTOM_TOOL_INPUT,
+    FUNCTION_ARGUMENTS,
+    ITEM_ADDED,
+    ITEM_DONE,
+    KIND_BY_EVENT_PREFIX,
+    KIND_BY_ITEM_TYPE,
+    KIND_BY_PART_TYPE,
+    OUTPUT_TEXT,
+    TextKind,
 )
 
-__all__ = ["Frame", "Item"]
+__all__ = ["Frame", "OutputItem"]
 
 Frame: TypeAlias = tuple[str, Json] | bytes
 """The bytes are a frame that is written but for its number."""
 
 
 class _Stage(Enum):
-    BEGUN = "no part is open"
-    SPEAKING = "a part is open"
-    SPOKEN = "its text is told, the part is still open"
+    NO_PART_OPEN = "no part is open"
+    PART_OPEN = "a part is open"
+    TEXT_DONE = "its text is told, the part is still open"
 
 
-_SPEAKING = _Stage.SPEAKING  # it is asked for with every token, and an Enum is slow to answer
+_PART_OPEN = _Stage.PART_OPEN  # it is asked for with every token, and an Enum is slow to answer
 
 
-class Item:
+class OutputItem:
     """An item in the making. `body` is what is known of it; it is whole once it has ended."""
 
-    def __init__(self, word: Word, index: int, body: Json) -> None:
-        self.word = word
+    def __init__(self, text_kind: TextKind, index: int, body: Json) -> None:
+        self.text_kind = text_kind
         self.index = index
         self.body = body
-        self.freeform = Freeform() if word is INPUT else None
+        self.custom_text = CustomToolText() if text_kind is CUSTOM_TOOL_INPUT else None
         self._parts: list[Json] = []
-        self._texts: list[str] = []
+        self._deltas: list[str] = []
         self._annotations: list[object] = []  # of the last part, too
-        self._template: tuple[tuple[Word, int], bytes, bytes] | None = None  # of its deltas, by part
-        self._stage = _Stage.BEGUN if word.parts else _Stage.SPEAKING
+        self._delta_template: tuple[tuple[TextKind, int], bytes, bytes] | None = None  # of its deltas, by part
+        self._stage = _Stage.NO_PART_OPEN if text_kind.parts_field else _Stage.PART_OPEN
 
     @property
     def id(self) -> str:
@@ -62,103 +62,109 @@ class Item:
     @property
     def text(self) -> str:
         """What has been said of its last part."""
-        return "".join(self._texts)
+        return "".join(self._deltas)
 
-    def begin(self) -> Frame:
-        return ADDED, {"output_index": self.index, "item": {**self.body, **self._status("in_progress")}}
+    def start_frame(self) -> Frame:
+        return ITEM_ADDED, {"output_index": self.index, "item": {**self.body, **self._status_field("in_progress")}}
 
-    def say(self, text: str, logprobs: object = None) -> Iterator[Frame]:
-        word = self.word
-        if self._stage is _Stage.BEGUN:
-            self._stage = _Stage.SPEAKING
-            yield f"{word.around}.added", {**self._place(), "part": self._part("")}
+    def text_frames(self, text: str, logprobs: object = None) -> Iterator[Frame]:
+        text_kind = self.text_kind
+        if self._stage is _Stage.NO_PART_OPEN:
+            self._stage = _Stage.PART_OPEN
+            yield f"{text_kind.part_event_prefix}.added", {**self._location_fields(), "part": self._part_object("")}
         if logprobs:
-            self._texts.append(text)
-            yield f"{word.stem}.delta", {**self._place(), "delta": text, **self._logprobs(logprobs)}
+            self._deltas.append(text)
+            yield (
+                f"{text_kind.event_prefix}.delta",
+                {**self._location_fields(), "delta": text, **self._logprobs_field(logprobs)},
+            )
         else:
-            yield self.say_more(text)
+            yield self.delta_frame(text)
 
     @property
-    def is_speaking(self) -> bool:
+    def has_open_part(self) -> bool:
         """Whether a part is open, so that `say_more` may follow."""
-        return self._stage is _SPEAKING
+        return self._stage is _PART_OPEN
 
-    def say_more(self, text: str) -> bytes:
+    def delta_frame(self, text: str) -> bytes:
         """Nearly all frames are such. What stands before the text is the same for all of a part, and is kept."""
-        self._texts.append(text)
-        at = (self.word, len(self._parts))
-        if self._template is None or self._template[0] != at:
-            kind = f"{self.word.stem}.delta"
-            head = encode_json({"type": kind, **self._place()})[:-1]
-            tail = b',"logprobs":[]' if self.word is TEXT else b""
-            self._template = at, b'event: %b\ndata: %b,"delta":' % (kind.encode(), head), tail
-        _, before, behind = self._template
-        return before + encode_json(text) + behind
+        self._deltas.append(text)
+        part_key = (self.text_kind, len(self._parts))
+        if self._delta_template is None or self._delta_template[0] != part_key:
+            event_type = f"{self.text_kind.event_prefix}.delta"
+            head = encode_json({"type": event_type, **self._location_fields()})[:-1]
+            tail = b',"logprobs":[]' if self.text_kind is OUTPUT_TEXT else b""
+            self._delta_template = part_key, b'event: %b\ndata: %b,"delta":' % (event_type.encode(), head), tail
+        _, prefix, suffix = self._delta_template
+        return prefix + encode_json(text) + suffix
 
-    def end(self, status: str) -> Iterator[Frame]:
-        word, text = self.word, self.text
-        if self._stage is _Stage.SPEAKING:
-            name = {"name": self.body["name"]} if word is ARGUMENTS else {}
-            yield f"{word.stem}.done", {**self._place(), word.field: text, **name, **self._logprobs(None)}
-        if self._stage is not _Stage.BEGUN and word.parts:
-            yield f"{word.around}.done", {**self._place(), "part": self._part(text)}
-        self.settle(status)
-        yield DONE, {"output_index": self.index, "item": self.body}
+    def end_frames(self, status: str) -> Iterator[Frame]:
+        text_kind, text = self.text_kind, self.text
+        if self._stage is _Stage.PART_OPEN:
+            name = {"name": self.body["name"]} if text_kind is FUNCTION_ARGUMENTS else {}
+            yield (
+                f"{text_kind.event_prefix}.done",
+                {**self._location_fields(), text_kind.text_field: text, **name, **self._logprobs_field(None)},
+            )
+        if self._stage is not _Stage.NO_PART_OPEN and text_kind.parts_field:
+            yield f"{text_kind.part_event_prefix}.done", {**self._location_fields(), "part": self._part_object(text)}
+        self.complete_body(status)
+        yield ITEM_DONE, {"output_index": self.index, "item": self.body}
 
-    def settle(self, status: str) -> None:
+    def complete_body(self, status: str) -> None:
         """The body is to hold all that was said."""
-        word = self.word
-        if not word.parts:
-            self.body[word.field] = self.text
-        elif self._stage is not _Stage.BEGUN:
-            self._parts.append(self._part(self.text))
-        if word.parts:
-            self.body[word.parts] = self._parts
-        self.body |= self._status(status)
+        text_kind = self.text_kind
+        if not text_kind.parts_field:
+            self.body[text_kind.text_field] = self.text
+        elif self._stage is not _Stage.NO_PART_OPEN:
+            self._parts.append(self._part_object(self.text))
+        if text_kind.parts_field:
+            self.body[text_kind.parts_field] = self._parts
+        self.body |= self._status_field(status)
 
-    def _place(self) -> Json:
-        position = {self.word.position: len(self._parts)} if self.word.parts else {}
-        return {"item_id": self.id, "output_index": self.index, **position}
+    def _location_fields(self) -> Json:
+        index_field = {self.text_kind.part_index_field: len(self._parts)} if self.text_kind.parts_field else {}
+        return {"item_id": self.id, "output_index": self.index, **index_field}
 
-    def _part(self, text: str) -> Json:
-        beside: Json = {"annotations": self._annotations, "logprobs": []} if self.word is TEXT else {}
-        return {"type": self.word.part, self.word.field: text, **beside}
+    def _part_object(self, text: str) -> Json:
+        extra_fields: Json = {"annotations": self._annotations, "logprobs": []} if self.text_kind is OUTPUT_TEXT else {}
+        return {"type": self.text_kind.part_type, self.text_kind.text_field: text, **extra_fields}
 
-    def _logprobs(self, given: object) -> Json:
-        return {"logprobs": given if isinstance(given, list) else []} if self.word is TEXT else {}
+    def _logprobs_field(self, logprobs: object) -> Json:
+        return {"logprobs": logprobs if isinstance(logprobs, list) else []} if self.text_kind is OUTPUT_TEXT else {}
 
-    def _status(self, status: str) -> Json:
+    def _status_field(self, status: str) -> Json:
         """Thinking has none: upstreams refuse it when it comes back with one."""
-        return {} if self.word.item == "reasoning" else {"status": status}
+        return {} if self.text_kind.item_type == "reasoning" else {"status": status}
 
     # ── an item that the upstream itself tells ────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def passed(cls, index: int, given: Json) -> Item | None:
+    def from_upstream(cls, index: int, raw_item: Json) -> OutputItem | None:
         """An item that the upstream has begun; None if it is of a type that we never write."""
-        word = BY_ITEM.get(str(given.get("type")))
-        if word is None:
+        text_kind = KIND_BY_ITEM_TYPE.get(str(raw_item.get("type")))
+        if text_kind is None:
             return None
-        item = cls(word, index, dict(given))
-        item.freeform = Freeform.inside() if word is INPUT else None
-        item._parts = list(as_list(given.get(word.parts)))
+        item = cls(text_kind, index, dict(raw_item))
+        item.custom_text = CustomToolText.resume_in_text() if text_kind is CUSTOM_TOOL_INPUT else None
+        item._parts = list(as_list(raw_item.get(text_kind.parts_field)))
         return item
 
-    def follow(self, kind: str, chunk: Json) -> None:
+    def apply_upstream_event(self, event_type: str, chunk: Json) -> None:
         """What the upstream says of it, so that we can go on from there."""
-        stem, _, verb = kind.rpartition(".")
-        if verb == "delta" and stem in BY_STEM:
-            self.word, self._stage = BY_STEM[stem], _SPEAKING
-            self._texts.append(str(chunk.get("delta")))
+        event_prefix, _, event_suffix = event_type.rpartition(".")
+        if event_suffix == "delta" and event_prefix in KIND_BY_EVENT_PREFIX:
+            self.text_kind, self._stage = KIND_BY_EVENT_PREFIX[event_prefix], _PART_OPEN
+            self._deltas.append(str(chunk.get("delta")))
             return
         part = as_dict(chunk.get("part"))
-        if kind.endswith("part.added"):
-            self.word = BY_PART.get(str(part.get("type")), self.word)
-            self._stage, self._texts, self._annotations = _Stage.SPEAKING, [], []
-        elif kind.endswith("part.done"):
+        if event_type.endswith("part.added"):
+            self.text_kind = KIND_BY_PART_TYPE.get(str(part.get("type")), self.text_kind)
+            self._stage, self._deltas, self._annotations = _Stage.PART_OPEN, [], []
+        elif event_type.endswith("part.done"):
             self._parts.append(part)
-            self._stage, self._texts, self._annotations = _Stage.BEGUN, [], []
-        elif kind == ANNOTATED:
+            self._stage, self._deltas, self._annotations = _Stage.NO_PART_OPEN, [], []
+        elif event_type == ANNOTATION_ADDED:
             self._annotations.append(chunk.get("annotation"))
-        elif stem in BY_STEM:
-            self._stage = _Stage.SPOKEN
+        elif event_prefix in KIND_BY_EVENT_PREFIX:
+            self._stage = _Stage.TEXT_DONE

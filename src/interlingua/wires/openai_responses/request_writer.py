@@ -5,130 +5,136 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.common.jsontext.codec import read_json
-from interlingua.core.findings__notes import Notes
+from interlingua.core.findings__notes import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
-from interlingua.core.tools import Tool, short_name
+from interlingua.core.tools import Tool, shorten_name
 from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json
 from interlingua.wires.openai_responses.event_types import NAME
-from interlingua.wires.reasoning_fields import foreign_seal, thinking_nodes
+from interlingua.wires.reasoning_fields import report_foreign_signature, thinking_nodes
 from interlingua.wires.requests.downgrades import (
+    as_text,
     complete_schema,
-    error_marked,
+    drop_cache_mark,
+    drop_message_name,
+    drop_thinking_display,
     extra_fields,
     hosted_tools,
-    in_words,
-    inexact_wish,
-    joined,
-    no_mark,
-    no_name,
-    no_show,
-    offered,
-    one_choice,
+    join_text,
+    mark_error,
+    note_inexact_effort,
+    require_single_choice,
+    tools_for_wire,
 )
-from interlingua.wires.requests.openai_common import SAME_FILES, SHARED, told_name, write_asker, write_schema
+from interlingua.wires.requests.openai_common import (
+    SHARED_FIELDS,
+    SHARED_FILE_ID_WIRES,
+    wire_tool_name,
+    write_schema,
+    write_user_fields,
+)
 
 __all__ = ["write_request"]
 
-STATELESS: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
+STATELESS_FIELDS: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
 """What a client of another wire cannot ask for: that nothing is held, and that thinking comes as it can go back."""
-_SAMPLING = ("temperature", "top_p", "top_logprobs")
+_SAMPLING_FIELDS = ("temperature", "top_p", "top_logprobs")
 
 
 def write_request(request: Request, profile: Profile) -> tuple[Json, list[Finding]]:
-    notes = Notes()
-    one_choice(request)
-    items = _Items(request, profile, notes)
+    notes = FindingCollector()
+    require_single_choice(request)
+    conversation = _ConversationWriter(request, profile, notes)
     body: Json = {"model": request.model}
-    if instructions := joined(request.system, "\n\n", notes, "system"):
+    if instructions := join_text(request.system, "\n\n", notes, "system"):
         body["instructions"] = instructions
-    body["input"] = items.write()
-    body |= _tools(request, notes)
-    body |= _limits(request, notes)
-    body |= _about(request)
-    return body | extra_fields(request, NAME, notes, SHARED), notes.findings
+    body["input"] = conversation.write()
+    body |= _tool_fields(request, notes)
+    body |= _generation_fields(request, notes)
+    body |= _metadata_fields(request)
+    return body | extra_fields(request, NAME, notes, SHARED_FIELDS), notes.findings
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tools(request: Request, notes: Notes) -> Json:
+def _tool_fields(request: Request, notes: FindingCollector) -> Json:
     tools: list[Json] = []
-    spaces: dict[str, Json] = {}
-    for tool in offered(request, NAME, notes):
+    namespaces: dict[str, Json] = {}
+    for tool in tools_for_wire(request, NAME, notes):
         if tool.found and request.wire == NAME:
             continue  # the conversation has it
-        written = _tool(tool, request.wire == NAME, notes)
+        tool_object = _tool_object(tool, request.wire == NAME, notes)
         if not tool.namespace:
-            tools.append(written)
-        elif tool.namespace in spaces:
-            spaces[tool.namespace]["tools"].append(written)
+            tools.append(tool_object)
+        elif tool.namespace in namespaces:
+            namespaces[tool.namespace]["tools"].append(tool_object)
         else:
-            about = {"type": "namespace", "name": tool.namespace, "description": tool.about}
-            spaces[tool.namespace] = {**about, "tools": [written]}
-            tools.append(spaces[tool.namespace])
+            namespace = {"type": "namespace", "name": tool.namespace, "description": tool.about}
+            namespaces[tool.namespace] = {**namespace, "tools": [tool_object]}
+            tools.append(namespaces[tool.namespace])
     tools += hosted_tools(request, NAME, notes)
     if not tools:
         return {}
     body: Json = {"tools": tools}
     if (choice := request.tool_choice) is not None:
         body["tool_choice"] = choice.mode
-        chosen = [_chosen(name, request.tools) for name in choice.names]
-        if len(chosen) == 1 and choice.mode == "required":
-            body["tool_choice"] = chosen[0]
-        elif chosen:
-            body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": chosen}
+        chosen_tools = [_chosen_tool(name, request.tools) for name in choice.names]
+        if len(chosen_tools) == 1 and choice.mode == "required":
+            body["tool_choice"] = chosen_tools[0]
+        elif chosen_tools:
+            body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": chosen_tools}
     if request.parallel is not None:
         body["parallel_tool_calls"] = request.parallel
     return body
 
 
-def _tool(tool: Tool, same_wire: bool, notes: Notes) -> Json:
-    about = {"name": tool.local or told_name(tool.name, notes)}
-    about |= {"description": tool.description} if tool.description else {}
+def _tool_object(tool: Tool, same_wire: bool, notes: FindingCollector) -> Json:
+    fields = {"name": tool.local or wire_tool_name(tool.name, notes)}
+    fields |= {"description": tool.description} if tool.description else {}
     if tool.kind == "custom":
-        format = {"format": dict(tool.grammar)} if tool.grammar else {}
-        return {"type": "custom", **about, **format, **tool.extra}
+        format_field = {"format": dict(tool.grammar)} if tool.grammar else {}
+        return {"type": "custom", **fields, **format_field, **tool.extra}
     # What says nothing of it is strict here, and on no other wire.
-    strict = {} if tool.strict is None and same_wire else {"strict": bool(tool.strict)}
-    return {"type": "function", **about, "parameters": complete_schema(tool.schema), **strict, **tool.extra}
+    strict_field = {} if tool.strict is None and same_wire else {"strict": bool(tool.strict)}
+    return {"type": "function", **fields, "parameters": complete_schema(tool.schema), **strict_field, **tool.extra}
 
 
-def _chosen(name: str, tools: list[Tool]) -> Json:
+def _chosen_tool(name: str, tools: list[Tool]) -> Json:
     tool = next((tool for tool in tools if tool.name == name), Tool(name))
-    return {"type": tool.kind, **_named(tool)}
+    return {"type": tool.kind, **_name_fields(tool)}
 
 
-def _named(tool: Tool) -> Json:
+def _name_fields(tool: Tool) -> Json:
     """How a choice and a call name a tool."""
-    name = {"name": tool.local or short_name(tool.name)}
+    name = {"name": tool.local or shorten_name(tool.name)}
     return name | ({"namespace": tool.namespace} if tool.namespace else {})
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _limits(request: Request, notes: Notes) -> Json:
+def _generation_fields(request: Request, notes: FindingCollector) -> Json:
     body: Json = {}
     if request.max_tokens is not None:
         body["max_output_tokens"] = request.max_tokens
     for key, value in request.sampling.items():
-        if key in _SAMPLING:
+        if key in _SAMPLING_FIELDS:
             body[key] = value
         elif key not in ("n", "verbosity"):
             notes.report("field-dropped", f"{key} has no place on {NAME}: dropped", key)
     if request.stop:
         notes.report("field-dropped", f"stop sequences have no place on {NAME}: dropped", "stop")
-    if text := _text(request):
-        body["text"] = text
-    if reasoning := _reasoning(request, notes):
-        body["reasoning"] = reasoning
+    if text_config := _text_config(request):
+        body["text"] = text_config
+    if reasoning_config := _reasoning_config(request, notes):
+        body["reasoning"] = reasoning_config
     return body
 
 
-def _text(request: Request) -> Json:
+def _text_config(request: Request) -> Json:
     verbosity = {"verbosity": request.sampling["verbosity"]} if "verbosity" in request.sampling else {}
     if request.format is None:
         return verbosity
@@ -137,87 +143,89 @@ def _text(request: Request) -> Json:
     return {"format": {"type": "json_schema", **write_schema(request.format)}, **verbosity}
 
 
-def _reasoning(request: Request, notes: Notes) -> Json:
+def _reasoning_config(request: Request, notes: FindingCollector) -> Json:
     thinking = request.thinking
-    effort = "none" if thinking.wanted is False else thinking.as_effort()
-    if thinking.wanted and thinking.effort is None:
-        inexact_wish(thinking, notes)
+    effort = "none" if thinking.requested is False else thinking.as_effort()
+    if thinking.requested and thinking.effort is None:
+        note_inexact_effort(thinking, notes)
     reasoning = {"effort": effort} if effort else {}
     if request.wire == NAME:
         return reasoning | ({"summary": thinking.show} if thinking.show else {})
     if thinking.show != "summarized":
-        no_show(thinking, notes)
-    return reasoning | ({"summary": "auto"} if thinking.wanted and thinking.show != "omitted" else {})
+        drop_thinking_display(thinking, notes)
+    return reasoning | ({"summary": "auto"} if thinking.requested and thinking.show != "omitted" else {})
 
 
-def _about(request: Request) -> Json:
-    body: Json = {} if request.wire == NAME else dict(STATELESS)
+def _metadata_fields(request: Request) -> Json:
+    body: Json = {} if request.wire == NAME else dict(STATELESS_FIELDS)
     if request.stream:
         body["stream"] = True
-    return body | write_asker(request)
+    return body | write_user_fields(request)
 
 
 # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Items:
+class _ConversationWriter:
     """Writes the conversation: what was one message is several items here."""
 
-    def __init__(self, request: Request, profile: Profile, notes: Notes) -> None:
+    def __init__(self, request: Request, profile: Profile, notes: FindingCollector) -> None:
         self._request = request
         self._profile = profile
         self._notes = notes
         self._tools = {tool.name: tool for tool in request.tools}
         calls = (piece for message in request.messages for piece in message.pieces if isinstance(piece, Call))
-        self._custom = {call.id for call in calls if self._text_for(call) is not None}
+        self._custom_call_ids = {call.id for call in calls if self._custom_tool_text(call) is not None}
 
     def write(self) -> list[Json]:
         items: list[Json] = []
         for n, message in enumerate(self._request.messages):
-            items += self._message(message, f"messages[{n}]")
+            items += self._message_items(message, f"messages[{n}]")
         return items
 
-    def _message(self, message: Message, place: str) -> list[Json]:
-        no_name(message, NAME, self._notes, place)
+    def _message_items(self, message: Message, path: str) -> list[Json]:
+        drop_message_name(message, NAME, self._notes, path)
         items: list[Json] = []
-        said: list[Json] = []
+        parts: list[Json] = []
         for piece, mark in with_marks(message.pieces):
-            no_mark(mark, self._notes, place)
+            drop_cache_mark(mark, self._notes, path)
             match piece:
                 case Reasoning():
-                    said = self._say(message, said, items)
-                    items += self._thinking(piece, place)
+                    parts = self._flush_message(message, parts, items)
+                    items += self._reasoning_items(piece, path)
                 case Call():
-                    said = self._say(message, said, items)
-                    items.append(self._call(piece))
+                    parts = self._flush_message(message, parts, items)
+                    items.append(self._call_item(piece))
                 case Result():
-                    items.append(self._result(piece, place))
+                    items.append(self._result_item(piece, path))
                 case Extra() if piece.wire == NAME and not str(piece.data.get("type")).startswith("input_"):
-                    said = self._say(message, said, items)
+                    parts = self._flush_message(message, parts, items)
                     items.append(piece.data)
                 case _:
-                    said += self._part(piece, message.role == "assistant", place)
-        self._say(message, said, items)
+                    parts += self._content_parts(piece, message.role == "assistant", path)
+        self._flush_message(message, parts, items)
         return items
 
-    def _say(self, message: Message, said: list[Json], items: list[Json]) -> list[Json]:
+    def _flush_message(self, message: Message, parts: list[Json], items: list[Json]) -> list[Json]:
         """What was said up to here becomes an item; nothing is left of it. The model's words are a string: parts of
         it would need a reply's id."""
         role = self._profile.system_role if message.role == "system" else message.role
-        content: Any = said
-        if role == "assistant" and all(part["type"] == "output_text" for part in said):
-            content = "".join(part["text"] for part in said)
-        if said or not message.pieces:
+        content: Any = parts
+        if role == "assistant" and all(part["type"] == "output_text" for part in parts):
+            content = "".join(part["text"] for part in parts)
+        if parts or not message.pieces:
             items.append({"type": "message", "role": role, "content": content})
         return []
 
-    def _part(self, piece: Content, model: bool, place: str) -> list[Json]:
+    def _content_parts(self, piece: Content, from_assistant: bool, path: str) -> list[Json]:
         match piece:
-            case Text() if model:
+            case Text() if from_assistant:
                 return [{"type": "output_text", "text": piece.text}]
-            case Image() if not model:
+            case Image() if not from_assistant:
                 return [{"type": "input_image", "image_url": piece.url, "detail": piece.detail or "auto"}]
-            case Document() if not model and (piece.url or (piece.file_id and self._request.wire in SAME_FILES)):
+            case Document() if not from_assistant and (
+                piece.url or (piece.file_id and self._request.wire in SHARED_FILE_ID_WIRES)
+            ):
                 field = "file_data" if piece.url.startswith("data:") else "file_url"
                 file = {field: piece.url, "file_id": piece.file_id, "filename": piece.name}
                 return [{"type": "input_file", **{key: value for key, value in file.items() if value}}]
@@ -225,36 +233,36 @@ class _Items:
                 return [piece.data]
             case CacheMark():
                 return []
-        text = in_words(piece, self._notes, place)
-        return [{"type": "output_text" if model else "input_text", "text": text}] if text is not None else []
+        text = as_text(piece, self._notes, path)
+        return [{"type": "output_text" if from_assistant else "input_text", "text": text}] if text is not None else []
 
-    def _thinking(self, thinking: Reasoning, place: str) -> list[Json]:
-        if thinking.seal is not None and thinking.seal.wire != NAME:
-            foreign_seal(thinking, self._notes, place)
-            thinking = Reasoning(thinking.text)
-        return thinking_nodes(thinking, NAME)
+    def _reasoning_items(self, reasoning: Reasoning, path: str) -> list[Json]:
+        if reasoning.seal is not None and reasoning.seal.wire != NAME:
+            report_foreign_signature(reasoning, self._notes, path)
+            reasoning = Reasoning(reasoning.text)
+        return thinking_nodes(reasoning, NAME)
 
-    def _call(self, call: Call) -> Json:
+    def _call_item(self, call: Call) -> Json:
         tool = self._tools.get(call.name, Tool(call.name))
-        about = {"call_id": call.id, **_named(tool)}
-        if (text := self._text_for(call)) is not None:
-            return {"type": "custom_tool_call", **about, "input": text}
-        return {"type": "function_call", **about, "arguments": call.arguments or "{}"}
+        fields = {"call_id": call.id, **_name_fields(tool)}
+        if (text := self._custom_tool_text(call)) is not None:
+            return {"type": "custom_tool_call", **fields, "input": text}
+        return {"type": "function_call", **fields, "arguments": call.arguments or "{}"}
 
-    def _text_for(self, call: Call) -> str | None:
+    def _custom_tool_text(self, call: Call) -> str | None:
         """The text for a custom tool; None for any other, or if there is no such text."""
         tool = self._tools.get(call.name)
-        given = read_json(call.arguments, dict[str, Any]) if tool is not None and tool.kind == "custom" else None
-        text = (given or {}).get("input")
+        arguments = read_json(call.arguments, dict[str, Any]) if tool is not None and tool.kind == "custom" else None
+        text = (arguments or {}).get("input")
         return text if isinstance(text, str) else None
 
-    def _result(self, result: Result, place: str) -> Json:
-        kind = "custom_tool_call_output" if result.id in self._custom else "function_call_output"
+    def _result_item(self, result: Result, path: str) -> Json:
+        item_type = "custom_tool_call_output" if result.id in self._custom_call_ids else "function_call_output"
         if result.error:
-            self._notes.report("error-as-text", "a tool has failed, which is told in its text", place)
-        content = [piece for piece in error_marked(result) if not isinstance(piece, CacheMark)]
-        parts = [part for piece in content for part in self._part(piece, False, place)]
+            self._notes.report("error-as-text", "a tool has failed, which is told in its text", path)
+        content = [piece for piece in mark_error(result) if not isinstance(piece, CacheMark)]
+        parts = [part for piece in content for part in self._content_parts(piece, False, path)]
         output: Any = parts
         if all(part["type"] == "input_text" for part in parts) and len(parts) <= 1:
             output = parts[0]["text"] if parts else ""
-        return {"type": kind, "call_id": result.id, "output": output}
+        return {"type": item_type, "call_id": result.id, "output": output}

@@ -8,10 +8,10 @@ from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.base import Json
 
-__all__ = ["error_object", "head", "made_id", "usage_object"]
+__all__ = ["derive_id", "error_object", "response_defaults", "usage_object"]
 
-OTHER = "server_error"
-_CODES = {
+DEFAULT_ERROR_CODE = "server_error"
+_CODE_ALIASES = {
     "context_length_exceeded": ("context_length_exceeded", "model_context_window_exceeded", "request_too_large", "413"),
     "insufficient_quota": ("insufficient_quota", "billing_error", "402"),
     "rate_limit_exceeded": ("rate_limit_exceeded", "rate_limit_error", "429"),
@@ -19,17 +19,23 @@ _CODES = {
     "invalid_prompt": ("invalid_prompt", "invalid_request_error", "400"),
     "usage_not_included": ("usage_not_included",),
 }
-_CODE_OF = {word: code for code, words in _CODES.items() for word in words}
-_TOO_LONG = ("context length", "context window", "prompt is too long", "maximum context", "context_length_exceeded")
+_CODE_BY_ALIAS = {word: code for code, words in _CODE_ALIASES.items() for word in words}
+_CONTEXT_LENGTH_PHRASES = (
+    "context length",
+    "context window",
+    "prompt is too long",
+    "maximum context",
+    "context_length_exceeded",
+)
 """What upstreams write that have one code for every bad request."""
 
 
 def _failure_code(failure: ev.Failure) -> str:
     """Clients act on the code: Codex compacts, waits, gives up or tries again. The message may tell more than the
     upstream's own code does."""
-    if any(words in failure.message.lower() for words in _TOO_LONG):
+    if any(phrase in failure.message.lower() for phrase in _CONTEXT_LENGTH_PHRASES):
         return "context_length_exceeded"
-    return _CODE_OF.get(str(failure.code)) or _CODE_OF.get(failure.type) or OTHER
+    return _CODE_BY_ALIAS.get(str(failure.code)) or _CODE_BY_ALIAS.get(failure.type) or DEFAULT_ERROR_CODE
 
 
 def error_object(failure: ev.Failure) -> Json:
@@ -51,7 +57,7 @@ def usage_object(usage: ev.Usage) -> Json:
     }
 
 
-def head(options: Options) -> Json:
+def response_defaults(options: Options) -> Json:
     """What is said of the response where the upstream does not say it. Its id is yet to come."""
     return {
         "id": "",
@@ -68,6 +74,6 @@ def head(options: Options) -> Json:
     }
 
 
-def made_id(prefix: str, seed: str) -> str:
+def derive_id(prefix: str, seed: str) -> str:
     """An id. There is no chance in it."""
     return f"{prefix}_{blake2s(seed.encode(errors='replace'), digest_size=12).hexdigest()}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from interlingua.core.findings__notes import Notes
+from interlingua.core.findings__notes import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
 from interlingua.core.tools import Tool, is_hosted
@@ -19,114 +19,120 @@ from interlingua.errors import BadRequest
 
 __all__ = [
     "as_functions",
+    "as_text",
     "complete_schema",
-    "error_marked",
-    "error_read",
+    "drop_cache_mark",
+    "drop_message_name",
+    "drop_thinking_display",
     "extra_fields",
     "hosted_tools",
-    "in_words",
-    "inexact_wish",
-    "joined",
-    "no_mark",
-    "no_name",
-    "no_show",
-    "offered",
-    "one_choice",
-    "shown",
+    "join_text",
+    "mark_error",
+    "note_inexact_effort",
+    "require_single_choice",
+    "tools_for_wire",
+    "unmark_error",
+    "visible_tools",
 ]
 
-ERROR = "[tool error]"
-_FOUND = "[the tool {} can be called from now on]"
+ERROR_PREFIX = "[tool error]"
+_TOOL_FOUND_TEXT = "[the tool {} can be called from now on]"
 
 
 # ── text and content ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def error_marked(result: Result) -> list[Content]:
+def mark_error(result: Result) -> list[Content]:
     """What the tool answered, and that it failed, in its first words: for wires without a field for that."""
     if not result.error:
         return list(result.content)
-    files, words = _words_apart(result.content)
-    match words:
-        case [Text(text), *rest] if text:
-            return [*files, Text(f"{ERROR} {text}"), *rest]
-    return [*files, Text(ERROR), *words]
+    files, remainder = _split_leading_files(result.content)
+    match remainder:
+        case [Text(text), *following] if text:
+            return [*files, Text(f"{ERROR_PREFIX} {text}"), *following]
+    return [*files, Text(ERROR_PREFIX), *remainder]
 
 
-def error_read(content: Sequence[Content]) -> tuple[list[Content], bool]:
+def unmark_error(content: Sequence[Content]) -> tuple[list[Content], bool]:
     """The inverse of `error_marked`."""
-    files, words = _words_apart(content)
-    match words:
-        case [Text(text), *rest] if text == ERROR:
-            return [*files, *rest], True
-        case [Text(text), *rest] if text.startswith((f"{ERROR} ", f"{ERROR}\n")):  # the latter joins what stood apart
-            return [*files, Text(text[len(ERROR) + 1 :]), *rest], True
+    files, remainder = _split_leading_files(content)
+    match remainder:
+        case [Text(text), *following] if text == ERROR_PREFIX:
+            return [*files, *following], True
+        case [Text(text), *following] if text.startswith(
+            (f"{ERROR_PREFIX} ", f"{ERROR_PREFIX}\n")
+        ):  # the latter joins what stood apart
+            return [*files, Text(text[len(ERROR_PREFIX) + 1 :]), *following], True
     return list(content), False
 
 
-def _words_apart(content: Sequence[Content]) -> tuple[list[Content], list[Content]]:
+def _split_leading_files(content: Sequence[Content]) -> tuple[list[Content], list[Content]]:
     """The files that stand first, and what is behind them."""
     files = list(takewhile(lambda piece: isinstance(piece, Image | Document), content))
     return files, list(content[len(files) :])
 
 
-def no_name(message: Message, wire: str, notes: Notes, place: str) -> None:
+def drop_message_name(message: Message, wire: str, notes: FindingCollector, path: str) -> None:
     """A speaker who is named, where messages have no names."""
     if message.name:
-        notes.report("field-dropped", f"name of a message has no place on {wire}: dropped", f"{place}.name")
+        notes.report("field-dropped", f"name of a message has no place on {wire}: dropped", f"{path}.name")
 
 
-def in_words(piece: Content, notes: Notes, place: str) -> str | None:
+def as_text(piece: Content, notes: FindingCollector, path: str) -> str | None:
     """What a model can be told of a piece that its wire cannot carry; None if that is nothing."""
     match piece:
         case Text():
             return piece.text
         case Document(text=text) if text:
-            notes.report("document-as-text", "a document of plain text: sent as text", place)
+            notes.report("document-as-text", "a document of plain text: sent as text", path)
             return f"{piece.name}\n\n{text}" if piece.name else text
         case Document():
             name = piece.name or piece.file_id or ("" if piece.url.startswith("data:") else piece.url)
-            notes.report("content-dropped", "a document that the wire cannot carry: its name is sent instead", place)
+            notes.report("content-dropped", "a document that the wire cannot carry: its name is sent instead", path)
             return (
                 f"[a document that cannot be shown here: {name}]" if name else "[a document that cannot be shown here]"
             )
         case Image():
-            notes.report("content-dropped", "an image where the wire has none: dropped", place)
+            notes.report("content-dropped", "an image where the wire has none: dropped", path)
             return "[an image that cannot be shown here]"
         case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
-            notes.report("content-as-text", "a reference to a tool: told in words", place)
-            return _FOUND.format(name)
+            notes.report("content-as-text", "a reference to a tool: told in words", path)
+            return _TOOL_FOUND_TEXT.format(name)
         case Extra(data={"text": str(text)}):
-            notes.report("content-as-text", f"{_kind(piece)} of {piece.wire}: sent as its text", place)
+            notes.report("content-as-text", f"{_describe_type(piece)} of {piece.wire}: sent as its text", path)
             return text
         case Extra():
-            text = _text_inside(piece.data)
-            lost = "sent as its text" if text else "dropped"
+            text = _extra_text(piece.data)
+            outcome = "sent as its text" if text else "dropped"
             notes.report(
-                "content-as-text" if text else "content-dropped", f"{_kind(piece)} of {piece.wire}: {lost}", place
+                "content-as-text" if text else "content-dropped",
+                f"{_describe_type(piece)} of {piece.wire}: {outcome}",
+                path,
             )
             return text or None
         case CacheMark():
             return None
 
 
-def _text_inside(data: Mapping[str, Any]) -> str:
+def _extra_text(data: Mapping[str, Any]) -> str:
     """What there is to tell of what others say, of what they have found, and of what the client has run for it."""
     match data:
         case {"type": "tool_search_output", "tools": [*tools]}:
-            found = (tool for given in tools if not is_hosted(given) for tool in Tool.read_all(given))
-            return "\n".join(_FOUND.format(tool.name) for tool in found)
+            found_tools = (
+                tool for definition in tools if not is_hosted(definition) for tool in Tool.read_all(definition)
+            )
+            return "\n".join(_TOOL_FOUND_TEXT.format(tool.name) for tool in found_tools)
         case (
             {"type": "agent_message" | "search_result", "content": content}
             | {"type": "local_shell_call_output" | "shell_call_output", "output": content}
             | {"type": "document", "source": {"content": content}}
         ):
             title = data.get("title")
-            return "\n\n".join(text for text in (title, _texts(content)) if isinstance(text, str) and text)
+            return "\n\n".join(text for text in (title, _part_texts(content)) if isinstance(text, str) and text)
     return ""
 
 
-def _texts(content: object) -> str:
+def _part_texts(content: object) -> str:
     """A text, or those of all parts."""
     if isinstance(content, str):
         return content
@@ -135,52 +141,52 @@ def _texts(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def joined(pieces: Iterable[Content], gap: str, notes: Notes, place: str) -> str:
+def join_text(pieces: Iterable[Content], separator: str, notes: FindingCollector, path: str) -> str:
     """All of it as one text."""
-    words = (in_words(piece, notes, place) for piece in pieces if not isinstance(piece, CacheMark))
-    return gap.join(text for text in words if text)
+    texts = (as_text(piece, notes, path) for piece in pieces if not isinstance(piece, CacheMark))
+    return separator.join(text for text in texts if text)
 
 
-def no_mark(mark: CacheMark | None, notes: Notes, place: str) -> None:
+def drop_cache_mark(mark: CacheMark | None, notes: FindingCollector, path: str) -> None:
     """A piece that cannot be marked as worth keeping."""
     if mark is not None:
-        notes.report("cache-mark-dropped", "cache_control has no place here on this wire: dropped", place)
+        notes.report("cache-mark-dropped", "cache_control has no place here on this wire: dropped", path)
 
 
-def _kind(extra: Extra) -> str:
+def _describe_type(extra: Extra) -> str:
     return f"a {extra.data.get('type') or 'part'}"
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(request: Request, wire: str) -> list[Tool]:
+def visible_tools(request: Request, wire: str) -> list[Tool]:
     """The tools that the model sees. Those that it has yet to search for wait, where the wire knows of that."""
     return [tool for tool in request.tools if request.wire == wire or not tool.deferred]
 
 
-def offered(request: Request, wire: str, notes: Notes) -> list[Tool]:
+def tools_for_wire(request: Request, wire: str, notes: FindingCollector) -> list[Tool]:
     """The same, with what is lost of them."""
-    tools = shown(request, wire)
+    tools = visible_tools(request, wire)
     for n, tool in enumerate(request.tools):
-        place = f"tools[{n}]"
+        path = f"tools[{n}]"
         if tool not in tools:
-            notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not shown", place)
+            notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not shown", path)
         for key in tool.extra if tool in tools and request.wire != wire else ():
-            notes.report("field-dropped", f"{key} of a tool has no place on {wire}: dropped", f"{place}.{key}")
+            notes.report("field-dropped", f"{key} of a tool has no place on {wire}: dropped", f"{path}.{key}")
     return [msgspec.structs.replace(tool, extra=tool.extra if request.wire == wire else {}) for tool in tools]
 
 
-def as_functions(tools: Iterable[Tool], notes: Notes) -> list[Tool]:
+def as_functions(tools: Iterable[Tool], notes: FindingCollector) -> list[Tool]:
     """The tools for a wire that knows only functions."""
     return [_as_function(tool, notes) for tool in tools]
 
 
-def _as_function(tool: Tool, notes: Notes) -> Tool:
+def _as_function(tool: Tool, notes: FindingCollector) -> Tool:
     description = tool.description
     if tool.kind == "custom":
         notes.report("custom-tool", "a tool that takes text: offered as a function with one string", "tools")
-        description = "\n\n".join(filter(None, (description, _grammar(tool))))
+        description = "\n\n".join(filter(None, (description, _grammar_text(tool))))
     if tool.namespace:
         notes.report("namespace", f"the tools of {tool.namespace!r}: offered under names with it in front", "tools")
     if tool.about:
@@ -190,11 +196,11 @@ def _as_function(tool: Tool, notes: Notes) -> Tool:
 
 def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of arguments as all upstreams take it: that of an object, with properties."""
-    whole = dict(schema) if schema.get("type") else {"type": "object", **schema}
-    return whole if "properties" in whole else {**whole, "properties": {}}
+    complete = dict(schema) if schema.get("type") else {"type": "object", **schema}
+    return complete if "properties" in complete else {**complete, "properties": {}}
 
 
-def _grammar(tool: Tool) -> str:
+def _grammar_text(tool: Tool) -> str:
     """What a custom tool's text may be, told to the model in words."""
     grammar = tool.grammar or {}
     if not (definition := grammar.get("definition")):
@@ -202,17 +208,17 @@ def _grammar(tool: Tool) -> str:
     return f"`input` is text of this {grammar.get('syntax') or ''} grammar:\n{definition}"
 
 
-def hosted_tools(request: Request, wire: str, notes: Notes) -> list[dict[str, Any]]:
+def hosted_tools(request: Request, wire: str, notes: FindingCollector) -> list[dict[str, Any]]:
     """The tools that only one wire knows, if this is it."""
     if request.wire == wire:
         return request.hosted
     for tool in request.hosted:
-        kind = tool.get("type")
-        notes.report("hosted-tool", f"{kind} is known on {request.wire} only: not offered", "tools")
+        tool_type = tool.get("type")
+        notes.report("hosted-tool", f"{tool_type} is known on {request.wire} only: not offered", "tools")
     return []
 
 
-def extra_fields(request: Request, wire: str, notes: Notes, shared: Iterable[str] = ()) -> dict[str, Any]:
+def extra_fields(request: Request, wire: str, notes: FindingCollector, shared: Iterable[str] = ()) -> dict[str, Any]:
     """The fields that only the client's wire has, if this is the same; of another, those that both have."""
     if request.wire == wire:
         return request.extra
@@ -225,19 +231,21 @@ def extra_fields(request: Request, wire: str, notes: Notes, shared: Iterable[str
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def one_choice(request: Request) -> None:
+def require_single_choice(request: Request) -> None:
     """Refuses what a wire with one choice cannot do."""
     if (n := request.sampling.get("n", 1)) != 1:
         raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
 
 
-def no_show(thinking: Thinking, notes: Notes) -> None:
+def drop_thinking_display(thinking: Thinking, notes: FindingCollector) -> None:
     """A wish what to see of the thinking, in words that the wire does not have."""
     if thinking.show is not None:
         notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
 
 
-def inexact_wish(thinking: Thinking, notes: Notes) -> None:
+def note_inexact_effort(thinking: Thinking, notes: FindingCollector) -> None:
     """A wish how much to think, in a measure that cannot be told."""
-    wish = thinking.effort or (f"{thinking.budget} tokens" if thinking.budget is not None else "on")
-    notes.report("thinking-wish", f"how much to think ({wish}) cannot be told to the upstream as asked", "thinking")
+    requested = thinking.effort or (f"{thinking.budget} tokens" if thinking.budget is not None else "on")
+    notes.report(
+        "thinking-wish", f"how much to think ({requested}) cannot be told to the upstream as asked", "thinking"
+    )

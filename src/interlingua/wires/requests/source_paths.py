@@ -11,58 +11,68 @@ from typing import TypeVar
 
 from interlingua.core.request import Content, Message
 
-__all__ = ["Places"]
+__all__ = ["SourcePaths"]
 
 T = TypeVar("T")
 
 
-class Places:
+class SourcePaths:
     def __init__(self) -> None:
-        self._at: dict[int, tuple[object, str, Mapping[str, str]]] = {}  # holds what it knows, so that ids stay its own
+        self._entries: dict[
+            int, tuple[object, str, Mapping[str, str]]
+        ] = {}  # holds what it knows, so that ids stay its own
 
-    def put(self, read: T, path: str, fields: Mapping[str, str] | None = None) -> T:
+    def record(self, parsed: T, path: str, fields: Mapping[str, str] | None = None) -> T:
         """This piece, or list of pieces, was read there. `fields` are the wire's names of its fields."""
-        self._at[id(read)] = (read, path, fields or {})
-        return read
+        self._entries[id(parsed)] = (parsed, path, fields or {})
+        return parsed
 
-    def move(self, read: object, now: object) -> None:
+    def transfer(self, old: object, new: object) -> None:
         """Something else stands for what was read."""
-        if id(read) in self._at:
-            self.put(now, *self._at[id(read)][1:])
+        if id(old) in self._entries:
+            self.record(new, *self._entries[id(old)][1:])
 
-    def table(self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str) -> Mapping[str, str]:
+    def request_paths(
+        self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str
+    ) -> Mapping[str, str]:
         """The client's path of each path in a Request; `roots` are its names for what others call otherwise."""
-        return _Table(self, system, messages, roots)
+        return _PathTable(self, system, messages, roots)
 
-    def named(self, name: str, read: object) -> dict[str, str]:
+    def paths_of(self, request_path: str, parsed: object) -> dict[str, str]:
         """The client's path of what has this path in a Request, and of its fields."""
-        if id(read) not in self._at:
+        if id(parsed) not in self._entries:
             return {}
-        _, path, fields = self._at[id(read)]
-        return {name: path} | {f"{name}.{field}": f"{path}.{native}" for field, native in fields.items()}
+        _, path, fields = self._entries[id(parsed)]
+        return {request_path: path} | {
+            f"{request_path}.{field}": f"{path}.{native}" for field, native in fields.items()
+        }
 
 
-class _Table(Mapping[str, str]):
+class _PathTable(Mapping[str, str]):
     """Made when it is first looked at: most requests have nothing wrong."""
 
     def __init__(
-        self, places: Places, system: Sequence[Content], messages: Sequence[Message], roots: Mapping[str, str]
+        self,
+        source_paths: SourcePaths,
+        system: Sequence[Content],
+        messages: Sequence[Message],
+        roots: Mapping[str, str],
     ) -> None:
-        self._places = places
+        self._source_paths = source_paths
         self._system = system
         self._messages = messages
         self._roots = roots
 
     @cached_property
     def _paths(self) -> dict[str, str]:
-        named = self._places.named
+        paths_of = self._source_paths.paths_of
         table = {"system": "system", "messages": "messages", **self._roots}
         for n, piece in enumerate(self._system):
-            table |= named(f"system[{n}]", piece)
+            table |= paths_of(f"system[{n}]", piece)
         for n, message in enumerate(self._messages):
-            table |= named(f"messages[{n}]", message.pieces)
-            for k, said in enumerate(message.pieces):
-                table |= named(f"messages[{n}].pieces[{k}]", said)
+            table |= paths_of(f"messages[{n}]", message.pieces)
+            for k, message_piece in enumerate(message.pieces):
+                table |= paths_of(f"messages[{n}].pieces[{k}]", message_piece)
         return table
 
     def __getitem__(self, path: str) -> str:

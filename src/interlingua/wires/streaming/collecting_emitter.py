@@ -6,42 +6,42 @@ from collections.abc import Iterable
 
 from interlingua import events as ev
 from interlingua.core.options import Options
-from interlingua.core.tools import Offer
-from interlingua.wires.base import Json, Said, Wire
+from interlingua.core.tools import ToolSet
+from interlingua.wires.base import ChoiceEvents, Json, Wire
 
-__all__ = ["Folding"]
+__all__ = ["CollectingEmitter"]
 
 
-class Folding:
-    def __init__(self, wire: Wire, options: Options, offer: Offer) -> None:
+class CollectingEmitter:
+    def __init__(self, wire: Wire, options: Options, tool_set: ToolSet) -> None:
         self.findings: list[ev.Finding] = []
         self._wire = wire
         self._options = options
-        self._offer = offer
-        self._said: dict[int, list[ev.Event]] = {}
+        self._tool_set = tool_set
+        self._events_by_choice: dict[int, list[ev.Event]] = {}
         self._common: list[ev.Event] = []
 
-    def pass_on(self, chunk: Json, raw: bytes) -> bytes | None:  # noqa: ARG002
+    def forward(self, chunk: Json, raw: bytes) -> bytes | None:  # noqa: ARG002
         return None
 
-    def emit(self, said: Said, common: Iterable[ev.Event] = (), like: Json | None = None) -> bytes:  # noqa: ARG002
-        for index, events in said:
-            self._said.setdefault(index, []).extend(events)
+    def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:  # noqa: ARG002
+        for index, events in choice_events:
+            self._events_by_choice.setdefault(index, []).extend(events)
         self._common.extend(common)
         return b""
 
-    def more(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> None:  # noqa: ARG002
+    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> None:  # noqa: ARG002
         return None
 
     def fail(self, failure: ev.Failure) -> bytes:
         self._common.append(failure)
         return b""
 
-    def done(self, raw: bytes = b"") -> bytes:  # noqa: ARG002
+    def finish(self, raw: bytes = b"") -> bytes:  # noqa: ARG002
         return b""
 
     def body(self) -> Json:
         """The whole reply, as its client expects it."""
-        said = sorted(self._said.items())
-        body, self.findings = self._wire.write_body(said, self._common, self._options, self._offer, None)
+        choice_events = sorted(self._events_by_choice.items())
+        body, self.findings = self._wire.write_body(choice_events, self._common, self._options, self._tool_set, None)
         return body

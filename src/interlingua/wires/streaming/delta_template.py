@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["More"]
+__all__ = ["DeltaTemplate"]
 
-_write = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
-class More:
+class DeltaTemplate:
     """`kept` is where the texts are kept, if anybody asks for all of them later."""
 
-    __slots__ = ("_before", "_behind", "_kept")
+    __slots__ = ("_after", "_before", "_collected")
 
-    def __init__(self, before: bytes, behind: bytes, kept: list[str] | None) -> None:
+    def __init__(self, before: bytes, after: bytes, collected: list[str] | None) -> None:
         self._before = before
-        self._behind = behind
-        self._kept = kept
+        self._after = after
+        self._collected = collected
 
-    def say(self, text: str) -> bytes:
-        if self._kept is not None:
-            self._kept.append(text)
-        return self._before + _write(text) + self._behind
+    def render(self, text: str) -> bytes:
+        if self._collected is not None:
+            self._collected.append(text)
+        return self._before + _encode(text) + self._after

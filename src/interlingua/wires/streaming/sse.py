@@ -21,14 +21,14 @@ import msgspec
 
 from interlingua.errors import UpstreamError, UsageError
 
-__all__ = ["Block", "Decoder", "Message", "encode", "named"]
+__all__ = ["SseBlock", "SseDecoder", "SseMessage", "encode_event", "event_name"]
 
 _BOM = b"\xef\xbb\xbf"
 _CR = ord("\r")
 _LINE_ENDS = b"\r\n"
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class SseMessage(msgspec.Struct, frozen=True, gc=False):
     """One block of a stream. All the `raw` of a stream, joined, are its bytes (without a byte order mark)."""
 
     data: str  # the data lines joined with "\n"; "" if there were none
@@ -39,14 +39,14 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     closed: bool  # False: the stream ended before the blank line; raw has been given the line ends it lacked
 
 
-class Block(msgspec.Struct, frozen=True, gc=False):
+class SseBlock(msgspec.Struct, frozen=True, gc=False):
     """The lines of one block that are not blank, and all of its bytes."""
 
     lines: list[bytes]
     raw: bytes
     closed: bool = True
 
-    def message(self) -> Message:
+    def message(self) -> SseMessage:
         data: list[str] = []
         event = ""
         id: str | None = None
@@ -63,7 +63,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
                 event = text
             elif name == b"id" and "\0" not in text:
                 id = text
-        return Message(data[0] if len(data) == 1 else "\n".join(data), bool(data), event, id, self.raw, self.closed)
+        return SseMessage(data[0] if len(data) == 1 else "\n".join(data), bool(data), event, id, self.raw, self.closed)
 
     @property
     def data(self) -> bytes | None:
@@ -74,7 +74,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
         return None
 
 
-class Decoder:
+class SseDecoder:
     """Bytes in, messages out. One per stream.
 
     Each byte is searched for a line end once, when it arrives: what waits is finished lines and the beginning
@@ -85,18 +85,18 @@ class Decoder:
         self._limit = limit
         self._raw = bytearray()  # the block so far, in finished lines
         self._fields: list[bytes] = []  # those of its lines that are not blank
-        self._rest = bytearray()  # the unfinished line after them
+        self._partial_line = bytearray()  # the unfinished line after them
         self._bom = _BOM  # what to drop from the next line: nothing after the first
         self._after_cr = False
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[SseMessage]:
         """The messages that these bytes complete.
 
         Raises UpstreamError as `blocks` does.
         """
         return [block.message() for block in self.blocks(data)]
 
-    def blocks(self, data: bytes) -> list[Block]:
+    def blocks(self, data: bytes) -> list[SseBlock]:
         """The same, not yet taken apart.
 
         Raises UpstreamError if a block is over the limit, and from then on. Messages before that block are
@@ -113,13 +113,13 @@ class Decoder:
         self._after_cr = data[-1] == _CR
 
         lines = data.splitlines(True)  # of bytes: splits after "\n", "\r\n" and "\r", and nowhere else
-        rest = b"" if data[-1] in _LINE_ENDS else lines.pop()
-        if lines and (self._rest or self._bom):
+        partial_line = b"" if data[-1] in _LINE_ENDS else lines.pop()
+        if lines and (self._partial_line or self._bom):
             line = self._finish_line(lines[0])
             data = line + data[len(lines[0]) :]
             lines[0] = line
 
-        blocks: list[Block] = []
+        blocks: list[SseBlock] = []
         fields, start, end = self._fields, 0, 0  # from start to end are finished lines of one block
         for line in lines:
             end += len(line)
@@ -128,13 +128,13 @@ class Decoder:
             elif fields:
                 blocks.append(self._take_block(data[start:end]))
                 fields, start = self._fields, end
-        if rest or start < end:
+        if partial_line or start < end:
             self._raw += data[start:end]
-            self._rest += rest
+            self._partial_line += partial_line
             self._check_limit()
         return blocks
 
-    def close(self) -> list[Message]:
+    def close(self) -> list[SseMessage]:
         """The stream has ended: what still waits, as one message at most.
 
         A block without its blank line comes out not closed. Its raw gets the line ends that it lacked, so
@@ -142,7 +142,7 @@ class Decoder:
         """
         return [block.message() for block in self.last_blocks()]
 
-    def last_blocks(self) -> list[Block]:
+    def last_blocks(self) -> list[SseBlock]:
         """The same, not yet taken apart."""
         if line := self._finish_line(b""):
             self._raw += line
@@ -152,16 +152,16 @@ class Decoder:
         # After "\r" it takes two: the first one only makes it "\r\n".
         missing = b"\n" if self._raw.endswith(b"\n") else b"\n\n"
         block = self._take_block()
-        return [Block(block.lines, block.raw + missing, closed=False)]
+        return [SseBlock(block.lines, block.raw + missing, closed=False)]
 
     def _finish_line(self, end: bytes) -> bytes:
         """The waiting line with its end. However a byte order mark was cut, it is in one piece here."""
-        line = b"".join((self._rest, end)).removeprefix(self._bom)
-        self._rest.clear()
+        line = b"".join((self._partial_line, end)).removeprefix(self._bom)
+        self._partial_line.clear()
         self._bom = b""
         return line
 
-    def _take_block(self, end: bytes = b"") -> Block:
+    def _take_block(self, end: bytes = b"") -> SseBlock:
         """The block that waits, with its end."""
         if self._raw or len(end) > self._limit:
             self._raw += end
@@ -169,23 +169,23 @@ class Decoder:
             end = bytes(self._raw)
             self._raw.clear()
         fields, self._fields = self._fields, []
-        return Block(fields, end)
+        return SseBlock(fields, end)
 
     def _check_limit(self) -> None:
-        size = len(self._raw) + len(self._rest)
+        size = len(self._raw) + len(self._partial_line)
         if size > self._limit:
             raise UpstreamError(
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
-                hint="if events of this size are expected, allow more with Decoder(limit=...)",
+                hint="if events of this size are expected, allow more with SseDecoder(limit=...)",
             )
 
 
-def named(kind: object) -> str:
+def event_name(event_type: object) -> str:
     """The name of the event that tells a chunk of this type. What an upstream made up may be none: then it has none."""
-    return kind if isinstance(kind, str) and "\n" not in kind and "\r" not in kind else ""
+    return event_type if isinstance(event_type, str) and "\n" not in event_type and "\r" not in event_type else ""
 
 
-def encode(data: str | bytes, event: str = "") -> bytes:
+def encode_event(data: str | bytes, event: str = "") -> bytes:
     """One frame. Several lines become several `data:` lines, so that every line end is read back as "\\n"."""
     if "\n" in event or "\r" in event:
         raise UsageError(f"an event's name is one line, not {event!r}")

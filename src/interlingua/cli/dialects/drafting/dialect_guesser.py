@@ -6,18 +6,18 @@ import re
 from dataclasses import dataclass, field
 
 import interlingua as il
-from interlingua.cli.dialects.drafting.shape_guesser import shape_of
-from interlingua.cli.dialects.drafting.template_probe import CONTENT, EOS, THINKING, Probed
-from interlingua.cli.dialects.drafting.template_tokens import closer, common, tokens
+from interlingua.cli.dialects.drafting.shape_guesser import guess_shape
+from interlingua.cli.dialects.drafting.template_probe import CONTENT, EOS, THINKING, ProbeResult
+from interlingua.cli.dialects.drafting.template_tokens import closer_length, common_prefix_length, tokenize
 from interlingua.parsing.dialect import Shape
 
-__all__ = ["Guess", "guess"]
+__all__ = ["DialectGuess", "guess_dialect"]
 
-_SPECIAL = re.compile(r"<\||\|>|｜|\[[A-Z_]+\]")
+_SPECIAL_TOKEN = re.compile(r"<\||\|>|｜|\[[A-Z_]+\]")
 
 
 @dataclass
-class Guess:
+class DialectGuess:
     """What was found. A note says of a field, by its path, what is not certain."""
 
     reply: str = ""
@@ -32,16 +32,16 @@ class Guess:
     shape: Shape | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
-    def note(self, path: str, text: str) -> None:
+    def add_note(self, path: str, text: str) -> None:
         self.notes[path] = f"{self.notes[path]} {text}" if path in self.notes else f"DRAFT: {text}"
 
-    def dialect(self, name: str) -> il.Dialect:
+    def build_dialect(self, name: str) -> il.Dialect:
         spans = (*self.thinking, *self.text)
-        space = {char for span in spans for char in span.inside + span.after} | set(self.lead)
+        whitespace = {char for span in spans for char in span.inside + span.after} | set(self.lead)
         openers = self.shape.grammar(()).openers if self.shape else ()
-        special = all(_SPECIAL.search(opener) for opener in openers)
-        if not special:
-            self.note("special_tokens", "Leave it out if each marker is one token of the model's vocabulary.")
+        all_special = all(_SPECIAL_TOKEN.search(opener) for opener in openers)
+        if not all_special:
+            self.add_note("special_tokens", "Leave it out if each marker is one token of the model's vocabulary.")
         return il.Dialect(
             name=name,
             summary=f"{name}: drafted from its chat template",
@@ -50,91 +50,97 @@ class Guess:
             thinking=self.thinking,
             text=self.text,
             noise=self.noise,
-            special_tokens=special,
-            trim="".join(sorted(space)),
+            special_tokens=all_special,
+            trim="".join(sorted(whitespace)),
             lead=self.lead,
             sample=self.reply,
         )
 
 
-def guess(probed: Probed) -> Guess:
-    found = Guess()
-    thought = _find_thinking(probed, found)
-    said = _find_text(probed, found, thought)
-    _find_end(probed, found, said)
-    end = said + len(found.lead) + len(found.calls)
-    found.reply = probed.turn[_reply_start(probed, found) : end].lstrip()
-    found.shape, notes = shape_of(found.calls, probed.calls)
-    if getattr(found.shape, "bare", False):  # such a call is one only where a text begins with it
-        found.reply = found.reply.partition(CONTENT)[0] + found.calls
+def guess_dialect(probe_result: ProbeResult) -> DialectGuess:
+    guess = DialectGuess()
+    thinking_end = _find_thinking(probe_result, guess)
+    text_end = _find_text(probe_result, guess, thinking_end)
+    _find_end(probe_result, guess, text_end)
+    end = text_end + len(guess.lead) + len(guess.calls)
+    guess.reply = probe_result.turn[_reply_start(probe_result, guess) : end].lstrip()
+    guess.shape, notes = guess_shape(guess.calls, probe_result.calls)
+    if getattr(guess.shape, "bare", False):  # such a call is one only where a text begins with it
+        guess.reply = guess.reply.partition(CONTENT)[0] + guess.calls
     for path, text in notes:
-        found.note(path, text)
-    found.note("models", "This is only the file's name.")
-    return found
+        guess.add_note(path, text)
+    guess.add_note("models", "This is only the file's name.")
+    return guess
 
 
-def _find_thinking(probed: Probed, found: Guess) -> int:
+def _find_thinking(probe_result: ProbeResult, guess: DialectGuess) -> int:
     """Where the thinking ends, with the white space after it. Without any, where the reply begins."""
-    turn, at = probed.turn, probed.turn.find(THINKING)
-    start, end = common(probed.opening, turn), at + len(THINKING)
-    before = tokens(turn[: max(at, 0)])
-    after = tokens(turn[end : max(turn.find(CONTENT, end), 0) or len(turn)])
-    if at < 0 or not before or not after:
-        if "<think>" in probed.opening:
-            found.thinking = (il.Span("<think>", "</think>"),)
-        found.note("sample", "The template writes no thinking beside calls. If the model thinks, see `thinking`.")
+    turn, thinking_start = probe_result.turn, probe_result.turn.find(THINKING)
+    start, end = common_prefix_length(probe_result.generation_prompt, turn), thinking_start + len(THINKING)
+    before_tokens = tokenize(turn[: max(thinking_start, 0)])
+    after_tokens = tokenize(turn[end : max(turn.find(CONTENT, end), 0) or len(turn)])
+    if thinking_start < 0 or not before_tokens or not after_tokens:
+        if "<think>" in probe_result.generation_prompt:
+            guess.thinking = (il.Span("<think>", "</think>"),)
+        guess.add_note("sample", "The template writes no thinking beside calls. If the model thinks, see `thinking`.")
         return start
-    if not probed.opening or not turn[start:at].strip():  # the prompt opens it
-        start = max((token.start for token in before if token.is_tag), default=before[-1].start)
-    last = after[closer(after) - 1] if after[0].is_tag else after[-1]
-    open, close = turn[start:at].strip(), turn[end + after[0].start : end + last.end]
-    left, right, rest = turn[start:at], turn[end : end + after[0].start], turn[end + last.end :]
-    inside, space = left[len(left.rstrip()) :], rest[: len(rest) - len(rest.lstrip())]
-    if inside and not right:
+    if not probe_result.generation_prompt or not turn[start:thinking_start].strip():  # the prompt opens it
+        start = max((token.start for token in before_tokens if token.is_tag), default=before_tokens[-1].start)
+    last_close_token = after_tokens[closer_length(after_tokens) - 1] if after_tokens[0].is_tag else after_tokens[-1]
+    open, close = turn[start:thinking_start].strip(), turn[end + after_tokens[0].start : end + last_close_token.end]
+    leading, trailing, remainder = (
+        turn[start:thinking_start],
+        turn[end : end + after_tokens[0].start],
+        turn[end + last_close_token.end :],
+    )
+    inside, whitespace = leading[len(leading.rstrip()) :], remainder[: len(remainder) - len(remainder.lstrip())]
+    if inside and not trailing:
         open, inside = open + inside, ""
-    found.thinking = (il.Span(open, close, inside=inside if inside == right else "", after=space),)
-    return end + last.end + len(space)
+    guess.thinking = (il.Span(open, close, inside=inside if inside == trailing else "", after=whitespace),)
+    return end + last_close_token.end + len(whitespace)
 
 
-def _find_text(probed: Probed, found: Guess, start: int) -> int:
+def _find_text(probe_result: ProbeResult, guess: DialectGuess, start: int) -> int:
     """Where the text ends, with the marker after it if one stands before it too."""
-    turn, at = probed.turn, probed.turn.find(CONTENT, start)
-    if at < 0:
-        found.note("sample", "The template writes no text beside calls. The model may.")
+    turn, content_start = probe_result.turn, probe_result.turn.find(CONTENT, start)
+    if content_start < 0:
+        guess.add_note("sample", "The template writes no text beside calls. The model may.")
         return start
-    end = at + len(CONTENT)
-    open, after = turn[start:at].strip(), tokens(turn[end:])
-    if not open or not after or not (found.thinking or probed.opening):
+    end = content_start + len(CONTENT)
+    open, after_tokens = turn[start:content_start].strip(), tokenize(turn[end:])
+    if not open or not after_tokens or not (guess.thinking or probe_result.generation_prompt):
         return end
-    last = after[closer(after) - 1]
-    found.text = (il.Span(open, turn[end + after[0].start : end + last.end]),)
-    found.note("text", "These stand around the text; what they are there for was not looked at.")
-    return end + last.end
+    last_close_token = after_tokens[closer_length(after_tokens) - 1]
+    guess.text = (il.Span(open, turn[end + after_tokens[0].start : end + last_close_token.end]),)
+    guess.add_note("text", "These stand around the text; what they are there for was not looked at.")
+    return end + last_close_token.end
 
 
-def _find_end(probed: Probed, found: Guess, said: int) -> None:
+def _find_end(probe_result: ProbeResult, guess: DialectGuess, text_end: int) -> None:
     """What ends a turn is what a turn without calls ends with."""
-    rest = probed.turn[said:]
-    _, plain, ending = probed.plain.partition(CONTENT)
-    for span in found.text:
+    remainder = probe_result.turn[text_end:]
+    _, content, ending = probe_result.plain_turn.partition(CONTENT)
+    for span in guess.text:
         ending = ending.lstrip().removeprefix(span.close)
-    if not plain or not rest.endswith(ending):
+    if not content or not remainder.endswith(ending):
         ending = ""
-        found.note("sample", "What ends a turn could not be told: what here is no part of the calls belongs to noise.")
-    found.noise = tuple(token.text for token in tokens(ending))
-    if EOS in found.noise and probed.writes_eos:
-        found.note("noise", f"{EOS} stands for the eos_token that the model's tokenizer_config.json names.")
-    calls = rest.removesuffix(ending).rstrip()
-    found.calls = calls.lstrip()
-    found.lead = calls[: len(calls) - len(found.calls)]
+        guess.add_note(
+            "sample", "What ends a turn could not be told: what here is no part of the calls belongs to noise."
+        )
+    guess.noise = tuple(token.text for token in tokenize(ending))
+    if EOS in guess.noise and probe_result.writes_eos:
+        guess.add_note("noise", f"{EOS} stands for the eos_token that the model's tokenizer_config.json names.")
+    calls = remainder.removesuffix(ending).rstrip()
+    guess.calls = calls.lstrip()
+    guess.lead = calls[: len(calls) - len(guess.calls)]
 
 
-def _reply_start(probed: Probed, found: Guess) -> int:
+def _reply_start(probe_result: ProbeResult, guess: DialectGuess) -> int:
     """Where the reply begins: after what the prompt writes, but for what opens the thinking."""
-    shared = common(probed.opening, probed.turn)
-    at = probed.opening.find(found.thinking[0].open) if found.thinking else -1
-    if at < 0:
-        return shared
-    found.prefill = probed.opening[at:]
-    found.note("thinking", f"The prompt ends in {found.prefill!r}: pass that as prefill.")
-    return min(shared, at)
+    prompt_length = common_prefix_length(probe_result.generation_prompt, probe_result.turn)
+    thinking_start = probe_result.generation_prompt.find(guess.thinking[0].open) if guess.thinking else -1
+    if thinking_start < 0:
+        return prompt_length
+    guess.prefill = probe_result.generation_prompt[thinking_start:]
+    guess.add_note("thinking", f"The prompt ends in {guess.prefill!r}: pass that as prefill.")
+    return min(prompt_length, thinking_start)

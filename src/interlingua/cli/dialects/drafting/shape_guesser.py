@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import interlingua as il
-from interlingua.cli.dialects.drafting.params_guesser import literals, pythonic, tagged
-from interlingua.cli.dialects.drafting.template_probe import Probe
-from interlingua.cli.dialects.drafting.template_tokens import find_json, frame, json_at, tokens
+from interlingua.cli.dialects.drafting.params_guesser import guess_literals, guess_pythonic, guess_tagged_params
+from interlingua.cli.dialects.drafting.template_probe import ProbeCall
+from interlingua.cli.dialects.drafting.template_tokens import decode_json_at, find_json, split_frame, tokenize
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Shape
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 
-__all__ = ["shape_of"]
+__all__ = ["guess_shape"]
 
-Notes: TypeAlias = list[tuple[str, str]]
-FENCE = "```"
+DraftNotes: TypeAlias = list[tuple[str, str]]
+CODE_FENCE = "```"
 
 
-def shape_of(text: str, calls: Sequence[Probe]) -> tuple[Shape | None, Notes]:
+def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, DraftNotes]:
     """The first shape that fits, and what is not certain about it."""
-    for reader in (_envelope, _framed, tagged, literals, pythonic):
-        notes: Notes = []
+    for guesser in (_guess_envelope, _guess_framed, guess_tagged_params, guess_literals, guess_pythonic):
+        notes: DraftNotes = []
         try:
-            shape = reader(text, calls, notes)
+            shape = guesser(text, calls, notes)
             if shape is not None and shape.grammar(()).openers:
                 return shape, notes
         except (IndexError, UsageError):  # what stands there does not do as a marker
@@ -39,81 +39,85 @@ def shape_of(text: str, calls: Sequence[Probe]) -> tuple[Shape | None, Notes]:
 # ── json_envelope ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _envelope(text: str, calls: Sequence[Probe], notes: Notes) -> Shape | None:
+def _guess_envelope(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
     """The name and the arguments in one object."""
-    places: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     for call in calls:
-        at = text.find("{", places[-1][1] if places else 0)
-        body, end = json_at(text, at) if at >= 0 else (None, 0)
-        if not isinstance(body, dict) or not _has(body, call):
+        object_start = text.find("{", positions[-1][1] if positions else 0)
+        body, end = decode_json_at(text, object_start) if object_start >= 0 else (None, 0)
+        if not isinstance(body, dict) or not _has_call(body, call):
             return None
-        places.append((at, end))
-    (start, end), last = places[0], places[-1][1]
-    between = text[end : places[1][0]] if len(places) > 1 else None
-    around = _around_envelope(text[:start], between, text[last:], notes)
-    template = _envelope_call(text[start:end], calls[0])
+        positions.append((object_start, end))
+    (start, end), last = positions[0], positions[-1][1]
+    between = text[end : positions[1][0]] if len(positions) > 1 else None
+    markers = _envelope_markers(text[:start], between, text[last:], notes)
+    template = _envelope_template(text[start:end], calls[0])
     if template is None:
         notes.append(("shape.json_envelope", "Where the arguments stand in a call's object was not found."))
         template = JsonEnvelope(open=()).call
-    return JsonEnvelope(**around, **_envelope_keys(json_at(text, start)[0], calls[0]), call=template)
+    return JsonEnvelope(**markers, **_envelope_keys(decode_json_at(text, start)[0], calls[0]), call=template)
 
 
-def _has(body: dict[str, Any], call: Probe) -> bool:
+def _has_call(body: dict[str, Any], call: ProbeCall) -> bool:
     inner = body.get("function")
-    return call.name in body or call.name in map(str, body.values()) or (isinstance(inner, dict) and _has(inner, call))
+    return (
+        call.name in body
+        or call.name in map(str, body.values())
+        or (isinstance(inner, dict) and _has_call(inner, call))
+    )
 
 
-def _envelope_call(body: str, call: Probe) -> str | None:
+def _envelope_template(body: str, call: ProbeCall) -> str | None:
     """The object as a template."""
     name, id = json.dumps(call.name), json.dumps(call.id)
     start, end = find_json(body, call.args, 1)
     if start < 0:
         return None
-    places = [(body.find(name), len(name), "$name"), (start, end - start, "$args"), (body.find(id), len(id), "$id")]
-    written, at = "", 0
-    for start, length, field in sorted(place for place in places if place[0] >= 0):
-        written += body[at:start].replace("$", "$$") + field
-        at = start + length
-    return written + body[at:].replace("$", "$$")
+    positions = [(body.find(name), len(name), "$name"), (start, end - start, "$args"), (body.find(id), len(id), "$id")]
+    template, position = "", 0
+    for start, length, field in sorted(place for place in positions if place[0] >= 0):
+        template += body[position:start].replace("$", "$$") + field
+        position = start + length
+    return template + body[position:].replace("$", "$$")
 
 
-def _envelope_keys(body: dict[str, Any], call: Probe) -> dict[str, Any]:
-    known = JsonEnvelope(open=())
+def _envelope_keys(body: dict[str, Any], call: ProbeCall) -> dict[str, Any]:
+    defaults = JsonEnvelope(open=())
     keys: dict[str, Any] = {"name_is_key": True} if call.name in body else {}
     inner = body["function"] if isinstance(body.get("function"), dict) else body
     for key, value in {**body, **inner}.items():
-        if value == call.name and key not in known.name_keys:
+        if value == call.name and key not in defaults.name_keys:
             keys["name_keys"] = (key,)
-        elif value == call.args and key not in (*known.args_keys, call.name):
+        elif value == call.args and key not in (*defaults.args_keys, call.name):
             keys["args_keys"] = (key,)
         elif value == call.id:
             keys["id_keys"] = (key,)
     return keys
 
 
-def _around_envelope(before: str, between: str | None, after: str, notes: Notes) -> dict[str, Any]:
-    around_each = frame(before, between, after)
-    if around_each.open.strip():
-        if around_each.section:
+def _envelope_markers(before: str, between: str | None, after: str, notes: DraftNotes) -> dict[str, Any]:
+    call_frame = split_frame(before, between, after)
+    if call_frame.open.strip():
+        if call_frame.section:
             notes.append(
-                ("shape.json_envelope.open", f"Before it stands {around_each.section[0].open!r}, which was left out.")
+                ("shape.json_envelope.open", f"Before it stands {call_frame.section[0].open!r}, which was left out.")
             )
-        around = _split(around_each.open, around_each.close) | {"between": around_each.between}
+        markers = _split_markers(call_frame.open, call_frame.close) | {"between": call_frame.between}
     else:
-        around = _split(before, after) | {"between": between or "", "together": True}
-    if around["close"] == (FENCE,):
-        around |= {"close": (), "fences": (FENCE,)}
-    if not around["open"]:
-        around["bare"] = True
+        markers = _split_markers(before, after) | {"between": between or "", "together": True}
+    if markers["close"] == (CODE_FENCE,):
+        markers |= {"close": (), "fences": (CODE_FENCE,)}
+    if not markers["open"]:
+        markers["bare"] = True
         notes.append(("shape.json_envelope.bare", "Nothing opens a call, so an answer in JSON may be taken for one."))
-    return around
+    return markers
 
 
-def _split(before: str, after: str) -> dict[str, Any]:
+def _split_markers(before: str, after: str) -> dict[str, Any]:
     """The markers, and what stands between them and the objects: white space, and the brackets of an array."""
     open, close = before.rstrip(" \n\t["), after.lstrip(" \n\t]")
     if before.endswith("]") or "[" in open:  # a control token: `[TOOL_CALLS]`
-        open = before[: max(token.end for token in tokens(before) if token.text != "[")]
+        open = before[: max(token.end for token in tokenize(before) if token.text != "[")]
     lead, tail = before[len(open) :], after[: len(after) - len(close)]
     return {"open": (open,) if open else (), "close": (close,) if close else (), "lead": lead, "tail": tail}
 
@@ -122,7 +126,7 @@ def _split(before: str, after: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Framed:
+class FramedCall:
     """One call: where its header begins and ends, and where its arguments do."""
 
     header: tuple[int, int]
@@ -130,49 +134,49 @@ class Framed:
     args: tuple[int, int]
 
 
-def _framed(text: str, calls: Sequence[Probe], notes: Notes) -> Shape | None:
+def _guess_framed(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
     """The name outside, the arguments as one JSON object."""
-    places: list[Framed] = []
+    framed_calls: list[FramedCall] = []
     for call in calls:
-        place = _place_framed(text, call, places[-1].args[1] if places else 0)
-        if place is None:
+        framed_call = _locate_framed_call(text, call, framed_calls[-1].args[1] if framed_calls else 0)
+        if framed_call is None:
             return None
-        places.append(place)
-    first, last = places[0], places[-1]
-    between = text[first.args[1] : last.header[0]] if len(places) > 1 else None
-    around_each = frame(text[: first.header[0]], between, text[last.args[1] :])
+        framed_calls.append(framed_call)
+    first, last = framed_calls[0], framed_calls[-1]
+    between = text[first.args[1] : last.header[0]] if len(framed_calls) > 1 else None
+    call_frame = split_frame(text[: first.header[0]], between, text[last.args[1] :])
     separator = text[first.header[1] : first.args[0]]
-    if not around_each.open.strip():
+    if not call_frame.open.strip():
         notes.append(("shape.framed_json.open", "No marker opens each call."))
     fences: tuple[il.Span, ...] = ()
-    close = around_each.close
-    if FENCE in separator:
+    close = call_frame.close
+    if CODE_FENCE in separator:
         inside = separator[len(separator.rstrip()) :]
-        fences = (il.Span(separator.rstrip(), FENCE, inside=inside),)
-        separator, close = "", close.partition(FENCE)[2]
+        fences = (il.Span(separator.rstrip(), CODE_FENCE, inside=inside),)
+        separator, close = "", close.partition(CODE_FENCE)[2]
     return FramedJson(
-        open=(around_each.open,),
+        open=(call_frame.open,),
         header=(first.template,),
         args=(separator,) if separator else (),
         close=(close,) if close else (),
-        sections=around_each.section,
+        sections=call_frame.section,
         fences=fences,
-        between=around_each.between,
+        between=call_frame.between,
     )
 
 
-def _place_framed(text: str, call: Probe, start: int) -> Framed | None:
-    at = text.find(call.name, start)
-    end = at + len(call.name)
-    args = find_json(text, call.args, end)
-    if at < 0 or args[0] < 0 or text[at - 1 : at] == '"' == text[end : end + 1]:
+def _locate_framed_call(text: str, call: ProbeCall, start: int) -> FramedCall | None:
+    name_start = text.find(call.name, start)
+    name_end = name_start + len(call.name)
+    args = find_json(text, call.args, name_end)
+    if name_start < 0 or args[0] < 0 or text[name_start - 1 : name_start] == '"' == text[name_end : name_end + 1]:
         return None
-    id_at = text.find(call.id, start, args[0])
-    id_end = id_at + len(call.id)
-    if id_at < 0:
-        return Framed((at, end), "{name}", args)
-    if id_at <= at < id_end:
-        return Framed((id_at, id_end), re.sub(r"\d+$", "{n}", call.id.replace(call.name, "{name}")), args)
-    if id_at < at:
-        return Framed((id_at, end), f"{{id}}{text[id_end:at]}{{name}}", args)
-    return Framed((at, id_end), f"{{name}}{text[end:id_at]}{{id}}", args)
+    id_start = text.find(call.id, start, args[0])
+    id_end = id_start + len(call.id)
+    if id_start < 0:
+        return FramedCall((name_start, name_end), "{name}", args)
+    if id_start <= name_start < id_end:
+        return FramedCall((id_start, id_end), re.sub(r"\d+$", "{n}", call.id.replace(call.name, "{name}")), args)
+    if id_start < name_start:
+        return FramedCall((id_start, name_end), f"{{id}}{text[id_end:name_start]}{{name}}", args)
+    return FramedCall((name_start, id_end), f"{{name}}{text[name_end:id_start]}{{id}}", args)

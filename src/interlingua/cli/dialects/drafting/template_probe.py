@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NoReturn
 
-from interlingua.cli.dialects.drafting.template_tokens import common
+from interlingua.cli.dialects.drafting.template_tokens import common_prefix_length
 from interlingua.errors import BadInput, UsageError
 
-__all__ = ["CONTENT", "EOS", "THINKING", "TOOLS", "Probe", "Probed", "probe"]
+__all__ = ["CONTENT", "EOS", "THINKING", "TOOLS", "ProbeCall", "ProbeResult", "probe_template"]
 
 QUESTION = "What will the weather be, and which places do you know?"
 THINKING = "Both questions need a tool."
@@ -20,7 +20,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_forecast", {"town": "Rio Grande", "days": 17, "options": {"unit": "metric"}}),
     ("list_places", {}),
 )
-TYPES = {"town": "string", "days": "integer", "options": "object"}
+PARAM_TYPES = {"town": "string", "days": "integer", "options": "object"}
 TOOLS = [
     {
         "type": "function",
@@ -29,19 +29,19 @@ TOOLS = [
             "description": "A probe.",
             "parameters": {
                 "type": "object",
-                "properties": {key: {"type": TYPES[key], "description": "A probe."} for key in args},
+                "properties": {key: {"type": PARAM_TYPES[key], "description": "A probe."} for key in args},
                 "required": list(args),
             },
         },
     }
     for name, args in CALLS
 ]
-IDS = (("abcdefgh1", "abcdefgh2"), tuple(f"functions.{name}:{n}" for n, (name, _) in enumerate(CALLS)))
+CALL_ID_SETS = (("abcdefgh1", "abcdefgh2"), tuple(f"functions.{name}:{n}" for n, (name, _) in enumerate(CALLS)))
 """Mistral's templates refuse ids of any other length. Kimi's write the id, and the name only as a part of it."""
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeCall:
     """A call that was put into the template."""
 
     name: str
@@ -50,51 +50,55 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """What came out: the assistant's turn, what the prompt writes of it, and a turn with nothing but text."""
 
     turn: str
-    opening: str
-    plain: str
-    calls: tuple[Probe, ...]
+    generation_prompt: str
+    plain_turn: str
+    calls: tuple[ProbeCall, ...]
     writes_eos: bool
 
 
-def probe(template: str) -> Probed:
+def probe_template(template: str) -> ProbeResult:
     """The first turn that the template writes with all calls in it; some refuse text, or more than one call."""
-    if not any(mark in template for mark in ("{{", "{%")):
+    if not any(marker in template for marker in ("{{", "{%")):
         raise BadInput(
             "this is no chat template: it has neither {{ nor {% in it", "give the model's chat_template.jinja"
         )
-    write = _writer(template)
-    user = {"role": "user", "content": QUESTION}
-    refused = ""
-    for calls, text_args, content, ids in product((2, 1), (False, True), (CONTENT, ""), IDS):
-        probes = tuple(Probe(name, args, id) for (name, args), id in zip(CALLS[:calls], ids, strict=False))
+    render = _template_renderer(template)
+    user_message = {"role": "user", "content": QUESTION}
+    refusal = ""
+    for call_count, arguments_as_text, content, ids in product((2, 1), (False, True), (CONTENT, ""), CALL_ID_SETS):
+        probes = tuple(ProbeCall(name, args, id) for (name, args), id in zip(CALLS[:call_count], ids, strict=False))
         try:
-            before, opened = write([user], False), write([user], True)
-            turn = _after(before, write([user, _turn(probes, content, text_args)], False))
-        except _refusals() as error:
-            refused = refused or (str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}")
+            before, with_prompt = render([user_message], False), render([user_message], True)
+            turn = _suffix_after(
+                before, render([user_message, _assistant_message(probes, content, arguments_as_text)], False)
+            )
+        except _render_errors() as error:
+            refusal = refusal or (
+                str(error) if isinstance(error, _TemplateRefusal) else f"{type(error).__name__}: {error}"
+            )
             continue
         if all(call.name in turn for call in probes):
-            plain = _plain(write, user, before)
-            return Probed(turn, _after(before, opened), plain, probes, "eos_token" in template)
-    why = f": {refused}" if refused else "; it may only know how to offer tools"
+            plain_turn = _plain_turn(render, user_message, before)
+            return ProbeResult(turn, _suffix_after(before, with_prompt), plain_turn, probes, "eos_token" in template)
+    reason = f": {refusal}" if refusal else "; it may only know how to offer tools"
     raise BadInput(
-        f"the template writes no calls{why}",
+        f"the template writes no calls{reason}",
         "look for tool_calls in it; a dialect can also be written by hand: `interlingua dialects show kimi_k2`",
     )
 
 
-def _plain(write: Any, user: dict[str, Any], before: str) -> str:
+def _plain_turn(render: Any, user_message: dict[str, Any], before: str) -> str:
     try:
-        return _after(before, write([user, {"role": "assistant", "content": CONTENT}], False))
-    except _refusals():
+        return _suffix_after(before, render([user_message, {"role": "assistant", "content": CONTENT}], False))
+    except _render_errors():
         return ""
 
 
-def _turn(calls: tuple[Probe, ...], content: str, text_args: bool) -> dict[str, Any]:
+def _assistant_message(calls: tuple[ProbeCall, ...], content: str, arguments_as_text: bool) -> dict[str, Any]:
     """A client's message. Thinking goes by several names."""
     return {
         "role": "assistant",
@@ -106,21 +110,21 @@ def _turn(calls: tuple[Probe, ...], content: str, text_args: bool) -> dict[str, 
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.args) if text_args else call.args},
+                "function": {"name": call.name, "arguments": json.dumps(call.args) if arguments_as_text else call.args},
             }
             for call in calls
         ],
     }
 
 
-def _after(before: str, text: str) -> str:
-    return text[common(before, text) :]
+def _suffix_after(before: str, text: str) -> str:
+    return text[common_prefix_length(before, text) :]
 
 
 # ── jinja, as transformers sets it up ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _writer(template: str) -> Any:
+def _template_renderer(template: str) -> Any:
     try:
         import jinja2
         from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -130,7 +134,7 @@ def _writer(template: str) -> Any:
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
     environment.filters["tojson"] = _tojson
-    environment.globals.update(raise_exception=_refuse, strftime_now=lambda _: "2025-01-01")
+    environment.globals.update(raise_exception=_raise_refusal, strftime_now=lambda _: "2025-01-01")
     try:
         compiled = environment.from_string(template)
     except jinja2.TemplateSyntaxError as error:
@@ -138,27 +142,27 @@ def _writer(template: str) -> Any:
             f"line {error.lineno} of the template is not Jinja: {error.message}", "is it a model's chat_template.jinja?"
         ) from error
 
-    def write(messages: list[dict[str, Any]], prompt: bool) -> str:
+    def render(messages: list[dict[str, Any]], add_prompt: bool) -> str:
         return compiled.render(
-            messages=messages, tools=TOOLS, add_generation_prompt=prompt, bos_token="<s>", eos_token=EOS
+            messages=messages, tools=TOOLS, add_generation_prompt=add_prompt, bos_token="<s>", eos_token=EOS
         )
 
-    return write
+    return render
 
 
-def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, **more: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
+def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
 
 
-class _Refused(Exception):
+class _TemplateRefusal(Exception):
     """The template called raise_exception."""
 
 
-def _refuse(message: str) -> NoReturn:
-    raise _Refused(message)
+def _raise_refusal(message: str) -> NoReturn:
+    raise _TemplateRefusal(message)
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def _render_errors() -> tuple[type[Exception], ...]:
     import jinja2
 
-    return (_Refused, jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError)
+    return (_TemplateRefusal, jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError)

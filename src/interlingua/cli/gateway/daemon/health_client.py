@@ -8,30 +8,30 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from interlingua.errors import UsageError
-from interlingua.gateway.processes.systemd_notify import reached_by
+from interlingua.gateway.processes.systemd_notify import client_host
 
-__all__ = ["Counts", "asked_for_readiness", "counts"]
+__all__ = ["RequestCounts", "readiness", "request_counts"]
 
-SECONDS = 3.0
+TIMEOUT_SECONDS = 3.0
 _SAMPLE = re.compile(r'^interlingua_(requests_total|streams_open)(?:\{(?:worker="(\d+)")?.*\})? (\d+)', re.M)
 
 
-class Counts(NamedTuple):
+class RequestCounts(NamedTuple):
     requests: int
     """That are over."""
     open: int
 
 
-def _reached_at(address: str) -> http.client.HTTPConnection:
+def _connect(address: str) -> http.client.HTTPConnection:
     """How a client on this machine reaches who listens there."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(address)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(reached_by(parts.hostname), parts.port, timeout=SECONDS)
+    connection_class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return connection_class(client_host(parts.hostname), parts.port, timeout=TIMEOUT_SECONDS)
 
 
-def asked_for_readiness(address: str) -> str:
+def readiness(address: str) -> str:
     """What it says: ready, stopping; or why it does not answer."""
     try:
         status, body = _get(address, "/readyz")
@@ -42,28 +42,28 @@ def asked_for_readiness(address: str) -> str:
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
 
 
-def counts(address: str, workers: int) -> Counts | None:
+def request_counts(address: str, workers: int) -> RequestCounts | None:
     """How much it has done, all workers together; None if it does not tell, as where clients need a key."""
     requests: dict[str, int] = {}
-    opened: dict[str, int] = {}
+    open_streams: dict[str, int] = {}
     try:
         for _ in range(1 if workers == 1 else 16 * workers):  # the system chooses who answers
             status, page = _get(address, "/metrics")
             if status != 200:
                 return None
-            found = [(name, worker, int(number)) for name, worker, number in _SAMPLE.findall(page)]
-            worker = next((worker for _, worker, _ in found), "")
-            requests[worker] = sum(number for name, _, number in found if name == "requests_total")
-            opened[worker] = sum(number for name, _, number in found if name == "streams_open")
-            if len(opened) == workers:
-                return Counts(sum(requests.values()), sum(opened.values()))
+            samples = [(name, worker, int(number)) for name, worker, number in _SAMPLE.findall(page)]
+            worker = next((worker for _, worker, _ in samples), "")
+            requests[worker] = sum(number for name, _, number in samples if name == "requests_total")
+            open_streams[worker] = sum(number for name, _, number in samples if name == "streams_open")
+            if len(open_streams) == workers:
+                return RequestCounts(sum(requests.values()), sum(open_streams.values()))
     except (OSError, http.client.HTTPException):
         pass
     return None
 
 
 def _get(address: str, path: str) -> tuple[int, str]:
-    connection = _reached_at(address)
+    connection = _connect(address)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 
 from interlingua.cli.common import console as io
-from interlingua.cli.gateway.daemon.process_identity import beginning
+from interlingua.cli.gateway.daemon.process_identity import process_start_id
 from interlingua.errors import BadInput, UsageError
 from interlingua.gateway.settings.signing_key import state_folder
 
-__all__ = ["DEFAULT", "Instance", "Instances", "add_name", "named"]
+__all__ = ["DEFAULT_NAME", "Instance", "InstanceStore", "add_name_option", "instance_name"]
 
-DEFAULT = "default"
-PATIENCE = 120.0
+DEFAULT_NAME = "default"
+LOCK_TIMEOUT_SECONDS = 120.0
 """Seconds for which a command waits for another one about the same gateway."""
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LARGEST = 64 * 1024
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_FILE_BYTES = 64 * 1024
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,97 +47,97 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """How long its log was then: what became of its requests stands behind."""
 
     @property
-    def runs(self) -> bool:
-        return bool(self.began) and beginning(self.pid) == self.began
+    def is_running(self) -> bool:
+        return bool(self.began) and process_start_id(self.pid) == self.began
 
 
-class Instances:
+class InstanceStore:
     """The folder. Nothing in it is reached through a link, and files change at once or not at all."""
 
     def __init__(self) -> None:
         self.path = state_folder()
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            if os.fstat(self._folder).st_uid != os.geteuid():
+            self._folder_fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            if os.fstat(self._folder_fd).st_uid != os.geteuid():
                 raise PermissionError(errno.EPERM, "it belongs to somebody else")
-            os.fchmod(self._folder, 0o700)
+            os.fchmod(self._folder_fd, 0o700)
         except OSError as error:
             link = self.path.is_symlink()
             reason = "it is a link" if link else error.strerror
             hint = "set XDG_STATE_HOME to a folder of your own, where it can be made"
             raise BadInput(f"cannot keep anything in {self.path}: {reason}", hint) from error
 
-    def log_of(self, name: str) -> Path:
+    def log_path(self, name: str) -> Path:
         return self.path / f"{name}.log"
 
     def find(self, name: str) -> Instance | None:
         """What was written of it, whether it runs or not."""
         try:
-            file = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
-            with os.fdopen(file, "rb") as stream:
-                return msgspec.json.decode(stream.read(_LARGEST), type=Instance)
+            descriptor = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder_fd)
+            with os.fdopen(descriptor, "rb") as stream:
+                return msgspec.json.decode(stream.read(_MAX_FILE_BYTES), type=Instance)
         except (OSError, msgspec.MsgspecError):  # none, or nothing that these commands have written
             return None
 
     def names(self) -> list[str]:
-        files = (name.removesuffix(".json") for name in os.listdir(self._folder) if name.endswith(".json"))
-        return sorted(name for name in files if _NAME.fullmatch(name))
+        files = (name.removesuffix(".json") for name in os.listdir(self._folder_fd) if name.endswith(".json"))
+        return sorted(name for name in files if _NAME_PATTERN.fullmatch(name))
 
     def save(self, instance: Instance) -> None:
-        new = f".{instance.name}.{os.getpid()}.new"
+        temporary = f".{instance.name}.{os.getpid()}.new"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(new, flags, 0o600, dir_fd=self._folder), "wb") as stream:
+            with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=self._folder_fd), "wb") as stream:
                 stream.write(msgspec.json.encode(instance) + b"\n")
-            os.replace(new, f"{instance.name}.json", src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.replace(temporary, f"{instance.name}.json", src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
         except OSError as error:
             raise BadInput(f"cannot write into {self.path}: {error.strerror}", "is there room on the disk?") from error
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(f"{name}.json", dir_fd=self._folder)
+            os.unlink(f"{name}.json", dir_fd=self._folder_fd)
 
     @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
+    def lock(self, name: str) -> Iterator[None]:
         """Nobody else starts or stops it meanwhile."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            file = os.open(f"{name}.lock", flags, 0o600, dir_fd=self._folder)
+            descriptor = os.open(f"{name}.lock", flags, 0o600, dir_fd=self._folder_fd)
         except OSError as error:
             raise BadInput(f"cannot write into {self.path}: {error.strerror}", "is there room on the disk?") from error
         try:
-            _lock(file, name)
+            _acquire_lock(descriptor, name)
             yield
         finally:
-            os.close(file)
+            os.close(descriptor)
 
 
-def _lock(file: int, name: str) -> None:
+def _acquire_lock(descriptor: int, name: str) -> None:
     import fcntl  # Windows has none
 
-    began = time.monotonic()
-    until, told = began + PATIENCE, began + 1
+    started = time.monotonic()
+    deadline, report_at = started + LOCK_TIMEOUT_SECONDS, started + 1
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             now = time.monotonic()
-        if now > until:
+        if now > deadline:
             raise BadInput(f"somebody else starts or stops {name!r} all the time", "try again later")
-        if now > told:
-            io.tell(f"waiting for another `interlingua start` or `stop` of {name!r}")
-            told = until
+        if now > report_at:
+            io.print_stderr(f"waiting for another `interlingua start` or `stop` of {name!r}")
+            report_at = deadline
         time.sleep(0.05)
 
 
-def add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default=DEFAULT, help="which one, if there are several; default: default")
+def add_name_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", default=DEFAULT_NAME, help="which one, if there are several; default: default")
 
 
-def named(args: argparse.Namespace) -> str:
+def instance_name(args: argparse.Namespace) -> str:
     name = str(args.name)
-    if not _NAME.fullmatch(name):
+    if not _NAME_PATTERN.fullmatch(name):
         raise UsageError(f"{name!r} is no name for a gateway", "use letters, digits, - and _, at most 64 of them")
     return name

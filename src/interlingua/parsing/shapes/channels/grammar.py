@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from interlingua.core.reply import Call, Part, Text
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
-from interlingua.parsing.dialect import Router, Shape, Span
-from interlingua.parsing.event_sink import Header, Sink
-from interlingua.parsing.markers import markers
-from interlingua.parsing.shapes.channels.header import Address, Addresses
-from interlingua.parsing.shapes.common.json_arguments import JSON_OBJECT, JsonArgs
+from interlingua.parsing.dialect import MessageGrammar, Shape, Span
+from interlingua.parsing.event_sink import CallHeader, EventSink
+from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHeader
+from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
 from interlingua.parsing.shapes.common.stray_text import StrayText
-from interlingua.parsing.text_buffer__source import Channel, Reading, Source
+from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
 
 __all__ = ["Channels"]
 
@@ -71,33 +71,35 @@ class Channels:
             if not getattr(self, field):
                 raise UsageError(f"{field} is empty", "write the marker that the model writes there")
 
-    def grammar(self, outside: tuple[str, ...]) -> Router:
-        return ChannelsGrammar(self, outside)
+    def grammar(self, dialect_markers: tuple[str, ...]) -> MessageGrammar:
+        return ChannelsGrammar(self, dialect_markers)
 
 
 class ChannelsGrammar:
-    def __init__(self, shape: Channels, outside: tuple[str, ...]) -> None:
+    def __init__(self, shape: Channels, dialect_markers: tuple[str, ...]) -> None:
         self._shape = shape
-        own = tuple(filter(None, (shape.start, shape.channel, shape.constrain, shape.message)))
-        self._inside = shape.body.grammar((*own, *shape.ends, *outside)) if shape.body else None
-        self.openers = (*own, *(self._inside.openers if self._inside else ()))
-        self.strays = (*shape.ends, *(self._inside.strays if self._inside else ()))
-        self.inner = self._inside.inner if self._inside else ()
-        self._all = markers(*self.openers, *self.strays, *outside)
-        self._own = markers(*own)
-        self._in_header = markers(*self._all.literals, JSON_OBJECT)
-        self._unmarked = (shape.role, shape.recipient)
-        self._goes_on = tuple(filter(None, (shape.channel, shape.constrain)))
-        self._after_role = markers(*own, shape.recipient)
+        header_markers = tuple(filter(None, (shape.start, shape.channel, shape.constrain, shape.message)))
+        self._body_grammar = (
+            shape.body.grammar((*header_markers, *shape.ends, *dialect_markers)) if shape.body else None
+        )
+        self.openers = (*header_markers, *(self._body_grammar.openers if self._body_grammar else ()))
+        self.strays = (*shape.ends, *(self._body_grammar.strays if self._body_grammar else ()))
+        self.inner_markers = self._body_grammar.inner_markers if self._body_grammar else ()
+        self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
+        self._header_markers = compile_markers(*header_markers)
+        self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)
+        self._unmarked_starts = (shape.role, shape.recipient)
+        self._continuation_markers = tuple(filter(None, (shape.channel, shape.constrain)))
+        self._after_role = compile_markers(*header_markers, shape.recipient)
         self._routes = (*shape.to_thinking, *shape.to_text)
         parts = (shape.start, shape.channel, shape.constrain)
-        self._to = Addresses(parts, shape.role, shape.recipient, shape.prefix, self._routes, shape.types)
-        self._args = JsonArgs(self._all, markers(*shape.ends))
-        self._call_channel = self._to.read(shape.call.open.removesuffix(shape.message), Offer()).channel
+        self._header_parser = HeaderParser(parts, shape.role, shape.recipient, shape.prefix, self._routes, shape.types)
+        self._arguments_reader = JsonArgumentsReader(self._all_markers, compile_markers(*shape.ends))
+        self._call_channel = self._header_parser.read(shape.call.open.removesuffix(shape.message), ToolSet()).channel
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, calls: Sequence[Call], before: int) -> str:  # noqa: ARG002 (nothing is numbered)
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (nothing is numbered)
         return self.write_reply(calls)
 
     def write_reply(self, parts: Sequence[Part]) -> str:
@@ -108,195 +110,203 @@ class ChannelsGrammar:
     def _write_message(self, part: Part, number: int, last: bool) -> str:
         shape = self._shape
         if isinstance(part, Call):
-            opened = self._write_header(part) + self._write_body(part, number)
-            return opened + self._end(shape.call, last) if part.complete else opened
-        found = self._all.search(part.text, 0)
-        if found:
-            raise RenderError(f"text with {found.group()} in it would be read as structure", "take the marker out")
+            message = self._write_header(part) + self._write_body(part, number)
+            return message + self._message_end(shape.call, last) if part.complete else message
+        match = self._all_markers.search(part.text, 0)
+        if match:
+            raise RenderError(f"text with {match.group()} in it would be read as structure", "take the marker out")
         span = shape.thinking
         if isinstance(part, Text):
             span = shape.answer if shape.answer and last else shape.text
-        return span.open + part.text + self._end(span, last)
+        return span.open + part.text + self._message_end(span, last)
 
-    def _end(self, span: Span, last: bool) -> str:
+    def _message_end(self, span: Span, last: bool) -> str:
         return self._shape.last_end if self._shape.last_end and last else span.close
 
     def _write_header(self, call: Call) -> str:
-        header = self._shape.call.open.replace("{name}", "" if self._all.search(call.name, 0) else call.name)
-        recipient = self._to.read(header.removesuffix(self._shape.message), Offer()).recipient
-        if recipient is None or self._to.name(recipient, Offer()) != call.name:
+        header = self._shape.call.open.replace("{name}", "" if self._all_markers.search(call.name, 0) else call.name)
+        recipient = self._header_parser.read(header.removesuffix(self._shape.message), ToolSet()).recipient
+        if recipient is None or self._header_parser.tool_name(recipient, ToolSet()) != call.name:
             raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
         return header
 
     def _write_body(self, call: Call, number: int) -> str:
-        if self._inside is not None:
-            return self._inside.write((call,), number)
-        self._args.check(call)
+        if self._body_grammar is not None:
+            return self._body_grammar.write((call,), number)
+        self._arguments_reader.check_writable(call)
         return call.arguments
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def first_openers(self, offer: Offer) -> tuple[str, ...]:  # noqa: ARG002 (the same for any offer)
-        return self._unmarked
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:  # noqa: ARG002 (the same for any offer)
+        return self._unmarked_starts
 
-    def name_in(self, text: str, offer: Offer) -> str:
-        return self._to.name_in(text, offer)
+    def extract_name(self, text: str, offer: ToolSet) -> str:
+        return self._header_parser.find_tool_name(text, offer)
 
-    def unfinished(self, prefill: str) -> str:
+    def unfinished_message(self, prefill: str) -> str:
         """Its text is no part of the reply, but its header is still to be read, and so are a call's arguments."""
-        at = max((prefill.rfind(end) + len(end) for end in self._shape.ends if end in prefill), default=0)
-        found = self._own.search(prefill, at)
-        header, message, body = prefill[found.start() if found else len(prefill) :].partition(self._shape.message)
-        recipient = self._to.read(header, Offer()).recipient
+        start = max((prefill.rfind(end) + len(end) for end in self._shape.ends if end in prefill), default=0)
+        match = self._header_markers.search(prefill, start)
+        header, message, body = prefill[match.start() if match else len(prefill) :].partition(self._shape.message)
+        recipient = self._header_parser.read(header, ToolSet()).recipient
         if message and recipient in (None, *self._routes):
-            return header + message + body[self._all.tail(body, 0) :]
-        if message or recipient or any(marker in header for marker in self._goes_on):
+            return header + message + body[self._all_markers.partial_start(body, 0) :]
+        if message or recipient or any(marker in header for marker in self._continuation_markers):
             return header + message + body
-        return prefill[self._all.tail(prefill, at) :]
+        return prefill[self._all_markers.partial_start(prefill, start) :]
 
-    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         """Messages, one after the other, as long as nothing else stands between them."""
         next_opener: str | None = opener
         while next_opener is not None and not sink.failed:
-            if next_opener in self._own.literals or next_opener in self._unmarked:
-                header = yield from self._header(next_opener, source, sink)
+            if next_opener in self._header_markers.literals or next_opener in self._unmarked_starts:
+                header = yield from self._read_header(next_opener, source, sink)
                 if header is not None:
-                    yield from self._message(header, source, sink)
-            elif self._inside is not None:
-                yield from self._inside.read(next_opener, source, sink)
+                    yield from self._read_message(header, source, sink)
+            elif self._body_grammar is not None:
+                yield from self._body_grammar.read(next_opener, source, sink)
             sink.inside_calls = False
-            next_opener = yield from source.accept_word(self._unmarked)  # the start of the next one may be missing
+            next_opener = yield from source.accept_word(
+                self._unmarked_starts
+            )  # the start of the next one may be missing
             if next_opener is not None:
                 sink.inside_calls = True
-                source.record(next_opener)
+                source.start_recording(next_opener)
 
     # ── headers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _header(self, opener: str, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_header(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """All of a header that stands before its body. None if it is no header: then it is given back."""
-        shape, header, room, start = self._shape, opener, sink.limits.header, source.offset
+        shape, header, remaining, start = self._shape, opener, sink.limits.header, source.offset
         if opener == shape.role and not (yield from source.peek(self._after_role)):
-            sink.not_a_call()
+            sink.restore_text()
             return None
         marker: str | None = opener
         while marker != shape.message:
-            text, marker = yield from source.take_until(self._in_header, room)
+            text, marker = yield from source.take_until(self._markers_in_header, remaining)
             header += text
-            room -= len(text) + len(marker or "")
-            if marker == JSON_OBJECT and self._is_whole(header, sink.offer):
+            remaining -= len(text) + len(marker or "")
+            if marker == OPENING_BRACE and self._is_complete(header, sink.offer):
                 sink.report("no-separator", f"arguments right after the header, without {shape.message}: taken as such")
-                source.unread(marker)
+                source.put_back(marker)
                 return header
-            if room < 0 or marker not in (shape.message, JSON_OBJECT, *self._goes_on):
-                self._broken_header(header, marker, room < 0, start, source, sink)
+            if remaining < 0 or marker not in (shape.message, OPENING_BRACE, *self._continuation_markers):
+                self._handle_broken_header(header, marker, remaining < 0, start, source, sink)
                 return None
             header += marker
         return header.removesuffix(shape.message)
 
-    def _is_whole(self, header: str, offer: Offer) -> bool:
+    def _is_complete(self, header: str, offer: ToolSet) -> bool:
         """Whether a header has come to its tool, so that what stands behind it may be the arguments."""
-        if JSON_OBJECT in header or not header.startswith(self._own.literals):
+        if OPENING_BRACE in header or not header.startswith(self._header_markers.literals):
             return False
-        recipient = self._to.read(header, offer).recipient
-        return recipient is not None and offer.may_have(self._to.name(recipient, offer))
+        recipient = self._header_parser.read(header, offer).recipient
+        return recipient is not None and offer.accepts(self._header_parser.tool_name(recipient, offer))
 
-    def _broken_header(
-        self, header: str, marker: str | None, too_long: bool, start: int, source: Source, sink: Sink
+    def _handle_broken_header(
+        self, header: str, marker: str | None, too_long: bool, start: int, source: TextBuffer, sink: EventSink
     ) -> None:
         """A header without a body. If it says nothing but what headers say, then nobody misses it."""
-        meant = header.startswith(self._own.literals)
-        empty = not too_long and self._to.says_nothing(header[: self._own.tail(header, 0)])
-        if too_long and meant:
-            sink.over_limit("the header of a message", sink.limits.header)
-        elif empty or meant:
-            what = f"dropped {header!r:.80}" if empty else "given back as text"
-            sink.report("broken-header", f"a message that breaks off in its header: {what}", start)
-        if marker and not (empty and marker in self._shape.ends):
-            source.unread(marker)
-        if empty:
-            source.forget()
+        has_marker = header.startswith(self._header_markers.literals)
+        is_empty = not too_long and self._header_parser.has_only_known_words(
+            header[: self._header_markers.partial_start(header, 0)]
+        )
+        if too_long and has_marker:
+            sink.report_over_limit("the header of a message", sink.limits.header)
+        elif is_empty or has_marker:
+            action = f"dropped {header!r:.80}" if is_empty else "given back as text"
+            sink.report("broken-header", f"a message that breaks off in its header: {action}", start)
+        if marker and not (is_empty and marker in self._shape.ends):
+            source.put_back(marker)
+        if is_empty:
+            source.discard_recording()
         else:
-            sink.not_a_call()
+            sink.restore_text()
 
     # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _message(self, header: str, source: Source, sink: Sink) -> Reading[None]:
-        address, shape = self._to.read(header, sink.offer), self._shape
-        if address.prose:
+    def _read_message(self, header: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        parsed_header, shape = self._header_parser.read(header, sink.offer), self._shape
+        if parsed_header.is_prose:
             sink.report("broken-header", "a header that addresses nobody: given back as text")
-            sink.not_a_call()
+            sink.restore_text()
             return
-        if address.odd:
+        if parsed_header.is_malformed:
             sink.report("odd-header", f"the header {header!r}: read by its first known channel and its last recipient")
-        recipient = address.recipient
+        recipient = parsed_header.recipient
         if recipient is not None and recipient not in self._routes:
-            yield from self._message_to_tool(recipient, address.channel in shape.to_thinking, source, sink)
+            yield from self._read_tool_message(recipient, parsed_header.channel in shape.to_thinking, source, sink)
             return
-        if self._may_be_call(address, sink.offer) and (yield from source.next_char()) == JSON_OBJECT:
-            call = sink.start(Header(address.guess or "", None, address.guess))
-            yield from self._args.read(call, source, sink)
+        if self._can_be_call(parsed_header, sink.offer) and (yield from source.peek_after_space()) == OPENING_BRACE:
+            call = sink.start_call(CallHeader(parsed_header.guessed_tool or "", None, parsed_header.guessed_tool))
+            yield from self._arguments_reader.read(call, source, sink)
             return
-        source.forget()
-        yield from self._body((recipient or address.channel) in shape.to_thinking, source, sink)
+        source.discard_recording()
+        yield from self._read_body((recipient or parsed_header.channel) in shape.to_thinking, source, sink)
 
-    def _may_be_call(self, address: Address, offer: Offer) -> bool:
+    def _can_be_call(self, parsed_header: MessageHeader, offer: ToolSet) -> bool:
         """Whether arguments may follow, although no recipient was named."""
-        if self._inside is not None or offer.empty:
+        if self._body_grammar is not None or offer.is_empty:
             return False
-        return address.guess is not None or (address.nameless and address.channel == self._call_channel)
+        return parsed_header.guessed_tool is not None or (
+            parsed_header.lacks_recipient and parsed_header.channel == self._call_channel
+        )
 
-    def _message_to_tool(self, recipient: str, thinking: bool, source: Source, sink: Sink) -> Reading[None]:
-        name, offer = self._to.name(recipient, sink.offer), sink.offer
-        if self._inside is not None and not (yield from self._is_bare(source)):
-            source.forget()
-            yield from self._body_of_calls(name, source, sink)
-        elif sink.refuses(name):
-            source.forget()
-            yield from self._body(thinking, source, sink, begin=name)
-        elif thinking and offer.known and not offer.has(name) and name == recipient:
+    def _read_tool_message(self, recipient: str, thinking: bool, source: TextBuffer, sink: EventSink) -> Read[None]:
+        name, offer = self._header_parser.tool_name(recipient, sink.offer), sink.offer
+        if self._body_grammar is not None and not (yield from self._has_bare_arguments(source)):
+            source.discard_recording()
+            yield from self._read_calls_body(name, source, sink)
+        elif sink.reject_call(name):
+            source.discard_recording()
+            yield from self._read_body(thinking, source, sink, leading_text=name)
+        elif thinking and offer.is_known and not offer.has(name) and name == recipient:
             sink.report("not-a-tool", f"no tool called {name!r} was offered: what the model tells it is thinking")
-            source.forget()
-            yield from self._body(thinking, source, sink)
+            source.discard_recording()
+            yield from self._read_body(thinking, source, sink)
         else:
-            if self._inside is not None:
-                json = (yield from source.next_char()) == JSON_OBJECT
-                found = "without the tags of a call" if json else "with nothing in it"
-                kind = "no-separator" if json else "no-arguments"
-                sink.report(kind, f"a message to {name!r} {found}: taken as its arguments")
-            yield from self._args.read(sink.start(Header(recipient, None, name)), source, sink)
+            if self._body_grammar is not None:
+                has_json = (yield from source.peek_after_space()) == OPENING_BRACE
+                problem = "without the tags of a call" if has_json else "with nothing in it"
+                finding_kind = "no-separator" if has_json else "no-arguments"
+                sink.report(finding_kind, f"a message to {name!r} {problem}: taken as its arguments")
+            yield from self._arguments_reader.read(sink.start_call(CallHeader(recipient, None, name)), source, sink)
 
-    def _is_bare(self, source: Source) -> Reading[bool]:
+    def _has_bare_arguments(self, source: TextBuffer) -> Read[bool]:
         """Whether a message to a tool is nothing but JSON, or nothing at all: then it is the call's arguments."""
-        if (yield from source.next_char()) == JSON_OBJECT:
+        if (yield from source.peek_after_space()) == OPENING_BRACE:
             return True
-        return (yield from source.peek(self._all)) in ("", *self._shape.ends, self._shape.start)
+        return (yield from source.peek(self._all_markers)) in ("", *self._shape.ends, self._shape.start)
 
-    def _body(self, thinking: bool, source: Source, sink: Sink, begin: str = "") -> Reading[None]:
+    def _read_body(self, thinking: bool, source: TextBuffer, sink: EventSink, leading_text: str = "") -> Read[None]:
         sink.inside_calls = False
-        before, sink.thinking = sink.thinking, thinking
-        if begin:
-            sink.text(begin, source.channel)
-        marker = yield from self._copy(source, sink, sink.text)
+        was_thinking, sink.thinking = sink.thinking, thinking
+        if leading_text:
+            sink.emit_text(leading_text, source.channel)
+        marker = yield from self._copy_body(source, sink, sink.emit_text)
         if marker is not None:  # or else what is held is still of this message
-            sink.thinking = before
+            sink.thinking = was_thinking
 
-    def _body_of_calls(self, name: str, source: Source, sink: Sink) -> Reading[None]:
+    def _read_calls_body(self, name: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         stray = StrayText(source, sink)
-        yield from self._copy(source, sink, stray.write)
+        yield from self._copy_body(source, sink, stray.write)
         stray.report(f"in a message to {name!r}")
 
-    def _copy(self, source: Source, sink: Sink, write: Callable[[str, Channel], None]) -> Reading[str | None]:
+    def _copy_body(
+        self, source: TextBuffer, sink: EventSink, write: Callable[[str, Channel], None]
+    ) -> Read[str | None]:
         """Copies a body up to what ends the message, which it returns. A call may stand in any body."""
         while True:
-            marker = yield from source.copy_until(self._all, write)
-            if not marker or self._inside is None or sink.failed:
+            marker = yield from source.copy_until(self._all_markers, write)
+            if not marker or self._body_grammar is None or sink.failed:
                 break
-            if marker in self._inside.openers:
-                source.record(marker)
-                yield from self._inside.read(marker, source, sink)
-            elif marker in self._inside.strays:
+            if marker in self._body_grammar.openers:
+                source.start_recording(marker)
+                yield from self._body_grammar.read(marker, source, sink)
+            elif marker in self._body_grammar.strays:
                 sink.report("stray-marker", f"{marker} without a call around it: dropped")
             else:
                 break
-        self._args.leave(marker, source)
+        self._arguments_reader.unread_foreign_marker(marker, source)
         return marker

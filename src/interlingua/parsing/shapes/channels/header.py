@@ -10,31 +10,31 @@ import re
 
 import msgspec
 
-from interlingua.core.tools import Offer
-from interlingua.parsing.markers import markers
+from interlingua.core.tools import ToolSet
+from interlingua.parsing.markers import compile_markers
 
-__all__ = ["Address", "Addresses"]
+__all__ = ["HeaderParser", "MessageHeader"]
 
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 
 
-class Address(msgspec.Struct, frozen=True):
+class MessageHeader(msgspec.Struct, frozen=True):
     """Where a header sends the body."""
 
     channel: str | None
     """The first channel that is known."""
     recipient: str | None
     """The last recipient."""
-    guess: str | None
+    guessed_tool: str | None
     """An offered tool that the header names, but not as the recipient."""
-    nameless: bool
+    lacks_recipient: bool
     """Whether the body is a call's by all signs but one: nothing says whose."""
-    odd: bool
-    prose: bool
+    is_malformed: bool
+    is_prose: bool
     """Whether it addresses nobody and says much."""
 
 
-class Addresses:
+class HeaderParser:
     """Reads headers. Its markers are in the order in which a right header has them: start, channel, constrain."""
 
     def __init__(
@@ -47,75 +47,86 @@ class Addresses:
         types: tuple[str, ...],
     ) -> None:
         self._start, self._channel, self._constrain = parts
-        self._places = {marker: place for place, marker in enumerate(parts) if marker} | {"": 0}
-        self._marks = markers(*filter(None, parts))
+        self._positions = {marker: position for position, marker in enumerate(parts) if marker} | {"": 0}
+        self._markers = compile_markers(*filter(None, parts))
         self._role = role
-        self._to = re.compile(re.escape(recipient) + r"\s*+(\S*+)")
+        self._recipient_pattern = re.compile(re.escape(recipient) + r"\s*+(\S*+)")
         self._prefix = prefix
         self._routes = routes
         self._types = [[word] for word in types]
-        self._sayable = (role, *routes, *types)
+        self._known_words = (role, *routes, *types)
 
-    def read(self, header: str, offer: Offer) -> Address:
-        slots = self._slots(header)
-        said = [recipient for _, text in slots for recipient in self._to.findall(text)]
-        named = [recipient for recipient in said if recipient not in ("", self._role, self._prefix)]
-        rest = [(marker, self._to.sub(" ", text).split()) for marker, text in slots]
-        places = [self._places[marker] for marker, _ in slots]
-        channel = self._first_channel([word for _, words in rest for word in words])
-        guess = self._tool_among([word for marker, words in rest for word in words if self._places[marker]], offer)
-        return Address(
+    def read(self, header: str, offer: ToolSet) -> MessageHeader:
+        slots = self._split_slots(header)
+        recipients = [recipient for _, text in slots for recipient in self._recipient_pattern.findall(text)]
+        named_recipients = [recipient for recipient in recipients if recipient not in ("", self._role, self._prefix)]
+        words_by_marker = [(marker, self._recipient_pattern.sub(" ", text).split()) for marker, text in slots]
+        positions = [self._positions[marker] for marker, _ in slots]
+        channel = self._first_channel([word for _, words in words_by_marker for word in words])
+        guessed_tool = self._find_tool(
+            [word for marker, words in words_by_marker for word in words if self._positions[marker]], offer
+        )
+        return MessageHeader(
             channel=channel,
-            recipient=named[-1] if named else None,
-            guess=guess,
-            nameless=bool(self._constrain and self._constrain in dict(slots)) or "" in said or self._prefix in said,
-            odd=places != sorted(set(places))
-            or len(said) > 1
-            or named != said
-            or not all(self._is_usual(marker, words) for marker, words in rest)
-            or bool(self._channel and not channel and not named),
-            prose=not (channel or named or guess) and any(len(words) > 2 for _, words in rest),
+            recipient=named_recipients[-1] if named_recipients else None,
+            guessed_tool=guessed_tool,
+            lacks_recipient=bool(self._constrain and self._constrain in dict(slots))
+            or "" in recipients
+            or self._prefix in recipients,
+            is_malformed=positions != sorted(set(positions))
+            or len(recipients) > 1
+            or named_recipients != recipients
+            or not all(self._is_well_formed(marker, words) for marker, words in words_by_marker)
+            or bool(self._channel and not channel and not named_recipients),
+            is_prose=not (channel or named_recipients or guessed_tool)
+            and any(len(words) > 2 for _, words in words_by_marker),
         )
 
-    def name(self, recipient: str, offer: Offer) -> str:
+    def tool_name(self, recipient: str, offer: ToolSet) -> str:
         """The tool that is meant by a recipient."""
         return recipient if offer.has(recipient) else recipient.removeprefix(self._prefix)
 
-    def name_in(self, text: str, offer: Offer) -> str:
+    def find_tool_name(self, text: str, offer: ToolSet) -> str:
         """The tool's name in a text that may hold more of a header."""
-        texts = [slot for _, slot in self._slots(text)]
-        words = [word for slot in texts for word in self._to.sub(r"\1", slot).split()] if len(texts) > 1 else texts
-        names = [self.name(word, offer) for word in words if word not in self._sayable]
-        return offer.pick(names) or next(iter(names), text)
+        texts = [slot for _, slot in self._split_slots(text)]
+        words = (
+            [word for slot in texts for word in self._recipient_pattern.sub(r"\1", slot).split()]
+            if len(texts) > 1
+            else texts
+        )
+        names = [self.tool_name(word, offer) for word in words if word not in self._known_words]
+        return offer.first_offered(names) or next(iter(names), text)
 
-    def says_nothing(self, header: str) -> bool:
+    def has_only_known_words(self, header: str) -> bool:
         """Whether there is nothing in a header but what headers say, or the beginning of that. Punctuation behind a
         marker is no more than that, but without a marker it may be prose, and so may an address that is no tool's."""
-        if not self._marks.match(header, 0) and not all(map(self._begins_tool, self._to.findall(header))):
+        if not self._markers.match(header, 0) and not all(
+            map(self._is_tool_prefix, self._recipient_pattern.findall(header))
+        ):
             return False
-        rest = " ".join(self._to.sub(" ", text) for _, text in self._slots(header))
-        said = _WORD.findall(rest) if self._marks.match(header, 0) else rest.split()
-        return all(any(word.startswith(beginning) for word in self._sayable) for beginning in said)
+        remainder = " ".join(self._recipient_pattern.sub(" ", text) for _, text in self._split_slots(header))
+        words = _WORD_PATTERN.findall(remainder) if self._markers.match(header, 0) else remainder.split()
+        return all(any(word.startswith(beginning) for word in self._known_words) for beginning in words)
 
-    def _begins_tool(self, recipient: str) -> bool:
+    def _is_tool_prefix(self, recipient: str) -> bool:
         return bool(recipient) and (recipient.startswith(self._prefix) or self._prefix.startswith(recipient))
 
-    def _slots(self, header: str) -> list[tuple[str, str]]:
+    def _split_slots(self, header: str) -> list[tuple[str, str]]:
         """The texts in a header, each with the marker that it follows."""
-        slots, marker, at = [], "", 0
-        while found := self._marks.search(header, at):
-            slots.append((marker, header[at : found.start()]))
-            marker, at = found.group(), found.end()
-        slots.append((marker, header[at:]))
+        slots, marker, pos = [], "", 0
+        while match := self._markers.search(header, pos):
+            slots.append((marker, header[pos : match.start()]))
+            marker, pos = match.group(), match.end()
+        slots.append((marker, header[pos:]))
         return slots if slots[0][1] else slots[1:]
 
     def _first_channel(self, words: list[str]) -> str | None:
         return next((route for word in words for route in self._routes if route in word), None)
 
-    def _tool_among(self, words: list[str], offer: Offer) -> str | None:
-        return offer.pick(self.name(word, offer) for word in words if word not in self._sayable)
+    def _find_tool(self, words: list[str], offer: ToolSet) -> str | None:
+        return offer.first_offered(self.tool_name(word, offer) for word in words if word not in self._known_words)
 
-    def _is_usual(self, marker: str, words: list[str]) -> bool:
+    def _is_well_formed(self, marker: str, words: list[str]) -> bool:
         """Whether this is all that a header has after this marker, but for the recipient."""
         if marker == "":
             return not words

@@ -4,52 +4,52 @@ from __future__ import annotations
 
 from json.encoder import encode_basestring as quoted
 
-from interlingua.parsing.event_sink import OpenCall
+from interlingua.parsing.event_sink import CallBuilder
 
-__all__ = ["Composer"]
+__all__ = ["ObjectWriter"]
 
 
-class Composer:
+class ObjectWriter:
     """Writes one JSON object into a call."""
 
-    def __init__(self, call: OpenCall) -> None:
+    def __init__(self, call: CallBuilder) -> None:
         self.call = call
-        self._send = call.writer("{")
-        self._lead = "{"
+        self._write = call.writer("{")
+        self._separator = "{"
         self.keys: set[str] = set()
         """The keys that are in it."""
-        self._whole = True
+        self._complete = True
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is no member yet."""
-        return self._lead == "{"
+        return self._separator == "{"
 
-    def key(self, key: str) -> None:
+    def begin_member(self, key: str) -> None:
         """Begins a member. `raw` or `text` write its value."""
         self.keys.add(key)
-        self._send(f"{self._lead}{quoted(key)}: ")
-        self._lead = ", "
+        self._write(f"{self._separator}{quoted(key)}: ")
+        self._separator = ", "
 
-    def raw(self, json: str) -> None:
+    def write_raw(self, json: str) -> None:
         """A value, or a piece of one, that is JSON."""
-        self._send(json)
+        self._write(json)
 
-    def text(self, piece: str) -> None:
+    def write_text(self, piece: str) -> None:
         """A piece of a string, whose quotes `raw` writes."""
-        self._send(quoted(piece)[1:-1])
+        self._write(quoted(piece)[1:-1])
 
-    def members(self, json: str) -> None:
+    def write_members(self, json: str) -> None:
         """All members of a JSON object."""
         inner = json.strip()[1:-1].strip()
         if inner:
-            self._send(self._lead + inner)
-            self._lead = ", "
+            self._write(self._separator + inner)
+            self._separator = ", "
 
-    def spoil(self) -> None:
+    def mark_incomplete(self) -> None:
         """A param was lost: nobody should run the call as it is."""
-        self._whole = False
+        self._complete = False
 
     def end(self, complete: bool = True) -> None:
-        self._send("{}" if self.empty else "}")
-        self.call.close(complete and self._whole)
+        self._write("{}" if self.is_empty else "}")
+        self.call.close(complete and self._complete)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.text_buffer__source import Channel, Source
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.text_buffer__source import Channel, TextBuffer
 
 __all__ = ["StrayText"]
 
@@ -11,7 +11,7 @@ __all__ = ["StrayText"]
 class StrayText:
     """Writes such text on as text, and knows where it began."""
 
-    def __init__(self, source: Source, sink: Sink) -> None:
+    def __init__(self, source: TextBuffer, sink: EventSink) -> None:
         self._source = source
         self._sink = sink
         self._start: int | None = None
@@ -19,9 +19,9 @@ class StrayText:
     def write(self, text: str, channel: Channel) -> None:
         if text:
             self._start = self._source.offset if self._start is None else self._start
-            self._sink.text(text, channel)
+            self._sink.emit_text(text, channel)
 
-    def report(self, where: str) -> None:
+    def report(self, location: str) -> None:
         """Says so, if there was any."""
         if self._start is not None:
-            self._sink.report("text-in-section", f"text {where}: kept as text", self._start)
+            self._sink.report("text-in-section", f"text {location}: kept as text", self._start)

@@ -15,31 +15,31 @@ from typing import Any, ClassVar
 
 from interlingua.common.jsontext.codec import read_json
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Grammar
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import Markers, markers
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
-from interlingua.parsing.shapes.json_envelope.call_object__envelope_object import EnvelopeObject, Outcome
-from interlingua.parsing.shapes.json_envelope.keys import Gate, Keys
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.parsing.shapes.json_envelope.call_object__envelope_object import CallObjectReader, ObjectOutcome
+from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["ENVELOPE_BEGINS", "JsonEnvelope"]
+__all__ = ["ENVELOPE_START_MARKERS", "JsonEnvelope"]
 
-BRACKETS = ("{", "[")
-BRACKETS_AND_BRACES = ("[", "]", "}")
+OPENING_BRACKETS = ("{", "[")
+ARRAY_AND_CLOSING_BRACKETS = ("[", "]", "}")
 SEPARATORS = (",", ";")
-BRACKET = markers("{", "}", "[", "]")
-ENVELOPE_BEGINS = markers("{", "[{", "[ {", "[\n{")
-SEPARATOR = markers(*SEPARATORS)
-TOKEN = "<|"
+BRACKET_MARKERS = compile_markers("{", "}", "[", "]")
+ENVELOPE_START_MARKERS = compile_markers("{", "[{", "[ {", "[\n{")
+SEPARATOR_MARKERS = compile_markers(*SEPARATORS)
+SPECIAL_TOKEN_PREFIX = "<|"
 """How special tokens begin that a dialect has among markers of ordinary text."""
-FENCE = "```"
-FENCES = (FENCE, "```json")
-FENCE_MARKS = markers(*FENCES)
-FIELDS = {"name", "args", "id", "number"}
-LINES = ('\n{"name"', '\n[{"name"', '\n{"type": "function"', '\n[{"type": "function"')
+CODE_FENCE = "```"
+CODE_FENCES = (CODE_FENCE, "```json")
+CODE_FENCE_MARKERS = compile_markers(*CODE_FENCES)
+TEMPLATE_FIELDS = {"name", "args", "id", "number"}
+CALL_LINE_STARTS = ('\n{"name"', '\n[{"name"', '\n{"type": "function"', '\n[{"type": "function"')
 """How a line begins that may be a call, behind other text."""
 
 
@@ -82,220 +82,236 @@ class JsonEnvelope:
 
     def __post_init__(self) -> None:
         call = Template(self.call)
-        if not call.is_valid() or not {"name", "args"} <= set(call.get_identifiers()) <= FIELDS:
+        if not call.is_valid() or not {"name", "args"} <= set(call.get_identifiers()) <= TEMPLATE_FIELDS:
             hint = "it has $name, $args, and perhaps $id and $number; write any other dollar sign twice"
             raise UsageError(f"a call cannot be written as {self.call!r}", hint)
 
-    def grammar(self, outside: tuple[str, ...]) -> Grammar:
-        return JsonEnvelopeGrammar(self, outside)
+    def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
+        return JsonEnvelopeGrammar(self, dialect_markers)
 
 
 class JsonEnvelopeGrammar:
-    def __init__(self, shape: JsonEnvelope, outside: tuple[str, ...]) -> None:
+    def __init__(self, shape: JsonEnvelope, dialect_markers: tuple[str, ...]) -> None:
         self._shape = shape
-        self._lines = LINES if shape.bare else ()
-        self.openers = (*shape.open, *self._lines)
-        self.strays = tuple(marker for marker in shape.close if marker not in outside)
-        self.inner: tuple[str, ...] = ()
-        self._all = markers(*self.openers, *shape.close, *outside)
-        self._keys = Keys(
-            name=shape.name_keys,
-            args=shape.args_keys,
-            id=shape.id_keys,
+        self._line_openers = CALL_LINE_STARTS if shape.bare else ()
+        self.openers = (*shape.open, *self._line_openers)
+        self.strays = tuple(marker for marker in shape.close if marker not in dialect_markers)
+        self.inner_markers: tuple[str, ...] = ()
+        self._all_markers = compile_markers(*self.openers, *shape.close, *dialect_markers)
+        self._keys = EnvelopeKeys(
+            name_keys=shape.name_keys,
+            args_keys=shape.args_keys,
+            id_keys=shape.id_keys,
             name_is_key=shape.name_is_key,
             no_tools=shape.no_tools,
             bare=shape.bare,
-            opens=shape.open,
-            closes=shape.close,
-            marks=markers(*shape.open, *shape.close, *outside),
-            cuts=markers(*shape.open, *shape.close, *outside, FENCE),
-            ends_name=markers('"', *shape.open, *shape.close, *outside),
+            openers=shape.open,
+            closers=shape.close,
+            all_markers=compile_markers(*shape.open, *shape.close, *dialect_markers),
+            cut_markers=compile_markers(*shape.open, *shape.close, *dialect_markers, CODE_FENCE),
+            name_end_markers=compile_markers('"', *shape.open, *shape.close, *dialect_markers),
         )
-        self._marks = markers(*BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *FENCES, *outside)
-        self._call = Template(shape.call)
+        self._structure_markers = compile_markers(
+            *OPENING_BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *CODE_FENCES, *dialect_markers
+        )
+        self._call_template = Template(shape.call)
         self._closer = "".join((*shape.close, *shape.fences)[:1]) if shape.write_close and not shape.bare else ""
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, calls: Sequence[Call], before: int) -> str:
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:
         shape = self._shape
         opener = "" if shape.bare else "".join(shape.open[:1])
-        first, last = opener + shape.lead, shape.tail + self._closer
-        between = shape.between if shape.together else last + shape.between + first
-        written = between.join(self._write_call(call, before + n) for n, call in enumerate(calls))
-        return first + written + (last if calls[-1].complete else "")
+        prefix, suffix = opener + shape.lead, shape.tail + self._closer
+        between = shape.between if shape.together else suffix + shape.between + prefix
+        written = between.join(self._write_call(call, preceding_calls + n) for n, call in enumerate(calls))
+        return prefix + written + (suffix if calls[-1].complete else "")
 
     def _write_call(self, call: Call, number: int) -> str:
         if not call.name.strip():
             raise RenderError("a call without a name would be read back as text", "give it one")
-        if call.complete and not (call.arguments.lstrip().startswith(BRACKETS) and is_json(call.arguments)):
+        if call.complete and not (call.arguments.lstrip().startswith(OPENING_BRACKETS) and is_json(call.arguments)):
             raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "make them one")
         name, id = json.dumps(call.name, ensure_ascii=False), json.dumps(call.id, ensure_ascii=False)
-        written = self._call.substitute(name=name, id=id, number=number, args="\0")
-        head, _, rest = written.partition("\0")
-        return head + call.arguments + (rest if call.complete else "")
+        written = self._call_template.substitute(name=name, id=id, number=number, args="\0")
+        before_arguments, _, after_arguments = written.partition("\0")
+        return before_arguments + call.arguments + (after_arguments if call.complete else "")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def first_openers(self, offer: Offer) -> tuple[str, ...]:
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         """An object, an array or a code block. Where that is not the model's way, only if it can be checked."""
-        possible = not offer.empty if self._shape.bare else bool(offer.names)
-        return (*BRACKETS, *FENCES) if possible else ()
+        can_check_names = not offer.is_empty if self._shape.bare else bool(offer.names)
+        return (*OPENING_BRACKETS, *CODE_FENCES) if can_check_names else ()
 
-    def name_in(self, text: str, offer: Offer) -> str:  # noqa: ARG002 (the object holds nothing but the name)
-        plain = self._all.without(text).strip()
-        members = read_json(plain, dict[str, Any]) or {}
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the object holds nothing but the name)
+        without_markers = self._all_markers.remove_from(text).strip()
+        members = read_json(without_markers, dict[str, Any]) or {}
         names = (members.get(key) for key in self._shape.name_keys)
-        return next((name for name in names if name and isinstance(name, str)), plain or text)
+        return next((name for name in names if name and isinstance(name, str)), without_markers or text)
 
-    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         if opener in self._shape.open:
-            yield from self._marked_envelope(opener, source, sink)
+            yield from self._read_marked_envelope(opener, source, sink)
             return
-        if opener in self._lines:
-            source.unread(opener)
-        gate = Gate.BARE if self._shape.bare and opener not in self._lines else Gate.TRIED
-        envelope = _Envelope(self._keys, gate, opener in FENCES, source, sink)
-        yield from envelope.read(self._marks, "" if opener in (*FENCES, *self._lines) else opener)
-        envelope.leave()
+        if opener in self._line_openers:
+            source.put_back(opener)
+        evidence = (
+            CallEvidence.BARE if self._shape.bare and opener not in self._line_openers else CallEvidence.TENTATIVE
+        )
+        envelope = _EnvelopeReader(self._keys, evidence, opener in CODE_FENCES, source, sink)
+        yield from envelope.read(
+            self._structure_markers, "" if opener in (*CODE_FENCES, *self._line_openers) else opener
+        )
+        envelope.finish()
 
-    def _marked_envelope(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        envelope = _Envelope(self._keys, Gate.MARKED, bool(self._shape.fences), source, sink)
-        marker = yield from envelope.read(self._marks, opener[-1] if opener.endswith(BRACKETS) else "")
+    def _read_marked_envelope(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        envelope = _EnvelopeReader(self._keys, CallEvidence.MARKED, bool(self._shape.fences), source, sink)
+        marker = yield from envelope.read(
+            self._structure_markers, opener[-1] if opener.endswith(OPENING_BRACKETS) else ""
+        )
         if sink.failed:
             return
-        if envelope.empty and marker:
+        if envelope.is_empty and marker:
             sink.report("stray-marker", f"{opener} without a call in it: dropped")
-            source.forget()
-        elif envelope.taken:
+            source.discard_recording()
+        elif envelope.has_call:
             if marker in self._shape.open and self._closer:
                 sink.report("call-not-closed", f"no {self._closer} before the next {marker}: taken as closed here")
-            envelope.leave()
-        elif self._shape.bare and opener.startswith(TOKEN):  # the model need not write it, so it is no text either
+            envelope.finish()
+        elif self._shape.bare and opener.startswith(
+            SPECIAL_TOKEN_PREFIX
+        ):  # the model need not write it, so it is no text either
             sink.report("stray-marker", f"{opener} without a call after it: dropped")
-            sink.give_back(source.recorded().replace(opener, "", 1), source.recorded_from)
+            sink.emit_leftover_text(source.take_recorded().replace(opener, "", 1), source.recorded_channel)
         else:
             sink.report("broken-header", f"{opener} and no call after it: given back as text")
-            envelope.leave()
+            envelope.finish()
 
 
-class _Envelope:
+class _EnvelopeReader:
     """Reads the objects of one envelope, and what stands between them."""
 
-    def __init__(self, keys: Keys, gate: Gate, fenced: bool, source: Source, sink: Sink) -> None:
+    def __init__(
+        self, keys: EnvelopeKeys, evidence: CallEvidence, in_code_block: bool, source: TextBuffer, sink: EventSink
+    ) -> None:
         self._keys = keys
-        self._gate = gate
-        self._fenced = fenced  # a code block is open
+        self._evidence = evidence
+        self._in_code_block = in_code_block  # a code block is open
         self._source = source
         self._sink = sink
-        self._array = False
-        self._list = False  # the array is a member of an object
-        self.empty = True
+        self._in_array = False
+        self._in_call_list = False  # the array is a member of an object
+        self.is_empty = True
         """Whether no object was in it yet."""
-        self.taken = False
+        self.has_call = False
         """Whether any object of it was a call. Until then all of it may be text."""
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         """What was read last was structure if there was a call, else text."""
-        if self.taken:
-            if (self._array or self._list) and not self._source.closed:  # a reply that was cut there lacks nothing
+        if self.has_call:
+            if (
+                self._in_array or self._in_call_list
+            ) and not self._source.closed:  # a reply that was cut there lacks nothing
                 self._sink.report("section-not-closed", "the array of calls was never closed: taken as closed here")
-            self._source.forget()
+            self._source.discard_recording()
         else:
-            self._sink.not_a_call()
+            self._sink.restore_text()
 
-    def read(self, marks: Markers, begun: str) -> Reading[str | None]:
+    def read(self, marks: MarkerSet, opening: str) -> Read[str | None]:
         """Reads up to the envelope's end, over its closer. Returns the marker that stood there, if one did.
 
         `begun` is what the opener held of the envelope.
         """
         source, sink = self._source, self._sink
-        self._array = begun.startswith("[")
-        self.empty = not begun.endswith("{")
-        if begun.endswith("{") and not (yield from self._object()):
+        self._in_array = opening.startswith("[")
+        self.is_empty = not opening.endswith("{")
+        if opening.endswith("{") and not (yield from self._read_object()):
             return None
         marker = yield from source.peek(marks)
         while marker and not sink.failed:
             if marker == "{":
-                yield from source.accept(BRACKET)
-                go_on = yield from self._object()
+                yield from source.accept(BRACKET_MARKERS)
+                can_continue = yield from self._read_object()
             elif marker in SEPARATORS:
-                go_on = yield from self._another()
-            elif marker in BRACKETS_AND_BRACES:
-                go_on = yield from self._bracket(marker)
-            elif marker in FENCES:
-                go_on = yield from self._fence()
+                can_continue = yield from self._read_separator()
+            elif marker in ARRAY_AND_CLOSING_BRACKETS:
+                can_continue = yield from self._read_bracket(marker)
+            elif marker in CODE_FENCES:
+                can_continue = yield from self._read_code_fence()
             else:
-                if marker in self._keys.closes:
+                if marker in self._keys.closers:
                     yield from source.accept(marks)
-                return marker if marker in (*self._keys.opens, *self._keys.closes) else None
-            if not go_on:
+                return marker if marker in (*self._keys.openers, *self._keys.closers) else None
+            if not can_continue:
                 return None
-            self.empty = self.empty and marker != "{"
+            self.is_empty = self.is_empty and marker != "{"
             marker = yield from source.peek(marks)
         return None
 
-    def _bracket(self, marker: str) -> Reading[bool]:
+    def _read_bracket(self, marker: str) -> Read[bool]:
         """An array's beginning or end. Anything else is too much, after a call, and nothing of ours before one."""
-        if marker == "[" and (self.empty or self._list) and not self._array:
-            self._array = True
-        elif marker == "]" and self._array:
-            self._array = False
-        elif marker == "}" and self._list and not self._array:
-            self._list = False
-        elif marker != "[" and self.taken:
+        if marker == "[" and (self.is_empty or self._in_call_list) and not self._in_array:
+            self._in_array = True
+        elif marker == "]" and self._in_array:
+            self._in_array = False
+        elif marker == "}" and self._in_call_list and not self._in_array:
+            self._in_call_list = False
+        elif marker != "[" and self.has_call:
             self._sink.report("after-arguments", f"{marker!r} after the call's end: dropped")
         else:
             return False
-        yield from self._source.accept(BRACKET)
+        yield from self._source.accept(BRACKET_MARKERS)
         return True
 
-    def _fence(self) -> Reading[bool]:
+    def _read_code_fence(self) -> Read[bool]:
         """A code block's beginning before all else, or its end after a call."""
-        if (self._fenced and not self.taken) or not (self._fenced or self.empty):
+        if (self._in_code_block and not self.has_call) or not (self._in_code_block or self.is_empty):
             return False
-        self._fenced = not self._fenced
-        yield from self._source.accept(FENCE_MARKS)
+        self._in_code_block = not self._in_code_block
+        yield from self._source.accept(CODE_FENCE_MARKERS)
         return True
 
-    def _another(self) -> Reading[bool]:
+    def _read_separator(self) -> Read[bool]:
         """Whether an object follows the separator, so that it is one."""
-        separator = yield from self._source.accept(SEPARATOR)
-        first = yield from self._source.next_char()
-        if first == "{" or (self._array and first == "]"):
+        separator = yield from self._source.accept(SEPARATOR_MARKERS)
+        first = yield from self._source.peek_after_space()
+        if first == "{" or (self._in_array and first == "]"):
             return True
-        if self.taken:
-            self._sink.give_back(separator or "", self._source.channel)
+        if self.has_call:
+            self._sink.emit_leftover_text(separator or "", self._source.channel)
         return False
 
-    def _object(self) -> Reading[bool]:
+    def _read_object(self) -> Read[bool]:
         """Reads one object, from behind its brace. False if nothing more of the envelope can be read."""
         source, sink = self._source, self._sink
-        if self.taken:
-            source.record("{")
-        can_go_on = self._array and (self.taken or self._gate is Gate.MARKED)
-        outcome = yield from EnvelopeObject(self._keys, self._gate, source, sink).read(to_its_end=can_go_on)
-        if outcome is Outcome.CALL:
-            self.taken = True
+        if self.has_call:
+            source.start_recording("{")
+        can_skip = self._in_array and (self.has_call or self._evidence is CallEvidence.MARKED)
+        outcome = yield from CallObjectReader(self._keys, self._evidence, source, sink).read(read_to_end=can_skip)
+        if outcome is ObjectOutcome.CALL:
+            self.has_call = True
             return True
-        if outcome is Outcome.LIST and not self._list:
-            self._list = True
+        if outcome is ObjectOutcome.LIST and not self._in_call_list:
+            self._in_call_list = True
             return True
-        go_on = outcome is Outcome.TEXT and can_go_on
-        if self._gate is Gate.MARKED and (self.taken or go_on):
+        skipped = outcome is ObjectOutcome.TEXT and can_skip
+        if self._evidence is CallEvidence.MARKED and (self.has_call or skipped):
             sink.report("call-without-name", "an object that names no tool: given back as text")
-        if self._gate is Gate.TRIED:
-            self._drop()
-        elif self.taken or go_on:
-            sink.not_a_call()
-            source.record("")
-        return go_on
+        if self._evidence is CallEvidence.TENTATIVE:
+            self._return_as_text()
+        elif self.has_call or skipped:
+            sink.restore_text()
+            source.start_recording("")
+        return skipped
 
-    def _drop(self) -> None:
+    def _return_as_text(self) -> None:
         """What was tried is text. Then what began it is no marker but text too, even if the reply was cut there."""
-        text, channel = self._source.recorded(), self._source.recorded_from
-        self._sink.drop()
-        text = self._keys.marks.without(text) if self._source.closed else self._sink.plain(text)
+        text, channel = self._source.take_recorded(), self._source.recorded_channel
+        self._sink.rollback()
+        text = (
+            self._keys.all_markers.remove_from(text) if self._source.closed else self._sink.strip_special_tokens(text)
+        )
         if not self._sink.failed:
-            self._sink.text(text, channel)
-            self._source.resume_text()
+            self._sink.emit_text(text, channel)
+            self._source.mark_as_text()

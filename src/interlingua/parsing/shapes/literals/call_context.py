@@ -5,58 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import Markers
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.shapes.literals.notation__notation import Notation
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["LiteralCall", "Nowhere", "Writer"]
+__all__ = ["ArgumentsWriter", "CallContext", "NullWriter"]
 
 
-class Writer(Protocol):
+class ArgumentsWriter(Protocol):
     """Where the arguments go: a composer, or nowhere."""
 
-    def key(self, key: str) -> None: ...
-    def raw(self, json: str) -> None: ...
+    def begin_member(self, key: str) -> None: ...
+    def write_raw(self, json: str) -> None: ...
 
 
-class Nowhere:
+class NullWriter:
     """Where the arguments go of what is no call. They are read to find its end."""
 
-    def key(self, key: str) -> None: ...
-    def raw(self, json: str) -> None: ...
+    def begin_member(self, key: str) -> None: ...
+    def write_raw(self, json: str) -> None: ...
 
 
-class LiteralCall:
+class CallContext:
     """One call, from behind its opening bracket."""
 
-    def __init__(self, notation: Notation, args: Writer, source: Source, sink: Sink, limit: int) -> None:
+    def __init__(
+        self, notation: Notation, args: ArgumentsWriter, source: TextBuffer, sink: EventSink, limit: int
+    ) -> None:
         self.notation = notation
         self.args = args
         self.source = source
         self.sink = sink
         self._limit = source.offset + limit
-        self.odd = False
+        self.was_repaired = False
         """Whether anything had to be mended."""
-        self.over = False
+        self.over_limit = False
         """Whether the limit was passed."""
 
-    def copy(self, marks: Markers, write: Callable[[str], None]) -> Reading[str | None]:
+    def copy_until(self, marks: MarkerSet, write: Callable[[str], None]) -> Read[str | None]:
         """Copies up to a marker, over changes of the channel. None if the text ended, or the limit was passed."""
-        while not self.passed_limit():
+        while not self.is_over_limit():
             marker = yield from self.source.copy_value(marks, write, self._limit - self.source.offset)
             if marker != "":
                 return marker
         return None
 
-    def passed_limit(self) -> bool:
-        self.over = self.over or self.source.offset >= self._limit
-        return self.over
+    def is_over_limit(self) -> bool:
+        self.over_limit = self.over_limit or self.source.offset >= self._limit
+        return self.over_limit
 
-    def report(self, kind: str, message: str) -> None:
-        if not isinstance(self.args, Nowhere):
-            self.sink.report(kind, message)
+    def report(self, finding_kind: str, message: str) -> None:
+        if not isinstance(self.args, NullWriter):
+            self.sink.report(finding_kind, message)
 
-    def mended(self, what: str) -> None:
-        self.odd = True
-        self.report("mended-arguments", f"{what} in the arguments: read as meant")
+    def report_repair(self, problem: str) -> None:
+        self.was_repaired = True
+        self.report("mended-arguments", f"{problem} in the arguments: read as meant")

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from interlingua.common.schema.coercion import Plan
-from interlingua.parsing.lookahead import Ahead, Way, literal
-from interlingua.parsing.markers import Markers, markers
-from interlingua.parsing.shapes.literals.notation__escapes import ESCAPES
+from interlingua.common.schema.coercion import ValueCoercion
+from interlingua.parsing.lookahead import Lookahead, PatternSequence, literal_sequence
+from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.shapes.literals.notation__escapes import ESCAPE_STARTS
 
-__all__ = ["CLOSERS", "WHITE", "Notation", "Place", "Quoted", "inside"]
+__all__ = ["CLOSING_BRACKETS", "WHITESPACE", "BracketContext", "Notation", "QuotedMode", "nested_context"]
 
-Quoted: TypeAlias = Literal["string", "typed", "any"]
+QuotedMode: TypeAlias = Literal["string", "typed", "any"]
 """What is in quotes is a string; or is a value of the schema's type where no string fits; or may be any value."""
 
-WHITE = " \t\n\r"
-CLOSERS = {"{": "}", "[": "]", "(": ")"}
+WHITESPACE = " \t\n\r"
+CLOSING_BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
-SPACE = r"\s*+"
-BRACKETS = r"[}\])\s]*+"
+WHITESPACE_PATTERN = r"\s*+"
+CLOSING_BRACKETS_PATTERN = r"[}\])\s]*+"
 """What may stand between the end of a value and that of its call."""
-_KEY = r"([^\W\d][\w.\-]*+)"
-_BEFORE_STRING = r"[^(){}<'\"]*+"
-_IN_STRING = r"[^\s,}\])]"
+_KEY_PATTERN = r"([^\W\d][\w.\-]*+)"
+_BEFORE_STRING_PATTERN = r"[^(){}<'\"]*+"
+_IN_STRING_PATTERN = r"[^\s,}\])]"
 """What no quote has behind it that ends a string."""
-_BARE = (r"[\w.+\-]*+", SPACE, r"[,}\])\[{(]")
+_BARE_VALUE_PATTERNS = (r"[\w.+\-]*+", WHITESPACE_PATTERN, r"[,}\])\[{(]")
 
 
 class Notation:
@@ -40,106 +40,121 @@ class Notation:
         marks: tuple[str, ...],
         delimiter: str = "",
         escaped: bool = True,
-        as_written: Quoted = "string",
+        quoted_mode: QuotedMode = "string",
         between_calls: tuple[str, ...] = (),
-        next_call: Mapping[str, tuple[Way, ...]] | None = None,
-        plain_call: Mapping[str, tuple[Way, ...]] | None = None,
-        after_string: tuple[Way, ...] = (),
+        next_call_patterns: Mapping[str, tuple[PatternSequence, ...]] | None = None,
+        plain_call_patterns: Mapping[str, tuple[PatternSequence, ...]] | None = None,
+        after_string: tuple[PatternSequence, ...] = (),
     ) -> None:
         self.separator = separator
         self.close = close
         self.delimiter = delimiter
         self.quotes = (*quotes, delimiter) if delimiter else quotes
         self.escaped = escaped
-        self.as_written = as_written
-        closers = tuple(CLOSERS[bracket] for bracket in brackets)
-        self.ends = markers(",", *closers, *marks)
+        self.quoted_mode = quoted_mode
+        closers = tuple(CLOSING_BRACKETS[bracket] for bracket in brackets)
+        self.value_ends = compile_markers(",", *closers, *marks)
         """What may follow a value."""
-        self.opens = markers(*self.quotes, *brackets)
-        self.all_quotes = markers(*self.quotes)
-        self.bare_ends = markers(",", *brackets, *closers, *marks, *((delimiter,) if delimiter else ()))
-        self.after_call = markers(*between_calls, *marks)
-        ends_of_call, plain_calls = next_call or {}, plain_call or {}
-        self.strings = {quote: markers(quote, *ESCAPES, *ends_of_call) for quote in quotes}
+        self.value_openers = compile_markers(*self.quotes, *brackets)
+        self.quote_markers = compile_markers(*self.quotes)
+        self.bare_value_ends = compile_markers(",", *brackets, *closers, *marks, *((delimiter,) if delimiter else ()))
+        self.after_call = compile_markers(*between_calls, *marks)
+        patterns_by_end, plain_patterns = next_call_patterns or {}, plain_call_patterns or {}
+        self.string_markers = {quote: compile_markers(quote, *ESCAPE_STARTS, *patterns_by_end) for quote in quotes}
         if delimiter:
-            self.strings[delimiter] = markers(delimiter, *ends_of_call)
-        self.unclosed = {
+            self.string_markers[delimiter] = compile_markers(delimiter, *patterns_by_end)
+        self.unclosed_strings = {
             quote: {
-                end: Ahead(
-                    *(way for call in ways for way in _to_string(end, call, quote, delimiter)),
-                    *((*literal(end), *call) for call in plain_calls.get(end, ())),
+                end: Lookahead(
+                    *(pattern for call in patterns for pattern in _next_string_patterns(end, call, quote, delimiter)),
+                    *((*literal_sequence(end), *call) for call in plain_patterns.get(end, ())),
                 )
-                for end, ways in ends_of_call.items()
+                for end, patterns in patterns_by_end.items()
             }
             for quote in self.quotes
         }
         """By its quote, and by what ends a call: what tells that a string was never closed, but the call was."""
-        self.after_string = Ahead(*after_string)
+        self.after_string = Lookahead(*after_string)
         """What tells that a quote ends a string, and the call with it, be there brackets missing or too many."""
-        word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITE, *marks)
-        self.keys = {
-            (separator, close): Keys(
+        word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITESPACE, *marks)
+        self.key_syntax = {
+            (separator, close): KeySyntax(
                 "=" if separator == ":" else ":",
-                markers(":", "="),
-                markers(separator, *self.ends.literals),
-                markers(":", "=", *self.ends.literals),
-                markers(":", "=", *word_ends),
-                markers(close, *marks),
-                Ahead(*(_quoted_key(quote) for quote in self.quotes if separator == ":")),
-                Ahead(*self._next_member(separator)),
+                compile_markers(":", "="),
+                compile_markers(separator, *self.value_ends.literals),
+                compile_markers(":", "=", *self.value_ends.literals),
+                compile_markers(":", "=", *word_ends),
+                compile_markers(close, *marks),
+                Lookahead(*(_quoted_key_pattern(quote) for quote in self.quotes if separator == ":")),
+                Lookahead(*self._next_member_patterns(separator)),
             )
             for separator, close in ((separator, close), (":", "}"))
         }
         """How keys are told, by the separator behind them and the end of the brackets that they stand in."""
 
-    def _next_member(self, separator: str) -> list[Way]:
+    def _next_member_patterns(self, separator: str) -> list[PatternSequence]:
         """A key and the beginning of its value."""
-        key = (SPACE, _KEY, SPACE, separator, SPACE)
-        return [(*key, *_BARE), *((*key, *literal(quote), SPACE, _IN_STRING) for quote in self.quotes)]
+        key = (WHITESPACE_PATTERN, _KEY_PATTERN, WHITESPACE_PATTERN, separator, WHITESPACE_PATTERN)
+        return [
+            (*key, *_BARE_VALUE_PATTERNS),
+            *((*key, *literal_sequence(quote), WHITESPACE_PATTERN, _IN_STRING_PATTERN) for quote in self.quotes),
+        ]
 
 
-def _to_string(end: str, call: Way, *quotes: str) -> list[Way]:
+def _next_string_patterns(end: str, call: PatternSequence, *quotes: str) -> list[PatternSequence]:
     """From the end of a call to the next one, and on to the first string in it."""
-    way = (*literal(end), *call, _BEFORE_STRING)
-    return [(*way, *literal(quote), SPACE, _IN_STRING) for quote in dict.fromkeys(quotes) if quote]
+    pattern = (*literal_sequence(end), *call, _BEFORE_STRING_PATTERN)
+    return [
+        (*pattern, *literal_sequence(quote), WHITESPACE_PATTERN, _IN_STRING_PATTERN)
+        for quote in dict.fromkeys(quotes)
+        if quote
+    ]
 
 
-def _quoted_key(quote: str) -> Way:
-    return (SPACE, "()", *literal(quote), r"\w[^<'\"\n]*+", *literal(quote), SPACE, ":")
+def _quoted_key_pattern(quote: str) -> PatternSequence:
+    return (
+        WHITESPACE_PATTERN,
+        "()",
+        *literal_sequence(quote),
+        r"\w[^<'\"\n]*+",
+        *literal_sequence(quote),
+        WHITESPACE_PATTERN,
+        ":",
+    )
 
 
-class Keys(NamedTuple):
-    slip: str
+class KeySyntax(NamedTuple):
+    wrong_separator: str
     """What models write in place of the separator."""
-    separators: Markers
+    separators: MarkerSet
     """The separator, and the slip."""
-    ends: Markers
+    key_ends: MarkerSet
     """What ends a key."""
-    ends_or_slip: Markers
-    word_ends: Markers
+    key_ends_or_wrong_separator: MarkerSet
+    word_ends: MarkerSet
     """What ends a word that may be a key."""
-    no_more: Markers
+    container_ends: MarkerSet
     """What tells that a comma was the last one: the end."""
-    quoted: Ahead
+    quoted_key: Lookahead
     """What tells that a comma was one between members: a quoted key."""
-    next_member: Ahead
+    next_member: Lookahead
     """What tells that a comma is missing: a key and its value."""
 
 
-class Place(NamedTuple):
+class BracketContext(NamedTuple):
     """The brackets that a value stands in. In an array there are no keys, and no separator."""
 
-    end: str
-    plan: Callable[[str], Plan]
+    closer: str
+    coercion_for: Callable[[str], ValueCoercion]
     separator: str = ""
-    keys: set[str] | None = None
+    remaining_keys: set[str] | None = None
     """Those that may come yet: each is taken out as it comes. None if they are not known."""
     depth: int = 0
 
 
-def inside(opener: str, plan: Plan, depth: int) -> Place:
+def nested_context(opener: str, coercion: ValueCoercion, depth: int) -> BracketContext:
     """The inside of a nested value's brackets."""
-    end = CLOSERS[opener]
+    closer = CLOSING_BRACKETS[opener]
     if opener == "{":
-        return Place(end, plan.member, ":", set(plan.keys) or None, depth)
-    return Place(end, lambda _: plan.item, depth=depth)
+        return BracketContext(closer, coercion.member, ":", set(coercion.keys) or None, depth)
+    return BracketContext(closer, lambda _: coercion.item, depth=depth)

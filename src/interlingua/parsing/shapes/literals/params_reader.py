@@ -10,216 +10,241 @@ from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 
 from interlingua.common.jsontext.codec import read_json
-from interlingua.common.jsontext.literals import MAX_DEPTH, to_json
-from interlingua.common.schema.coercion import Plan
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.shapes.literals.call_context import LiteralCall, Writer
-from interlingua.parsing.shapes.literals.notation__notation import CLOSERS, Notation, Place, inside
-from interlingua.parsing.shapes.literals.strings_reader import NO_VALUE, Data, End, LiteralStrings
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.common.jsontext.literals import MAX_DEPTH, literal_to_json
+from interlingua.common.schema.coercion import ValueCoercion
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.shapes.literals.call_context import ArgumentsWriter, CallContext
+from interlingua.parsing.shapes.literals.notation__notation import (
+    CLOSING_BRACKETS,
+    BracketContext,
+    Notation,
+    nested_context,
+)
+from interlingua.parsing.shapes.literals.strings_reader import (
+    STRING_ONLY_CHAR,
+    LiteralStringReader,
+    ValueEnd,
+    ValueText,
+)
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["LiteralParams"]
+__all__ = ["LiteralParamsReader"]
 
 
-class LiteralParams:
+class LiteralParamsReader:
     """Reads the params of one call, from behind its opening bracket."""
 
-    def __init__(self, notation: Notation, tool: str, args: Writer, source: Source, sink: Sink, limit: int) -> None:
+    def __init__(
+        self, notation: Notation, tool: str, args: ArgumentsWriter, source: TextBuffer, sink: EventSink, limit: int
+    ) -> None:
         self._notation = notation
         self._tool = tool
         self._args = args
         self._source = source
         self._offer = sink.offer
-        self._call = LiteralCall(notation, args, source, sink, limit)
-        self._strings = LiteralStrings(self._call)
+        self._context = CallContext(notation, args, source, sink, limit)
+        self._string_reader = LiteralStringReader(self._context)
 
     @property
-    def odd(self) -> bool:
+    def was_repaired(self) -> bool:
         """Whether anything had to be mended."""
-        return self._call.odd
+        return self._context.was_repaired
 
     @property
-    def over(self) -> bool:
+    def over_limit(self) -> bool:
         """Whether the limit was passed."""
-        return self._call.over
+        return self._context.over_limit
 
-    def read(self, first_key: str | None = None) -> Reading[bool]:
+    def read(self, first_key: str | None = None) -> Read[bool]:
         """All params, and the closing bracket. False if the text ended before it, or the limit was passed.
 
         The first value may stand without its key.
         """
         offer, tool = self._offer, self._tool
-        place = Place(
+        brackets = BracketContext(
             self._notation.close,
-            lambda key: offer.param(tool, key),
+            lambda key: offer.coercion_for(tool, key),
             self._notation.separator,
-            set(offer.params(tool)) or None,
+            set(offer.param_names(tool)) or None,
         )
-        return (yield from self._members(place, lambda key, _: self._args.key(key), first_key))
+        return (yield from self._read_members(brackets, lambda key, _: self._args.begin_member(key), first_key))
 
     # ── brackets ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _members(
-        self, place: Place, begin: Callable[[str, Place], None], first_key: str | None = None
-    ) -> Reading[bool]:
+    def _read_members(
+        self,
+        brackets: BracketContext,
+        begin_member: Callable[[str, BracketContext], None],
+        first_key: str | None = None,
+    ) -> Read[bool]:
         """What stands in brackets, and the closing one. False if the text ended before it, or the limit was passed."""
-        source, ends = self._source, self._notation.ends
-        key_read = first_key
-        while not self._call.passed_limit():
-            if key_read is None:
-                ahead = yield from source.peek(ends)
-                if ahead == "":
+        source, ends = self._source, self._notation.value_ends
+        pending_key = first_key
+        while not self._context.is_over_limit():
+            if pending_key is None:
+                next_marker = yield from source.peek(ends)
+                if next_marker == "":
                     return False
-                if ahead == ",":
+                if next_marker == ",":
                     yield from source.accept(ends)
                     continue
-                if ahead:
+                if next_marker:
                     break
-            key = (yield from self._key(place)) if place.separator and key_read is None else _plain(key_read or "")
+            key = (
+                (yield from self._read_key(brackets))
+                if brackets.separator and pending_key is None
+                else _strip_single_quotes(pending_key or "")
+            )
             if key is None:
                 return False
-            begin(key, place)
-            if place.keys:
-                place.keys.discard(key)
-            within = place if first_key is None else place._replace(separator="")
-            end = yield from self._value(within, place.plan(key))
+            begin_member(key, brackets)
+            if brackets.remaining_keys:
+                brackets.remaining_keys.discard(key)
+            value_brackets = brackets if first_key is None else brackets._replace(separator="")
+            end = yield from self._read_value(value_brackets, brackets.coercion_for(key))
             if end is None:
                 return False
-            if end.delimiter == place.end:
+            if end.delimiter == brackets.closer:
                 return True
             if end.delimiter != ",":
-                source.unread(end.delimiter)
+                source.put_back(end.delimiter)
                 break
-            key_read, first_key = end.key, None
-        return (yield from self._end(place))
+            pending_key, first_key = end.key, None
+        return (yield from self._read_closing_bracket(brackets))
 
-    def _end(self, place: Place) -> Reading[bool]:
-        if self._call.over:
+    def _read_closing_bracket(self, brackets: BracketContext) -> Read[bool]:
+        if self._context.over_limit:
             return False
-        closer = yield from self._source.accept(self._notation.ends)
-        if closer != place.end:
-            self._call.mended(f"{place.end!r} is missing")
-            self._source.unread(closer or "")
+        closer = yield from self._source.accept(self._notation.value_ends)
+        if closer != brackets.closer:
+            self._context.report_repair(f"{brackets.closer!r} is missing")
+            self._source.put_back(closer or "")
         return True
 
-    def _key(self, place: Place) -> Reading[str | None]:
+    def _read_key(self, brackets: BracketContext) -> Read[str | None]:
         """The key of the next member, and its separator. None if the text ended in it."""
         parts: list[str] = []
-        keys = self._notation.keys[place.separator, place.end]
-        quote = yield from self._source.accept(self._notation.all_quotes)
+        syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
+        quote = yield from self._source.accept(self._notation.quote_markers)
         if quote is not None:
-            if (yield from self._strings.body(quote, parts.append)) is None:
+            if (yield from self._string_reader.copy_body(quote, parts.append)) is None:
                 return None
-            if (yield from self._source.accept(keys.separators)) == keys.slip:
-                self._call.mended(f"{keys.slip!r} for {place.separator!r}")
+            if (yield from self._source.accept(syntax.separators)) == syntax.wrong_separator:
+                self._context.report_repair(f"{syntax.wrong_separator!r} for {brackets.separator!r}")
             json = "".join(parts)
             return read_json(f'"{json}"', str) or json
-        marker = yield from self._call.copy(keys.ends_or_slip, parts.append)
-        if marker == keys.slip:
+        marker = yield from self._context.copy_until(syntax.key_ends_or_wrong_separator, parts.append)
+        if marker == syntax.wrong_separator:
             key = "".join(parts).strip()
-            if key in (place.keys or ()):
-                self._call.mended(f"{keys.slip!r} for {place.separator!r}")
+            if key in (brackets.remaining_keys or ()):
+                self._context.report_repair(f"{syntax.wrong_separator!r} for {brackets.separator!r}")
                 return key
             parts.append(marker)
-            marker = yield from self._call.copy(keys.ends, parts.append)
+            marker = yield from self._context.copy_until(syntax.key_ends, parts.append)
         if marker is None:
             return None
-        if marker != place.separator:
-            self._source.unread(marker)
-        return _plain("".join(parts).strip())
+        if marker != brackets.separator:
+            self._source.put_back(marker)
+        return _strip_single_quotes("".join(parts).strip())
 
-    def _value(self, place: Place, plan: Plan) -> Reading[End | None]:
+    def _read_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
         """A value, up to its end. None if the text ended before."""
-        opener = yield from self._source.accept(self._notation.opens)
+        opener = yield from self._source.accept(self._notation.value_openers)
         if opener in self._notation.quotes:
-            return (yield from self._strings.read(opener, place, plan))
-        if opener is None or place.depth == MAX_DEPTH:
-            self._source.unread(opener or "")
-            return (yield from self._bare(place, plan))
+            return (yield from self._string_reader.read(opener, brackets, coercion))
+        if opener is None or brackets.depth == MAX_DEPTH:
+            self._source.put_back(opener or "")
+            return (yield from self._read_bare_value(brackets, coercion))
         is_object = opener == "{"
-        self._args.raw("{" if is_object else "[")
-        if not (yield from self._members(inside(opener, plan, place.depth + 1), self._begin_next())):
+        self._args.write_raw("{" if is_object else "[")
+        if not (
+            yield from self._read_members(nested_context(opener, coercion, brackets.depth + 1), self._member_starter())
+        ):
             return None
-        self._args.raw("}" if is_object else "]")
-        return (yield from self._after_brackets())
+        self._args.write_raw("}" if is_object else "]")
+        return (yield from self._read_delimiter())
 
-    def _begin_next(self) -> Callable[[str, Place], None]:
+    def _member_starter(self) -> Callable[[str, BracketContext], None]:
         """Writes what stands before the value of each member, or item, of one pair of brackets."""
-        lead = ""
+        separator = ""
 
-        def begin(key: str, place: Place) -> None:
-            nonlocal lead
-            self._args.raw(f"{lead}{quoted(key)}: " if place.separator else lead)
-            lead = ", "
+        def begin_member(key: str, brackets: BracketContext) -> None:
+            nonlocal separator
+            self._args.write_raw(f"{separator}{quoted(key)}: " if brackets.separator else separator)
+            separator = ", "
 
-        return begin
+        return begin_member
 
-    def _after_brackets(self) -> Reading[End | None]:
+    def _read_delimiter(self) -> Read[ValueEnd | None]:
         """What follows a value in brackets. Where nothing does that may, a comma is missing."""
-        delimiter = yield from self._source.accept(self._notation.ends)
+        delimiter = yield from self._source.accept(self._notation.value_ends)
         if delimiter is not None:
-            return End(delimiter)
-        if (yield from self._source.peek(self._notation.ends)) == "":
+            return ValueEnd(delimiter)
+        if (yield from self._source.peek(self._notation.value_ends)) == "":
             return None
-        self._call.mended("',' is missing")
-        return End(",")
+        self._context.report_repair("',' is missing")
+        return ValueEnd(",")
 
     # ── what stands without quotes ────────────────────────────────────────────────────────────────────────────────
 
-    def _bare(self, place: Place, plan: Plan) -> Reading[End | None]:
+    def _read_bare_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
         """A number or a word, up to what ends it; or a string that lacks its quotes, or the first of them."""
         parts: list[str] = []
-        opened = 0  # brackets inside the text
-        inner = 0  # quotes inside the text
-        data = False  # whether anything of it was told to be data
+        open_brackets = 0  # brackets inside the text
+        inner_quotes = 0  # quotes inside the text
+        has_data = False  # whether anything of it was told to be data
         while True:
-            marker = yield from self._call.copy(self._notation.bare_ends, parts.append)
+            marker = yield from self._context.copy_until(self._notation.bare_value_ends, parts.append)
             if marker is None:
                 return None
-            sign: End | Data | None = Data(marker)
-            if marker in CLOSERS:
-                opened += 1
+            decision: ValueEnd | ValueText | None = ValueText(marker)
+            if marker in CLOSING_BRACKETS:
+                open_brackets += 1
             elif marker == self._notation.delimiter:
-                sign = yield from self._strings.after_quote(place, inner)
-                if isinstance(sign, Data):
-                    sign = Data(self._strings.as_text(marker) + sign.text)
-                    inner += 1
-            elif opened and marker in self._notation.ends.literals:
-                opened -= marker != ","
-            elif marker == "," and place.separator and (data or any(map(str.strip, parts))):
+                decision = yield from self._string_reader.classify_quote(brackets, inner_quotes)
+                if isinstance(decision, ValueText):
+                    decision = ValueText(self._string_reader.quote_as_text(marker) + decision.text)
+                    inner_quotes += 1
+            elif open_brackets and marker in self._notation.value_ends.literals:
+                open_brackets -= marker != ","
+            elif marker == "," and brackets.separator and (has_data or any(map(str.strip, parts))):
                 # in a number it can be nothing else; in a text it ends that, if one of the keys follows that may come
-                is_literal = not data and to_json("".join(parts)) is not None
-                sign = yield from self._strings.next_key(place, None if is_literal else place.keys)
+                is_literal = not has_data and literal_to_json("".join(parts)) is not None
+                decision = yield from self._string_reader.classify_comma(
+                    brackets, None if is_literal else brackets.remaining_keys
+                )
             else:
-                sign = End(marker)
-            if sign is None:
+                decision = ValueEnd(marker)
+            if decision is None:
                 return None
-            if isinstance(sign, End):
-                self._write_bare("".join(parts), plan, half_quoted=marker == self._notation.delimiter)
-                return sign
-            parts.append(sign.text)
-            data = True
+            if isinstance(decision, ValueEnd):
+                self._write_bare_value("".join(parts), coercion, half_quoted=marker == self._notation.delimiter)
+                return decision
+            parts.append(decision.text)
+            has_data = True
 
-    def _write_bare(self, text: str, plan: Plan, half_quoted: bool) -> None:
+    def _write_bare_value(self, text: str, coercion: ValueCoercion, half_quoted: bool) -> None:
         word = text.strip()
-        json = to_json(word)
-        self._call.odd = self._call.odd or half_quoted or json is None
+        json = literal_to_json(word)
+        self._context.was_repaired = self._context.was_repaired or half_quoted or json is None
         if half_quoted:
-            self._args.raw(plan.convert(text).json if plan.may_be_value(NO_VALUE) else quoted(text))
-            self._call.report("no-quote", "a string without its first quote: taken as one")
+            self._args.write_raw(
+                coercion.convert(text).json if coercion.can_be_value(STRING_ONLY_CHAR) else quoted(text)
+            )
+            self._context.report("no-quote", "a string without its first quote: taken as one")
         elif not word:
-            self._args.raw("null")
-            self._call.mended("a value is missing: taken as null")
+            self._args.write_raw("null")
+            self._context.report_repair("a value is missing: taken as null")
         elif json is None:
-            self._args.raw(plan.convert(word).json)
-            self._call.report("no-quote", f"a string without quotes, {word[:40]!r}: taken as one")
-        elif plan.streams and json != "null" and json[0] != '"':
-            self._args.raw(quoted(word))
-            self._call.report("value-as-string", f"{word[:40]!r} where only a string fits: taken as one")
+            self._args.write_raw(coercion.convert(word).json)
+            self._context.report("no-quote", f"a string without quotes, {word[:40]!r}: taken as one")
+        elif coercion.is_string_only and json != "null" and json[0] != '"':
+            self._args.write_raw(quoted(word))
+            self._context.report("value-as-string", f"{word[:40]!r} where only a string fits: taken as one")
         else:
-            self._args.raw(json)
+            self._args.write_raw(json)
 
 
-def _plain(key: str) -> str:
+def _strip_single_quotes(key: str) -> str:
     """The key without the quotes of Python, where those are no quotes."""
     return key[1:-1] if len(key) > 1 and key[0] == key[-1] == "'" else key

@@ -12,22 +12,27 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
 from interlingua.common.jsontext.codec import read_json
-from interlingua.common.schema.coercion import Plan
-from interlingua.parsing.lookahead import Ahead
-from interlingua.parsing.shapes.literals.call_context import LiteralCall
-from interlingua.parsing.shapes.literals.notation__escapes import escaped, read_escape
-from interlingua.parsing.shapes.literals.notation__notation import BRACKETS, CLOSERS, WHITE, Place
-from interlingua.parsing.text_buffer__source import Reading
+from interlingua.common.schema.coercion import ValueCoercion
+from interlingua.parsing.lookahead import Lookahead
+from interlingua.parsing.shapes.literals.call_context import CallContext
+from interlingua.parsing.shapes.literals.notation__escapes import escape_json, read_escape
+from interlingua.parsing.shapes.literals.notation__notation import (
+    CLOSING_BRACKETS,
+    CLOSING_BRACKETS_PATTERN,
+    WHITESPACE,
+    BracketContext,
+)
+from interlingua.parsing.text_buffer__source import Read
 
-__all__ = ["NO_VALUE", "Data", "End", "LiteralStrings"]
+__all__ = ["STRING_ONLY_CHAR", "LiteralStringReader", "ValueEnd", "ValueText"]
 
-_WHITE = re.compile(f"[{WHITE}]*+")
-_BRACKETS = re.compile(BRACKETS)
-NO_VALUE = "~"
+_WHITESPACE_RUN = re.compile(f"[{WHITESPACE}]*+")
+_CLOSING_BRACKETS_RUN = re.compile(CLOSING_BRACKETS_PATTERN)
+STRING_ONLY_CHAR = "~"
 """A character that no value but a string begins with."""
 
 
-class End(NamedTuple):
+class ValueEnd(NamedTuple):
     """A value ends here."""
 
     delimiter: str
@@ -36,176 +41,200 @@ class End(NamedTuple):
     """The key of the next member, if it was read to tell that."""
 
 
-class Data(NamedTuple):
+class ValueText(NamedTuple):
     """The value goes on."""
 
     text: str
     """What was read to tell that."""
 
 
-_Sign: TypeAlias = End | Data | None
+_EndDecision: TypeAlias = ValueEnd | ValueText | None
 """What something that may end a value is; None if the text ends before that can be told."""
 
 
-class LiteralStrings:
+class LiteralStringReader:
     """Reads strings, from behind their first quote."""
 
-    def __init__(self, call: LiteralCall) -> None:
-        self._call = call
-        self._notation = call.notation
-        self._source = call.source
+    def __init__(self, context: CallContext) -> None:
+        self._context = context
+        self._notation = context.notation
+        self._source = context.source
 
     # ── strings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, quote: str, place: Place, plan: Plan) -> Reading[End | None]:
+    def read(self, quote: str, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
         """A string, from behind its quote. What is to become another type is held. None if the text ended in it."""
-        held: list[str] | None = None
-        as_written = self._notation.as_written
-        if as_written != "string":
-            first = (yield from self._source.next_char()) if as_written == "any" else NO_VALUE
-            held = [] if plan.may_be_value(first) else None
-        write = self._call.args.raw if held is None else held.append
-        if held is None:
+        buffered: list[str] | None = None
+        quoted_mode = self._notation.quoted_mode
+        if quoted_mode != "string":
+            first = (yield from self._source.peek_after_space()) if quoted_mode == "any" else STRING_ONLY_CHAR
+            buffered = [] if coercion.can_be_value(first) else None
+        write = self._context.args.write_raw if buffered is None else buffered.append
+        if buffered is None:
             write('"')
-        end = yield from self._to_end(quote, place, write)
+        end = yield from self._read_to_end(quote, brackets, write)
         if end is None:
             return None
-        if held is None:
+        if buffered is None:
             write('"')
         else:
-            self._convert("".join(held), plan)
+            self._write_converted("".join(buffered), coercion)
         return end
 
-    def _to_end(self, quote: str, place: Place, write: Callable[[str], None]) -> Reading[End | None]:
-        inner = 0
+    def _read_to_end(self, quote: str, brackets: BracketContext, write: Callable[[str], None]) -> Read[ValueEnd | None]:
+        inner_quotes = 0
         while True:
-            mark = yield from self.body(quote, write)
-            if mark is None:
+            marker = yield from self.copy_body(quote, write)
+            if marker is None:
                 return None
-            if mark != quote:
-                delimiter = yield from self._source.accept(self._notation.ends)
-                return End(delimiter or mark)
-            sign = yield from self.after_quote(place, inner)
-            if not isinstance(sign, Data):
-                return sign
-            write(escaped(self.as_text(quote) + sign.text))
-            inner += 1
+            if marker != quote:
+                delimiter = yield from self._source.accept(self._notation.value_ends)
+                return ValueEnd(delimiter or marker)
+            decision = yield from self.classify_quote(brackets, inner_quotes)
+            if not isinstance(decision, ValueText):
+                return decision
+            write(escape_json(self.quote_as_text(quote) + decision.text))
+            inner_quotes += 1
 
-    def _convert(self, json: str, plan: Plan) -> None:
-        args = self._call.args
+    def _write_converted(self, json: str, coercion: ValueCoercion) -> None:
+        args = self._context.args
         text = read_json(f'"{json}"', str)
         if text is None:  # half a surrogate pair: a string, whatever the schema says
-            args.raw(f'"{json}"')
+            args.write_raw(f'"{json}"')
             return
-        value = plan.convert(text)
-        args.raw(value.json)
+        value = coercion.convert(text)
+        args.write_raw(value.json)
         if value.problem:
-            self._call.report("bad-value", value.problem)
+            self._context.report("bad-value", value.problem)
 
-    def as_text(self, quote: str) -> str:
+    def quote_as_text(self, quote: str) -> str:
         """What a quote inside a string stands for: a token that looks like one was meant as one."""
         return '"' if '"' in quote and quote == self._notation.delimiter else quote
 
-    def body(self, quote: str, write: Callable[[str], None]) -> Reading[str | None]:
+    def copy_body(self, quote: str, write: Callable[[str], None]) -> Read[str | None]:
         """Copies a string up to the next quote, as JSON. Returns the quote; or if it is missing, what ends the call,
         unread. None if the text ended before, or the limit was passed."""
-        marks, unclosed = self._notation.strings[quote], self._notation.unclosed[quote]
+        marks, unclosed = self._notation.string_markers[quote], self._notation.unclosed_strings[quote]
         while True:
-            marker = yield from self._call.copy(marks, lambda piece: write(escaped(piece)))
+            marker = yield from self._context.copy_until(marks, lambda piece: write(escape_json(piece)))
             if marker is None or marker == quote:
                 return marker
             if marker not in unclosed:
                 write((yield from read_escape(marker, self._source)))
                 continue
-            self._source.unread(marker)
-            if (yield from self._stands(unclosed[marker])):
-                self._call.odd = True
-                self._call.report(
+            self._source.put_back(marker)
+            if (yield from self._is_next(unclosed[marker])):
+                self._context.was_repaired = True
+                self._context.report(
                     "value-not-closed", "a string without its last quote: taken as closed before the next call"
                 )
                 return marker
-            yield from self._source.accept(self._notation.ends)
-            more = yield from self._source.take_while(_BRACKETS)  # none of them ends the call if the first does not
-            write(escaped(marker + more))
+            yield from self._source.accept(self._notation.value_ends)
+            closing_brackets = yield from self._source.take_while(
+                _CLOSING_BRACKETS_RUN
+            )  # none of them ends the call if the first does not
+            write(escape_json(marker + closing_brackets))
 
-    def _stands(self, ahead: Ahead) -> Reading[bool]:
+    def _is_next(self, lookahead: Lookahead) -> Read[bool]:
         """Whether this stands next. A call in it is one of an offered tool, if its name counts."""
-        sink = self._call.sink
-        return (yield from self._source.look(ahead, sink.limits.header, ("", *sink.offer.names))) is not None
+        sink = self._context.sink
+        return (yield from self._source.look_ahead(lookahead, sink.limits.header, ("", *sink.offer.names))) is not None
 
     # ── where a string ends ───────────────────────────────────────────────────────────────────────────────────────
 
-    def after_quote(self, place: Place, inner: int) -> Reading[_Sign]:
+    def classify_quote(self, brackets: BracketContext, inner_quotes: int) -> Read[_EndDecision]:
         """Whether this quote ends the string, which already holds so many of them. If it closes one of those, it takes
         more to tell, as it always does where quotes are not escaped."""
         source, notation = self._source, self._notation
-        passed = yield from source.take_while(_WHITE)
-        if (yield from self._stands(notation.after_string)):
-            return End((yield from self._end_of_call(place)))
-        delimiter = yield from source.accept(notation.ends)
+        whitespace = yield from source.take_while(_WHITESPACE_RUN)
+        if (yield from self._is_next(notation.after_string)):
+            return ValueEnd((yield from self._read_call_end(brackets)))
+        delimiter = yield from source.accept(notation.value_ends)
         if delimiter is None:
-            return (yield from self._without_comma(place, passed))
-        closes_inner = inner % 2 == 1
-        if delimiter == "," and place.separator:
-            next_key = self._bare_key(place, place.keys) if closes_inner else self.next_key(place, None)
-            sign = yield from next_key
-            return Data(passed + sign.text) if isinstance(sign, Data) else sign
+            return (yield from self._classify_quote_without_comma(brackets, whitespace))
+        closes_inner = inner_quotes % 2 == 1
+        if delimiter == "," and brackets.separator:
+            key_reader = (
+                self._classify_comma_before_bare_key(brackets, brackets.remaining_keys)
+                if closes_inner
+                else self.classify_comma(brackets, None)
+            )
+            decision = yield from key_reader
+            return ValueText(whitespace + decision.text) if isinstance(decision, ValueText) else decision
         if closes_inner or not notation.escaped:
-            if delimiter in CLOSERS.values() and delimiter != place.end:
-                return Data(passed + delimiter)
-            if delimiter == notation.close and place.depth == 0:
-                ahead = yield from source.peek(notation.after_call)
-                return None if ahead == "" else End(delimiter) if ahead else Data(passed + delimiter)
-        return End(delimiter)
+            if delimiter in CLOSING_BRACKETS.values() and delimiter != brackets.closer:
+                return ValueText(whitespace + delimiter)
+            if delimiter == notation.close and brackets.depth == 0:
+                next_marker = yield from source.peek(notation.after_call)
+                return (
+                    None
+                    if next_marker == ""
+                    else ValueEnd(delimiter)
+                    if next_marker
+                    else ValueText(whitespace + delimiter)
+                )
+        return ValueEnd(delimiter)
 
-    def _end_of_call(self, place: Place) -> Reading[str]:
+    def _read_call_end(self, brackets: BracketContext) -> Read[str]:
         """What ends a string that is the last of its call. Where no bracket does, the next call stands there."""
-        delimiter = yield from self._source.accept(self._notation.ends)
-        if (delimiter is None or delimiter == ",") and place.depth == 0:
-            self._source.unread(delimiter or "")
-            self._call.mended(f"{self._notation.close!r} is missing")
+        delimiter = yield from self._source.accept(self._notation.value_ends)
+        if (delimiter is None or delimiter == ",") and brackets.depth == 0:
+            self._source.put_back(delimiter or "")
+            self._context.report_repair(f"{self._notation.close!r} is missing")
             return self._notation.close
         return delimiter or ","
 
-    def _without_comma(self, place: Place, passed: str) -> Reading[_Sign]:
+    def _classify_quote_without_comma(self, brackets: BracketContext, whitespace: str) -> Read[_EndDecision]:
         """Whether a quote ends the string that nothing follows that should: a comma may be missing."""
         source, notation = self._source, self._notation
-        if (yield from source.peek(notation.ends)) == "":
+        if (yield from source.peek(notation.value_ends)) == "":
             return None
-        if not (place.separator and place.keys):
-            return Data(passed)
-        keys = notation.keys[place.separator, place.end]
-        if (yield from source.look(keys.next_member, self._call.sink.limits.header, place.keys)) is None:
-            return Data(passed)
-        self._call.mended("',' is missing")
-        return End(",")
+        if not (brackets.separator and brackets.remaining_keys):
+            return ValueText(whitespace)
+        syntax = notation.key_syntax[brackets.separator, brackets.closer]
+        if (
+            yield from source.look_ahead(syntax.next_member, self._context.sink.limits.header, brackets.remaining_keys)
+        ) is None:
+            return ValueText(whitespace)
+        self._context.report_repair("',' is missing")
+        return ValueEnd(",")
 
-    def next_key(self, place: Place, known: Collection[str] | None) -> Reading[End | Data]:
+    def classify_comma(
+        self, brackets: BracketContext, allowed_keys: Collection[str] | None
+    ) -> Read[ValueEnd | ValueText]:
         """Whether a comma ends the value before it: the key of the next member comes, or the end. Only these keys
         count, or all: models invent some."""
-        keys = self._notation.keys[place.separator, place.end]
-        if (yield from self._source.peek(keys.no_more)) is not None or (yield from self._stands(keys.quoted)):
-            return End(",")
-        return (yield from self._bare_key(place, known, keys.slip))
+        syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
+        if (yield from self._source.peek(syntax.container_ends)) is not None or (
+            yield from self._is_next(syntax.quoted_key)
+        ):
+            return ValueEnd(",")
+        return (yield from self._classify_comma_before_bare_key(brackets, allowed_keys, syntax.wrong_separator))
 
-    def _bare_key(self, place: Place, known: Collection[str] | None, slip: str = "") -> Reading[End | Data]:
+    def _classify_comma_before_bare_key(
+        self, brackets: BracketContext, allowed_keys: Collection[str] | None, wrong_separator: str = ""
+    ) -> Read[ValueEnd | ValueText]:
         """Whether a comma ends the value before it: a bare key comes, and its separator; or a slip, if the key is one
         that the tool has."""
         source = self._source
-        keys = self._notation.keys[place.separator, place.end]
-        space = yield from source.take_while(_WHITE)
+        syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
+        space = yield from source.take_while(_WHITESPACE_RUN)
         parts: list[str] = []
-        marker = yield from source.copy_value(keys.word_ends, parts.append, self._call.sink.limits.header)
-        source.unread(marker or "")
+        marker = yield from source.copy_value(syntax.word_ends, parts.append, self._context.sink.limits.header)
+        source.put_back(marker or "")
         word = "".join(parts)
-        separator = yield from source.peek(keys.separators)
+        separator = yield from source.peek(syntax.separators)
         if separator == "":
-            return End(",")
-        if separator == slip:
-            known = place.keys or ()
-        if not word or separator not in (place.separator, slip) or (known is not None and word not in known):
-            return Data("," + space + word)
-        yield from source.accept(keys.separators)
-        if separator == slip:
-            self._call.mended(f"{slip!r} for {place.separator!r}")
-        return End(",", word)
+            return ValueEnd(",")
+        if separator == wrong_separator:
+            allowed_keys = brackets.remaining_keys or ()
+        if (
+            not word
+            or separator not in (brackets.separator, wrong_separator)
+            or (allowed_keys is not None and word not in allowed_keys)
+        ):
+            return ValueText("," + space + word)
+        yield from source.accept(syntax.separators)
+        if separator == wrong_separator:
+            self._context.report_repair(f"{wrong_separator!r} for {brackets.separator!r}")
+        return ValueEnd(",", word)

@@ -12,16 +12,16 @@ from interlingua.common.jsontext.codec import read_json, write_json
 from interlingua.common.jsontext.literals import MAX_DEPTH
 from interlingua.core.options__limits import Limits
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Grammar
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import markers
-from interlingua.parsing.text_buffer__source import Source
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.text_buffer__source import TextBuffer
 
-__all__ = ["LiteralWriter", "check_read_back"]
+__all__ = ["LiteralWriter", "check_round_trip"]
 
-_BARE_KEY = re.compile(r"[\w.\-]+")
+_BARE_KEY_PATTERN = re.compile(r"[\w.\-]+")
 
 
 @dataclass(frozen=True)
@@ -29,41 +29,42 @@ class LiteralWriter:
     """How one dialect writes a value."""
 
     quote: str
-    words: tuple[str, str, str]
+    keywords: tuple[str, str, str]
     """How true, false and null are written."""
     comma: str = ", "
     colon: str = ": "
     escapes: bool = True
     """Whether what would end a string is escaped in it, and keys are quoted."""
-    in_order: bool = False
+    sort_keys: bool = False
     """Whether keys are sorted, as templates do that go through them with `dictsort`."""
 
-    def value(self, value: Any, depth: int = 0) -> str:
+    def write_value(self, value: Any, depth: int = 0) -> str:
         if depth > MAX_DEPTH:
             raise RenderError(f"arguments nested more than {MAX_DEPTH} deep would not be read back", "nest them less")
         if isinstance(value, str):
-            return self._string(value)
+            return self._write_string(value)
         if value is None or isinstance(value, bool):
-            true, false, null = self.words
+            true, false, null = self.keywords
             return null if value is None else true if value else false
         if isinstance(value, dict):
             members = (
-                f"{self._key(key)}{self.colon}{self.value(member, depth + 1)}" for key, member in self.items(value)
+                f"{self._write_key(key)}{self.colon}{self.write_value(member, depth + 1)}"
+                for key, member in self.ordered_items(value)
             )
             return "{" + self.comma.join(members) + "}"
         if isinstance(value, list):
-            return "[" + self.comma.join(self.value(item, depth + 1) for item in value) + "]"
+            return "[" + self.comma.join(self.write_value(item, depth + 1) for item in value) + "]"
         return write_json(value)
 
-    def items(self, members: dict[str, Any]) -> list[tuple[str, Any]]:
+    def ordered_items(self, members: dict[str, Any]) -> list[tuple[str, Any]]:
         """The members, in the order in which they are written."""
         items = list(members.items())
-        return sorted(items, key=lambda item: item[0].lower()) if self.in_order else items
+        return sorted(items, key=lambda item: item[0].lower()) if self.sort_keys else items
 
-    def _key(self, key: str) -> str:
-        return key if not self.escapes and _BARE_KEY.fullmatch(key) else self._string(key)
+    def _write_key(self, key: str) -> str:
+        return key if not self.escapes and _BARE_KEY_PATTERN.fullmatch(key) else self._write_string(key)
 
-    def _string(self, text: str) -> str:
+    def _write_string(self, text: str) -> str:
         if self.escapes:
             text = quoted(text)[1:-1]
             if self.quote != '"':
@@ -71,14 +72,16 @@ class LiteralWriter:
         return self.quote + text + self.quote
 
 
-def check_read_back(grammar: Grammar, opener: str, text: str, calls: list[Call], values_are_text: bool = False) -> None:
+def check_round_trip(
+    grammar: Grammar, opener: str, text: str, calls: list[Call], values_are_text: bool = False
+) -> None:
     """Raises if what was written behind the opener would be read back otherwise."""
-    source = Source()
+    source = TextBuffer()
     source.push(text)
     source.close()
-    marks = markers(*grammar.openers, *grammar.strays)
-    sink = Sink(source, marks, marks, Offer(), Limits())
-    source.record("")
+    marks = compile_markers(*grammar.openers, *grammar.strays)
+    sink = EventSink(source, marks, marks, ToolSet(), Limits())
+    source.start_recording("")
     for _ in grammar.read(opener, source, sink):
         pass
     names: list[str] = []
@@ -92,12 +95,12 @@ def check_read_back(grammar: Grammar, opener: str, text: str, calls: list[Call],
     for n, call in enumerate(calls):
         if names[n : n + 1] != [call.name]:
             raise RenderError(f"a call named {call.name!r} would be read back otherwise", "rename the tool")
-        expected, got = read_json(call.arguments, dict), read_json(arguments[n], dict)
+        expected, actual = read_json(call.arguments, dict), read_json(arguments[n], dict)
         if values_are_text:
-            expected, got = _texts(expected), _texts(got)
-        if expected != got:
+            expected, actual = _values_as_text(expected), _values_as_text(actual)
+        if expected != actual:
             raise RenderError(f"the arguments of {call.name!r} would be read back otherwise", "take the markers out")
 
 
-def _texts(members: dict[str, Any] | None) -> dict[str, str]:
+def _values_as_text(members: dict[str, Any] | None) -> dict[str, str]:
     return {key: value if isinstance(value, str) else write_json(value) for key, value in (members or {}).items()}

@@ -13,19 +13,19 @@ from functools import partial
 from typing import ClassVar
 
 from interlingua.core.reply import Call
-from interlingua.core.tools import Offer
+from interlingua.core.tools import ToolSet
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Grammar, Shape, Span
-from interlingua.parsing.event_sink import Header, Sink
-from interlingua.parsing.markers import TOKENS, markers
-from interlingua.parsing.shapes.common.json_arguments import JSON_OBJECT, JsonArgs, read_members
-from interlingua.parsing.shapes.common.object_writer import Composer
+from interlingua.parsing.event_sink import CallHeader, EventSink
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, read_members
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.stray_text import StrayText
-from interlingua.parsing.shapes.tagged_params.nested_values import Trees
-from interlingua.parsing.shapes.tagged_params.tag import Head, Tag, as_name, read_head_to, read_lost_key
-from interlingua.parsing.shapes.tagged_params.unclosed_values import Frame
-from interlingua.parsing.shapes.tagged_params.values import Param, Values
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
+from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
+from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
+from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
 __all__ = ["TaggedParams"]
 
@@ -80,53 +80,63 @@ class TaggedParams:
             if not all(spellings) or not spellings:
                 raise UsageError(f"{field} is empty", "write the marker that the model writes there")
 
-    def grammar(self, outside: tuple[str, ...]) -> Grammar:
-        return TaggedParamsGrammar(self, outside)
+    def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
+        return TaggedParamsGrammar(self, dialect_markers)
 
 
 class TaggedParamsGrammar:
-    def __init__(self, shape: TaggedParams, outside: tuple[str, ...]) -> None:
+    def __init__(self, shape: TaggedParams, dialect_markers: tuple[str, ...]) -> None:
         self._shape = shape
-        self._section_opens = tuple(span.open for span in shape.sections)
-        self._section_closes = tuple(span.close for span in shape.sections)
-        self._inside = shape.inside.grammar(outside + self._section_closes) if shape.inside else None
-        inside_openers = self._inside.openers if self._inside else ()
-        self.openers = (*self._section_opens, *shape.call.open, *inside_openers)
-        self.strays = (*self._section_closes, *(() if shape.sections else shape.call.close))
+        self._section_openers = tuple(span.open for span in shape.sections)
+        self._section_closers = tuple(span.close for span in shape.sections)
+        self._fallback_grammar = shape.inside.grammar(dialect_markers + self._section_closers) if shape.inside else None
+        fallback_openers = self._fallback_grammar.openers if self._fallback_grammar else ()
+        self.openers = (*self._section_openers, *shape.call.open, *fallback_openers)
+        self.strays = (*self._section_closers, *(() if shape.sections else shape.call.close))
         json = (*shape.json.open, *shape.json.close) if shape.json else ()
-        self.inner = (*shape.call.close, *shape.param.open, *shape.param.close, *shape.value_open, *json)
-        self._outside = frozenset(outside)
-        self._in_section = markers(*self.openers, *self._section_closes, *self.inner, *outside)
-        keys_end = shape.param.end if shape.value_open else ()
-        self._in_call = markers(*self.openers, *self.strays, *self.inner, *keys_end, *outside)
-        structure = (*self.openers, *self.strays, *self.inner)
-        self._fragments = {mark for mark in outside if any(whole.startswith(mark) for whole in structure)}
-        self._fragments |= set(outside) & set(shape.param.end)
-        self._call_close = markers(*shape.call.close)
-        self._closers = markers(*self.strays)
-        self._outer_opens = markers(*(self._section_opens or shape.call.open))
-        self._first = markers(*shape.call.open)
-        self._after_name = self._in_call if shape.call.end else markers(*shape.param.open, *shape.call.close)
-        self._after_head = markers(*self.inner)
+        self.inner_markers = (*shape.call.close, *shape.param.open, *shape.param.close, *shape.value_open, *json)
+        self._dialect_markers = frozenset(dialect_markers)
+        self._markers_in_section = compile_markers(
+            *self.openers, *self._section_closers, *self.inner_markers, *dialect_markers
+        )
+        key_ends = shape.param.end if shape.value_open else ()
+        self._markers_in_call = compile_markers(
+            *self.openers, *self.strays, *self.inner_markers, *key_ends, *dialect_markers
+        )
+        structure = (*self.openers, *self.strays, *self.inner_markers)
+        self._fragments = {mark for mark in dialect_markers if any(marker.startswith(mark) for marker in structure)}
+        self._fragments |= set(dialect_markers) & set(shape.param.end)
+        self._call_closers = compile_markers(*shape.call.close)
+        self._stray_closers = compile_markers(*self.strays)
+        self._outer_openers = compile_markers(*(self._section_openers or shape.call.open))
+        self._call_openers = compile_markers(*shape.call.open)
+        self._after_name = (
+            self._markers_in_call if shape.call.end else compile_markers(*shape.param.open, *shape.call.close)
+        )
+        self._after_head = compile_markers(*self.inner_markers)
         self._values = self._make_values()
-        self._args = JsonArgs(self._in_call, markers(*shape.call.close, *(shape.json.close if shape.json else ())))
+        self._arguments_reader = JsonArgumentsReader(
+            self._markers_in_call, compile_markers(*shape.call.close, *(shape.json.close if shape.json else ()))
+        )
 
-    def _make_values(self) -> Values | Trees:
+    def _make_values(self) -> TextValues | NestedValues:
         shape = self._shape
-        after_call = markers(*self.openers, *self._section_closes, *self._outside)
-        after_param = markers(*self.inner, *after_call.literals)
-        outside = tuple(sorted(self._outside))
-        tokens = tuple(marker for marker in outside if marker.startswith(TOKENS))
-        frame = Frame(shape.call, self._section_opens, self._section_closes, outside, tokens, after_param, after_call)
+        after_call = compile_markers(*self.openers, *self._section_closers, *self._dialect_markers)
+        after_param = compile_markers(*self.inner_markers, *after_call.literals)
+        dialect_markers = tuple(sorted(self._dialect_markers))
+        tokens = tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
+        tag_context = TagContext(
+            shape.call, self._section_openers, self._section_closers, dialect_markers, tokens, after_param, after_call
+        )
         if shape.nested:
-            return Trees(shape.param, frame)
-        return Values(shape.param, shape.value_open, shape.quote, shape.lines, shape.string_when, frame)
+            return NestedValues(shape.param, tag_context)
+        return TextValues(shape.param, shape.value_open, shape.quote, shape.lines, shape.string_when, tag_context)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, calls: Sequence[Call], before: int) -> str:
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:
         gap = self._shape.call_gap
-        written = [self._write_call(call, number) for number, call in enumerate(calls, before + 1)]
+        written = [self._write_call(call, number) for number, call in enumerate(calls, preceding_calls + 1)]
         if not self._shape.sections:
             return gap.join(written)
         section = self._shape.sections[0]
@@ -136,213 +146,230 @@ class TaggedParamsGrammar:
     def _write_call(self, call: Call, number: int) -> str:
         tag, gap = self._shape.call, self._shape.param_gap
         params = "".join(gap + self._values.write(key, value) for key, value in read_members(call).items())
-        return tag.write(call.name, self._shape.numbered, str(number)) + params + gap + tag.close[0]
+        return tag.write_head(call.name, self._shape.numbered, str(number)) + params + gap + tag.close[0]
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def first_openers(self, offer: Offer) -> tuple[str, ...]:
-        lost = (
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
+        names_with_param_opener = (
             ()
             if self._shape.call.end
             else (f"{name}{opener}" for name in offer.names for opener in self._shape.param.open)
         )
-        return (*lost, *(self._inside.first_openers(offer) if self._inside else ()))
+        return (
+            *names_with_param_opener,
+            *(self._fallback_grammar.first_openers(offer) if self._fallback_grammar else ()),
+        )
 
-    def name_in(self, text: str, offer: Offer) -> str:  # noqa: ARG002 (no header holds more than the name)
-        return self._in_call.without(text).strip() or text
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (no header holds more than the name)
+        return self._markers_in_call.remove_from(text).strip() or text
 
-    def read(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        if opener in self._section_opens:
-            yield from self._section(opener, source, sink)
+    def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        if opener in self._section_openers:
+            yield from self._read_section(opener, source, sink)
         elif opener.endswith(self._shape.param.open):
-            yield from self._call_without_opener(opener, source, sink)
-        elif opener not in self._shape.call.open and self._inside is not None:
-            yield from self._inside.read(opener, source, sink)
+            yield from self._read_call_without_opener(opener, source, sink)
+        elif opener not in self._shape.call.open and self._fallback_grammar is not None:
+            yield from self._fallback_grammar.read(opener, source, sink)
         elif self._shape.sections:
-            yield from self._call_without_section(source, sink)
+            yield from self._read_call_without_section(source, sink)
         else:
-            yield from self._call(source, sink)
+            yield from self._read_call(source, sink)
 
-    def _section(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
-        marker = yield from source.accept(self._first)
+    def _read_section(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        marker = yield from source.accept(self._call_openers)
         if marker is None:
-            yield from self._odd_section(opener, source, sink)
+            yield from self._read_malformed_section(opener, source, sink)
             return
         while marker in self._shape.call.open and not sink.failed:
-            if not (yield from self._call(source, sink)):
+            if not (yield from self._read_call(source, sink)):
                 return
-            marker = yield from self._between_calls(source, sink)
-            source.record(marker or "")
-        if marker is None or marker not in self._section_closes:
+            marker = yield from self._read_between_calls(source, sink)
+            source.start_recording(marker or "")
+        if marker is None or marker not in self._section_closers:
             sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
-            source.unread(marker or "")
+            source.put_back(marker or "")
 
-    def _odd_section(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def _read_malformed_section(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         """What begins with something else: another way to write calls, the opener again, or no call at all."""
-        if (yield from source.accept(self._closers)) or (yield from source.peek(self._outer_opens)):
+        if (yield from source.accept(self._stray_closers)) or (yield from source.peek(self._outer_openers)):
             sink.report("stray-marker", f"{opener} with nothing in it: dropped")
-            source.forget()
+            source.discard_recording()
             return
-        first = yield from source.next_char()
-        if self._inside is not None and first in ("{", "["):
-            yield from self._inside.read(opener, source, sink)
+        first = yield from source.peek_after_space()
+        if self._fallback_grammar is not None and first in ("{", "["):
+            yield from self._fallback_grammar.read(opener, source, sink)
         else:
-            self._give_back(sink)
+            self._return_as_text(sink)
 
-    def _between_calls(self, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """The next marker of a section. Text before it belongs to no call, but is not lost."""
         stray = StrayText(source, sink)
         marker: str | None = ""
-        while marker == "" or marker in self.inner:
+        while marker == "" or marker in self.inner_markers:
             if marker:
                 sink.report("stray-marker", f"{marker} without a call around it: dropped")
-            marker = yield from source.copy_until(self._in_section, stray.write)
+            marker = yield from source.copy_until(self._markers_in_section, stray.write)
         stray.report("among the calls of a section")
         return marker
 
-    def _call_without_section(self, source: Source, sink: Sink) -> Reading[None]:
-        head = yield from read_head_to(self._after_head, self._shape.call, source, sink, self._after_name)
-        if not head.name or not sink.offer.may_have(head.name) or not (yield from self._goes_on(source)):
-            self._give_back(sink)
+    def _read_call_without_section(self, source: TextBuffer, sink: EventSink) -> Read[None]:
+        head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
+        if not head.name or not sink.offer.accepts(head.name) or not (yield from self._is_body_next(source)):
+            self._return_as_text(sink)
             return
-        sink.try_call()
+        sink.begin_tentative()
         sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
-        if (yield from self._named_call(head, source, sink)):
-            sink.keep()
+        if (yield from self._read_named_call(head, source, sink)):
+            sink.commit()
         else:
-            sink.drop()
+            sink.rollback()
 
-    def _call_without_opener(self, opener: str, source: Source, sink: Sink) -> Reading[None]:
+    def _read_call_without_opener(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         """An offered tool's name and the beginning of its first param."""
         param = next(marker for marker in self._shape.param.open if opener.endswith(marker))
         name = opener.removesuffix(param)
-        sink.try_call()
+        sink.begin_tentative()
         sink.report("no-opener", f"{name!r} without the marker before it: taken as a call")
-        if (yield from self._params(param, name, Composer(sink.start(Header(name, None, name))), source, sink)):
-            sink.keep()
+        if (
+            yield from self._read_params(
+                param, name, ObjectWriter(sink.start_call(CallHeader(name, None, name))), source, sink
+            )
+        ):
+            sink.commit()
         else:
-            sink.drop()
+            sink.rollback()
 
-    def _call(self, source: Source, sink: Sink) -> Reading[bool]:
+    def _read_call(self, source: TextBuffer, sink: EventSink) -> Read[bool]:
         """One call, after its opener. False if it was none, or was not closed."""
-        head = yield from read_head_to(self._after_head, self._shape.call, source, sink, self._after_name)
+        head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
         if not head.name and not self._shape.call.end:
-            return (yield from self._call_without_key(head.attributes, source, sink))
-        if not head.name or not (self._shape.sections or (yield from self._goes_on(source))):
-            self._give_back(sink)
+            return (yield from self._read_call_without_key(head.attributes, source, sink))
+        if not head.name or not (self._shape.sections or (yield from self._is_body_next(source))):
+            self._return_as_text(sink)
             return False
-        return (yield from self._named_call(head, source, sink))
+        return (yield from self._read_named_call(head, source, sink))
 
-    def _call_without_key(self, word: str, source: Source, sink: Sink) -> Reading[bool]:
+    def _read_call_without_key(self, word: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
         """One call whose first param lacks its opener, or its key. False if it was none, or was not closed."""
         param = self._shape.param
-        name, key = yield from read_lost_key(word, param, self._values.opens, source, sink.offer)
+        name, key = yield from read_unopened_key(word, param, self._values.openers, source, sink.offer)
         if not name and not word:
-            yield from self._odd_section(self._shape.call.open[0], source, sink)
+            yield from self._read_malformed_section(self._shape.call.open[0], source, sink)
             return False
         if not name:
-            self._give_back(sink)
+            self._return_as_text(sink)
             return False
-        args = Composer(sink.start(Header(name, None, name)))
+        args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
         marker: str | None = ""
         if key:
             sink.report("no-opener", f"the param {key!r} without {param.open[0]}: taken as one")
-            marker = yield from self._value(param.open[0], name, Head(key), args, source, sink)
-        return (yield from self._params(marker, name, args, source, sink))
+            marker = yield from self._read_value(param.open[0], name, TagHead(key), args, source, sink)
+        return (yield from self._read_params(marker, name, args, source, sink))
 
-    def _give_back(self, sink: Sink) -> None:
-        if sink.not_a_call():
+    def _return_as_text(self, sink: EventSink) -> None:
+        if sink.restore_text():
             sink.report("broken-header", "a call that breaks off in its head: given back as text, without its markers")
 
-    def _goes_on(self, source: Source) -> Reading[bool]:
+    def _is_body_next(self, source: TextBuffer) -> Read[bool]:
         """Whether a head is followed by what follows heads. Prose that quotes one goes on otherwise."""
-        return bool((yield from source.peek(self._after_head))) or (yield from source.next_char()) == JSON_OBJECT
+        return (
+            bool((yield from source.peek(self._after_head))) or (yield from source.peek_after_space()) == OPENING_BRACE
+        )
 
-    def _named_call(self, head: Head, source: Source, sink: Sink) -> Reading[bool]:
+    def _read_named_call(self, head: TagHead, source: TextBuffer, sink: EventSink) -> Read[bool]:
         """One call, after its head. False if it was not closed."""
         name = head.name
-        if any(key != self._shape.numbered for key in head.keys):
+        if any(key != self._shape.numbered for key in head.attribute_names):
             sink.report("odd-header", f"the head of {name!r} has {head.attributes!r:.80} in it, which is left out")
-        call = sink.start(Header(name, None, name))
-        first = yield from source.next_char()
-        if first == JSON_OBJECT:
-            yield from self._args.read(call, source, sink)
+        call = sink.start_call(CallHeader(name, None, name))
+        first = yield from source.peek_after_space()
+        if first == OPENING_BRACE:
+            yield from self._arguments_reader.read(call, source, sink)
             return True
-        return (yield from self._params("", sink.offer.meant(name) or name, Composer(call), source, sink))
+        return (
+            yield from self._read_params("", sink.offer.resolve_name(name) or name, ObjectWriter(call), source, sink)
+        )
 
-    def _params(self, marker: str | None, name: str, args: Composer, source: Source, sink: Sink) -> Reading[bool]:
+    def _read_params(
+        self, marker: str | None, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[bool]:
         """All params of a call, after this marker. False if the call was not closed."""
         while marker is not None:
             if marker == "":
-                marker = yield from self._next_in_call(name, args, source, sink)
+                marker = yield from self._read_next_marker(name, args, source, sink)
             elif marker in self._shape.call.close:
                 args.end()
                 return True
             elif marker in self._shape.param.open:
-                marker = yield from self._param(marker, name, args, source, sink)
+                marker = yield from self._read_param(marker, name, args, source, sink)
             elif marker in self._shape.value_open:
-                marker = yield from self._value_without_key(marker, name, args, source, sink)
+                marker = yield from self._read_value_without_key(marker, name, args, source, sink)
             elif self._shape.json is not None and marker in self._shape.json.open:
-                yield from source.take_until(markers(*self._shape.json.end), sink.limits.header)
-                yield from self._args.read(args.call, source, sink)
-                return (yield from source.accept(self._call_close)) is not None
-            elif marker in self.inner or marker in self._fragments:
+                yield from source.take_until(compile_markers(*self._shape.json.end), sink.limits.header)
+                yield from self._arguments_reader.read(args.call, source, sink)
+                return (yield from source.accept(self._call_closers)) is not None
+            elif marker in self.inner_markers or marker in self._fragments:
                 sink.report("stray-marker", f"{marker} without a param around it: dropped")
                 marker = ""
             else:
                 sink.report("call-not-closed", f"the call of {name!r} was never closed: taken as closed here")
                 args.end()
-                source.unread(marker)
+                source.put_back(marker)
                 return False
         return False
 
-    def _next_in_call(self, name: str, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_next_marker(self, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """The next marker in a call. Text before it belongs to no param, but is not lost."""
         start = source.offset
-        text, marker = yield from source.take_until(self._in_call, sink.limits.held)
-        if marker in self._shape.param.end and (key := as_name(text.strip())):
+        text, marker = yield from source.take_until(self._markers_in_call, sink.limits.held)
+        if marker in self._shape.param.end and (key := valid_name(text.strip())):
             sink.report("no-opener", f"the param {key!r} without {self._shape.param.open[0]}: taken as one", start)
-            return (yield from self._value(self._shape.param.open[0], name, Head(key), args, source, sink))
-        if marker in self._shape.param.close and isinstance(self._values, Trees):
-            yield from self._values.read_closed(text, partial(sink.offer.param, name), args, source, sink)
+            return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
+        if marker in self._shape.param.close and isinstance(self._values, NestedValues):
+            yield from self._values.read_unopened(text, partial(sink.offer.coercion_for, name), args, source, sink)
             return ""
         if text.strip():
             sink.report("text-in-section", "text among the params of a call: kept as text", start)
-            sink.text(text, source.taken_from)
+            sink.emit_text(text, source.taken_channel)
         return "" if marker is None and not source.closed else marker
 
-    def _param(self, opener: str, name: str, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_param(
+        self, opener: str, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
         start, channel = source.offset, source.channel
-        head = yield from read_head_to(self._after_head, self._shape.param, source, sink, self._in_call)
+        head = yield from read_head_before(self._after_head, self._shape.param, source, sink, self._markers_in_call)
         if head.name:
-            return (yield from self._value(opener, name, head, args, source, sink))
+            return (yield from self._read_value(opener, name, head, args, source, sink))
         if source.channel is not channel:
-            args.spoil()
+            args.mark_incomplete()
         sink.report("broken-header", "a param that breaks off in its head: given back as text", start)
-        sink.give_back(head.attributes, source.channel)
+        sink.emit_leftover_text(head.attributes, source.channel)
         return ""
 
-    def _value_without_key(
-        self, opener: str, name: str, args: Composer, source: Source, sink: Sink
-    ) -> Reading[str | None]:
+    def _read_value_without_key(
+        self, opener: str, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
         """A value that no key stands before, after its opener: of the one param that is missing, if it is one."""
-        key = sink.offer.missing(name, args.keys)
+        key = sink.offer.only_missing_param(name, args.keys)
         if key is None:
             sink.report(
                 "unnamed-value", f"{opener.strip()} without a key, and no one param is missing: left out of the call"
             )
-            args.spoil()
+            args.mark_incomplete()
             return ""
         sink.report("unnamed-value", f"{opener.strip()} without a key: taken as {key!r}, which is missing")
-        source.unread(opener)
-        return (yield from self._value(self._shape.param.open[0], name, Head(key), args, source, sink))
+        source.put_back(opener)
+        return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
 
-    def _value(
-        self, opener: str, name: str, head: Head, args: Composer, source: Source, sink: Sink
-    ) -> Reading[str | None]:
+    def _read_value(
+        self, opener: str, name: str, head: TagHead, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
         key, offer = head.name, sink.offer
         if key in args.keys:
             sink.report("repeated-param", f"the param {key!r} again: passed on as it is, and the last one counts")
-        wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.declares(name, key)
-        param = Param(opener, key, head.attributes, offer.param(name, key), wraps_all, name, offer, args.keys)
+        wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
+        param = ParamContext(
+            opener, key, head.attributes, offer.coercion_for(name, key), wraps_all, name, offer, args.keys
+        )
         return (yield from self._values.read(param, args, source, sink))

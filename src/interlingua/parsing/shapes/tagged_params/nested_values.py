@@ -9,137 +9,146 @@ from collections.abc import Callable
 from typing import Any
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.common.schema.coercion import Plan
+from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.errors import RenderError
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import markers
-from interlingua.parsing.shapes.common.object_writer import Composer
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
-from interlingua.parsing.shapes.tagged_params.unclosed_values import Frame
-from interlingua.parsing.shapes.tagged_params.values import Param
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
+from interlingua.parsing.shapes.tagged_params.values import ParamContext
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["Trees"]
+__all__ = ["NestedValues"]
 
-ITEM = "item"
-MAX_DEPTH = 64
-EMPTY = {"string": '""', "array": "[]"}
+ITEM_TAG = "item"
+MAX_ELEMENT_DEPTH = 64
+EMPTY_VALUES = {"string": '""', "array": "[]"}
 """What an empty element is, by the kind of its plan: an object, but for these."""
 
 
-class Trees:
+class NestedValues:
     """Reads and writes values. The tag's closer is what stands before the name in a closing tag."""
 
-    def __init__(self, tag: Tag, frame: Frame) -> None:
+    def __init__(self, tag: Tag, tag_context: TagContext) -> None:
         self._tag = tag
-        self.opens = markers()
-        self._ends = markers(*tag.open, *tag.close, *frame.call.close, *frame.after_call.literals)
+        self.openers = compile_markers()
+        self._end_markers = compile_markers(
+            *tag.open, *tag.close, *tag_context.call.close, *tag_context.after_call.literals
+        )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, key: str, value: Any) -> str:
-        return self._tag.write(key) + self._write_inner(key, value) + f"{self._tag.close[0]}{key}{self._tag.end[0]}"
+        return (
+            self._tag.write_head(key) + self._write_content(key, value) + f"{self._tag.close[0]}{key}{self._tag.end[0]}"
+        )
 
-    def _write_inner(self, key: str, value: Any) -> str:
+    def _write_content(self, key: str, value: Any) -> str:
         if isinstance(value, dict):
             return "".join(self.write(name, inner) for name, inner in value.items())
         if isinstance(value, list):
-            return "".join(self.write(ITEM, inner) for inner in value)
+            return "".join(self.write(ITEM_TAG, inner) for inner in value)
         text = value if isinstance(value, str) else write_json(value)
-        if self._ends.search(text, 0):
+        if self._end_markers.search(text, 0):
             raise RenderError(f"the param {key!r} holds a marker, which would end it", "take it out")
         return text
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, param: Param, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
+    def read(self, param: ParamContext, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Reads one value after the head of its param. Returns "" behind its closer, another marker that has ended it,
         None where the text ends."""
-        args.key(param.key)
-        return (yield from self._element(param.key, param.plan, 0, args, source, sink))
+        args.begin_member(param.key)
+        return (yield from self._read_element(param.key, param.coercion, 0, args, source, sink))
 
-    def read_closed(
-        self, text: str, plan_of: Callable[[str], Plan], args: Composer, source: Source, sink: Sink
-    ) -> Reading[None]:
+    def read_unopened(
+        self,
+        text: str,
+        coercion_for: Callable[[str], ValueCoercion],
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[None]:
         """A value whose opener was left out, after the marker of its closer: only there stands the key."""
-        head = yield from read_head(self._tag, source, sink.limits.header, self._ends)
+        head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
         if head.name:
             sink.report("no-opener", f"the param {head.name!r} without its opening tag: taken as one")
-            args.key(head.name)
-            self._leaf(head.name, text, plan_of(head.name), args, sink)
+            args.begin_member(head.name)
+            self._write_leaf(head.name, text, coercion_for(head.name), args, sink)
 
-    def _element(
-        self, key: str, plan: Plan, depth: int, args: Composer, source: Source, sink: Sink
-    ) -> Reading[str | None]:
-        if plan.streams and (yield from source.peek(self._ends)) not in self._tag.open:
-            args.raw('"')
-            marker = yield from self._copy(args, source)
+    def _read_element(
+        self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
+        if coercion.is_string_only and (yield from source.peek(self._end_markers)) not in self._tag.open:
+            args.write_raw('"')
+            marker = yield from self._copy_string(args, source)
             if marker is not None:
-                args.raw('"')
-            return (yield from self._close(key, marker, source, sink))
-        held: list[str] = []
-        marker = yield from source.copy_value(self._ends, held.append, sink.limits.args)
-        text = "".join(held)
-        if marker in self._tag.open and depth < MAX_DEPTH:
-            self._say(text, source, sink)
-            return (yield from self._children(key, plan, depth, args, source, sink))
+                args.write_raw('"')
+            return (yield from self._read_closing_tag(key, marker, source, sink))
+        buffered: list[str] = []
+        marker = yield from source.copy_value(self._end_markers, buffered.append, sink.limits.args)
+        text = "".join(buffered)
+        if marker in self._tag.open and depth < MAX_ELEMENT_DEPTH:
+            self._report_stray_text(text, source, sink)
+            return (yield from self._read_children(key, coercion, depth, args, source, sink))
         if marker is not None:
-            self._leaf(key, text, plan, args, sink)
-        return (yield from self._close(key, marker, source, sink))
+            self._write_leaf(key, text, coercion, args, sink)
+        return (yield from self._read_closing_tag(key, marker, source, sink))
 
-    def _copy(self, args: Composer, source: Source) -> Reading[str | None]:
+    def _copy_string(self, args: ObjectWriter, source: TextBuffer) -> Read[str | None]:
         """A string. What opens an element in it is data."""
         while True:
-            marker = yield from source.copy_value(self._ends, args.text, 1 << 62)
+            marker = yield from source.copy_value(self._end_markers, args.write_text, 1 << 62)
             if not marker or marker not in self._tag.open:
                 return marker
-            args.text(marker)
+            args.write_text(marker)
 
-    def _leaf(self, key: str, text: str, plan: Plan, args: Composer, sink: Sink) -> None:
-        if not text.strip() and not (text and plan.takes_string):
-            args.raw(EMPTY.get(plan.kind, "{}"))
+    def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
+        if not text.strip() and not (text and coercion.accepts_string):
+            args.write_raw(EMPTY_VALUES.get(coercion.kind, "{}"))
             return
-        value = plan.convert(text)
+        value = coercion.convert(text)
         if value.problem is not None:
             sink.report("bad-value", f"{key!r}: {value.problem}")
-        args.raw(value.json)
+        args.write_raw(value.json)
 
-    def _children(
-        self, key: str, plan: Plan, depth: int, args: Composer, source: Source, sink: Sink
-    ) -> Reading[str | None]:
+    def _read_children(
+        self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
         """The elements of an object or array, after the opener of the first one."""
-        lead, array = "", False
+        separator, is_array = "", False
         marker: str | None = self._tag.open[0]
         while marker in self._tag.open:
-            head = yield from read_head(self._tag, source, sink.limits.header, self._ends)
-            if not lead:
-                array = plan.kind == "array" or (head.name == ITEM and not plan.declares(ITEM))
-                lead = "[" if array else "{"
-            args.raw(lead + ("" if array else f"{write_json(head.name)}: "))
-            lead = ", "
-            inner = plan.item if array else plan.member(head.name)
-            marker = yield from self._element(head.name, inner, depth + 1, args, source, sink)
+            head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
+            if not separator:
+                is_array = coercion.kind == "array" or (head.name == ITEM_TAG and not coercion.declares(ITEM_TAG))
+                separator = "[" if is_array else "{"
+            args.write_raw(separator + ("" if is_array else f"{write_json(head.name)}: "))
+            separator = ", "
+            child_coercion = coercion.item if is_array else coercion.member(head.name)
+            marker = yield from self._read_element(head.name, child_coercion, depth + 1, args, source, sink)
             if marker == "":
-                marker = yield from self._between(source, sink)
+                marker = yield from self._read_between_elements(source, sink)
         if marker is not None:
-            args.raw("]" if array else "}")
-        return (yield from self._close(key, marker, source, sink))
+            args.write_raw("]" if is_array else "}")
+        return (yield from self._read_closing_tag(key, marker, source, sink))
 
-    def _between(self, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """The next marker among elements. Text before it belongs to none, but is not lost."""
-        text, marker = yield from source.take_until(self._ends, sink.limits.held)
-        self._say(text, source, sink)
+        text, marker = yield from source.take_until(self._end_markers, sink.limits.held)
+        self._report_stray_text(text, source, sink)
         return "" if marker is None and not source.closed else marker
 
-    def _say(self, text: str, source: Source, sink: Sink) -> None:
+    def _report_stray_text(self, text: str, source: TextBuffer, sink: EventSink) -> None:
         if text.strip():
             sink.report("text-in-section", "text beside elements: kept as text")
-            sink.text(text, source.channel)
+            sink.emit_text(text, source.channel)
 
-    def _close(self, key: str, marker: str | None, source: Source, sink: Sink) -> Reading[str | None]:
+    def _read_closing_tag(self, key: str, marker: str | None, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Steps over the rest of a closing tag. Any other marker has ended the element without one."""
         if marker in self._tag.close:
-            yield from read_head(self._tag, source, sink.limits.header, self._ends)
+            yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
             return ""
         if marker:
             sink.report("value-not-closed", f"the value of {key!r} was never closed: taken as closed here")

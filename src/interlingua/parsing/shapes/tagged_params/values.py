@@ -12,82 +12,94 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.common.jsontext.literals import to_json
-from interlingua.common.schema.coercion import Plan, Value
-from interlingua.core.tools import Offer
+from interlingua.common.jsontext.literals import literal_to_json
+from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
+from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Span
-from interlingua.parsing.event_sink import Sink
-from interlingua.parsing.markers import Markers, markers
-from interlingua.parsing.shapes.common.object_writer import Composer
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag
-from interlingua.parsing.shapes.tagged_params.unclosed_values import LINE, Ends, Frame, before_name
-from interlingua.parsing.text_buffer__source import Reading, Source
+from interlingua.parsing.shapes.tagged_params.unclosed_values import (
+    NEWLINE,
+    TagContext,
+    UnclosedValueRules,
+    name_prefixes,
+)
+from interlingua.parsing.text_buffer__source import Read, TextBuffer
 
-__all__ = ["Param", "Values"]
+__all__ = ["ParamContext", "TextValues"]
 
 NO_LIMIT = 1 << 62
-_AROUND_EQUALS = re.compile(r"\s*+=\s*+")
+_EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
 
 
-class _Over(Enum):
+class _Overflow(Enum):
     """A value that is held has grown too long for that."""
 
     LIMIT = "limit"
 
 
-class _Marks(NamedTuple):
+class _EndMarkers(NamedTuple):
     """What may end a value: one in line, one that stands on lines of its own, one that is quoted."""
 
-    plain: Markers
-    on_lines: Markers
-    quoted: Markers
+    plain: MarkerSet
+    on_lines: MarkerSet
+    quoted: MarkerSet
 
 
-class Param(NamedTuple):
+class ParamContext(NamedTuple):
     """A param whose value comes next."""
 
     opener: str
     key: str
     attributes: str
-    plan: Plan
+    coercion: ValueCoercion
     wraps_all: bool
     """Whether it may hold all arguments as an object."""
     tool: str
-    offer: Offer
-    given: set[str]
+    offer: ToolSet
+    seen_keys: set[str]
     """Those that have come already. What looks like another of these is data."""
 
 
-class Values:
+class TextValues:
     """Reads and writes values. See TaggedParams for what the arguments mean."""
 
     def __init__(
-        self, tag: Tag, value_open: tuple[str, ...], quote: Span | None, lines: bool, string_when: str, frame: Frame
+        self,
+        tag: Tag,
+        value_open: tuple[str, ...],
+        quote: Span | None,
+        lines: bool,
+        string_when: str,
+        tag_context: TagContext,
     ) -> None:
         self._tag = tag
         self._value_open = value_open
         self._quote = quote
         self._lines = lines
         self._string_when = string_when
-        self._frame = frame
-        self.opens = markers(*value_open)
-        self._quotes = markers(*((quote.open,) if quote else ()))
-        self._param_opens = (*(LINE + opener for opener in tag.open), *(tag.open if value_open else ()))
-        self._before_key = before_name(tag)
-        self._unclosed = Ends(tag, bool(value_open), frame)
+        self._tag_context = tag_context
+        self.openers = compile_markers(*value_open)
+        self._quote_openers = compile_markers(*((quote.open,) if quote else ()))
+        self._param_openers = (*(NEWLINE + opener for opener in tag.open), *(tag.open if value_open else ()))
+        self._key_prefixes = name_prefixes(tag)
+        self._unclosed_rules = UnclosedValueRules(tag, bool(value_open), tag_context)
         paired = len(tag.open) == len(tag.close)
-        self._marks = {
-            opener: self._marks_of(tag.close[n : n + 1] if paired else tag.close) for n, opener in enumerate(tag.open)
+        self._end_markers = {
+            opener: self._end_markers_for(tag.close[n : n + 1] if paired else tag.close)
+            for n, opener in enumerate(tag.open)
         }
 
-    def _marks_of(self, closes: tuple[str, ...]) -> _Marks:
-        closes_on_lines = tuple(LINE + close for close in closes)
+    def _end_markers_for(self, closers: tuple[str, ...]) -> _EndMarkers:
+        closers_on_lines = tuple(NEWLINE + close for close in closers)
         quote = self._quote.close if self._quote else ""
-        return _Marks(
-            markers(*closes, *self._unclosed.anywhere, *self._param_opens),
-            markers(*closes, *closes_on_lines, *self._unclosed.on_lines, *self._param_opens),
-            markers(*(quote + close for close in closes)),
+        return _EndMarkers(
+            compile_markers(*closers, *self._unclosed_rules.anywhere, *self._param_openers),
+            compile_markers(*closers, *closers_on_lines, *self._unclosed_rules.on_lines, *self._param_openers),
+            compile_markers(*(quote + close for close in closers)),
         )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,167 +108,187 @@ class Values:
         """The param as an element."""
         text = value if isinstance(value, str) else write_json(value)
         attribute, _, when_string = self._string_when.partition("=")
-        head = self._tag.write(key, attribute, _attribute(value, when_string))
-        marks = self._marks[self._tag.open[0]]
+        head = self._tag.write_head(key, attribute, _type_attribute(value, when_string))
+        marks = self._end_markers[self._tag.open[0]]
         close = self._tag.close[0]
         if self._quote and set("<&\n") & set(text):
-            self._check(key, text, marks.quoted, self._quote.close + close)
+            self._check_writable(key, text, marks.quoted, self._quote.close + close)
             return head + self._quote.open + text + self._quote.close + close
-        gap = LINE if self._lines else ""
-        self._check(key, text + gap, marks.on_lines if gap else marks.plain, close)
+        gap = NEWLINE if self._lines else ""
+        self._check_writable(key, text + gap, marks.on_lines if gap else marks.plain, close)
         return head + "".join(self._value_open[:1]) + gap + text + gap + close
 
-    def _check(self, key: str, text: str, ends: Markers, close: str) -> None:
+    def _check_writable(self, key: str, text: str, ends: MarkerSet, close: str) -> None:
         """Raises if something in the text would end it."""
-        whole = text + close
-        for found in ends.all(text):
-            marker, rest = found.group(), whole[found.end() :]
+        complete = text + close
+        for match in ends.find_all(text):
+            marker, remainder = match.group(), complete[match.end() :]
             if marker.endswith(self._tag.close):
-                in_line = LINE + marker in ends.literals and not rest.startswith(LINE)
-                would_end = not in_line and self._frame.after_param.match(rest.lstrip(), 0) is not None
-            elif marker in self._param_opens:
-                would_end = rest.lstrip().startswith(self._tag.attribute or "")
+                in_line = NEWLINE + marker in ends.literals and not remainder.startswith(NEWLINE)
+                would_end = not in_line and self._tag_context.after_param.match(remainder.lstrip(), 0) is not None
+            elif marker in self._param_openers:
+                would_end = remainder.lstrip().startswith(self._tag.attribute or "")
             else:
-                would_end = self._unclosed.found_in(whole, found.start(), marker)
+                would_end = self._unclosed_rules.is_end_at(complete, match.start(), marker)
             if would_end:
                 raise RenderError(f"the param {key!r} holds {marker.strip()}, which would end it", "take it out")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, param: Param, args: Composer, source: Source, sink: Sink) -> Reading[str | None]:
+    def read(self, param: ParamContext, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Reads one value after the head of its param. Returns "" behind its closer, another marker that has ended it,
         None where the text ends."""
-        if self._value_open and (yield from source.accept(self.opens)) is None:
+        if self._value_open and (yield from source.accept(self.openers)) is None:
             sink.report(
                 "no-separator", f"the value of {param.key!r} without {self._value_open[0].strip()}: taken as such"
             )
-            if self._value_open[0].startswith(LINE):
-                yield from source.accept_char(LINE)
-        quoted = self._quote is not None and (yield from source.accept(self._quotes)) is not None
-        on_lines = self._lines and (yield from source.accept_char(LINE))
-        marks = self._marks[param.opener]
+            if self._value_open[0].startswith(NEWLINE):
+                yield from source.accept_char(NEWLINE)
+        quoted = self._quote is not None and (yield from source.accept(self._quote_openers)) is not None
+        on_lines = self._lines and (yield from source.accept_char(NEWLINE))
+        marks = self._end_markers[param.opener]
         ends = marks.quoted if quoted else marks.on_lines if on_lines else marks.plain
-        first = yield from source.next_char()
+        first = yield from source.peek_after_space()
         if not param.wraps_all and self._is_string(param, first, quoted):
-            marker = yield from self._stream("", param, args, ends, source, sink)
+            marker = yield from self._stream_string("", param, args, ends, source, sink)
         else:
-            marker = yield from self._hold(param, args, ends, source, sink)
-        if marker in self._frame.tokens:
-            args.spoil()  # the model broke off, and nothing says that the value was all there
+            marker = yield from self._read_buffered(param, args, ends, source, sink)
+        if marker in self._tag_context.tokens:
+            args.mark_incomplete()  # the model broke off, and nothing says that the value was all there
         return marker
 
-    def _is_string(self, param: Param, first: str, quoted: bool) -> bool:
+    def _is_string(self, param: ParamContext, first: str, quoted: bool) -> bool:
         """Whether this value is a string before all of it is known."""
-        said = self._said(param)
-        if said == "string" or quoted:
-            return param.plan.takes_string
-        return said != "json" and not param.plan.may_be_value(first)
+        declared_type = self._declared_type(param)
+        if declared_type == "string" or quoted:
+            return param.coercion.accepts_string
+        return declared_type != "json" and not param.coercion.can_be_value(first)
 
-    def _said(self, param: Param) -> str:
+    def _declared_type(self, param: ParamContext) -> str:
         """What the model says about a value's type: `string`, `json`, or nothing."""
-        attributes = _AROUND_EQUALS.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
+        attributes = _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
         name = self._string_when.partition("=")[0] + "="
         if not self._string_when or not any(attribute.startswith(name) for attribute in attributes):
             return ""
         return "string" if self._string_when in attributes else "json"
 
-    def _stream(
-        self, held: str, param: Param, args: Composer, ends: Markers, source: Source, sink: Sink
-    ) -> Reading[str | None]:
-        args.key(param.key)
-        args.raw('"')
-        args.text(held)
+    def _stream_string(
+        self,
+        buffered: str,
+        param: ParamContext,
+        args: ObjectWriter,
+        ends: MarkerSet,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[str | None]:
+        args.begin_member(param.key)
+        args.write_raw('"')
+        args.write_text(buffered)
         channel = source.channel
-        marker = yield from self._copy(args.text, NO_LIMIT, param, ends, source, sink)
-        if marker is None or marker is _Over.LIMIT:
+        marker = yield from self._copy_value(args.write_text, NO_LIMIT, param, ends, source, sink)
+        if marker is None or marker is _Overflow.LIMIT:
             return None
-        args.raw('"')
+        args.write_raw('"')
         if marker == "" and source.channel is not channel:
-            args.spoil()
+            args.mark_incomplete()
         return marker
 
-    def _hold(self, param: Param, args: Composer, ends: Markers, source: Source, sink: Sink) -> Reading[str | None]:
-        held: list[str] = []
+    def _read_buffered(
+        self, param: ParamContext, args: ObjectWriter, ends: MarkerSet, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
+        buffered: list[str] = []
         limit = sink.limits.args
-        marker = yield from self._copy(held.append, limit, param, ends, source, sink)
-        text = "".join(held)
+        marker = yield from self._copy_value(buffered.append, limit, param, ends, source, sink)
+        text = "".join(buffered)
         if marker is None:
             return None
-        if marker is _Over.LIMIT:
+        if marker is _Overflow.LIMIT:
             sink.report("bad-value", f"{param.key!r} is longer than {limit:,} characters: taken as a string")
-            return (yield from self._stream(text, param, args, ends, source, sink))
+            return (yield from self._stream_string(text, param, args, ends, source, sink))
         value = self._convert(text, param)
         if value.problem is not None:
             sink.report("bad-value", f"{param.key!r}: {value.problem}")
         if param.wraps_all and value.json.startswith("{"):
             sink.report("unwrapped-arguments", f"the arguments stood in {param.key!r}: taken out of it")
-            args.members(value.json)
+            args.write_members(value.json)
         else:
-            args.key(param.key)
-            args.raw(value.json)
+            args.begin_member(param.key)
+            args.write_raw(value.json)
         return marker
 
-    def _convert(self, text: str, param: Param) -> Value:
-        json = to_json(text) if self._said(param) == "json" else None
-        if json is not None and (param.plan.guess or (param.plan.takes_string and json.startswith('"'))):
-            return Value(json)
-        return param.plan.convert(text)
+    def _convert(self, text: str, param: ParamContext) -> ConvertedValue:
+        json = literal_to_json(text) if self._declared_type(param) == "json" else None
+        if json is not None and (param.coercion.is_untyped or (param.coercion.accepts_string and json.startswith('"'))):
+            return ConvertedValue(json)
+        return param.coercion.convert(text)
 
     # ── where a value ends ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _copy(
-        self, write: Callable[[str], None], limit: int, param: Param, ends: Markers, source: Source, sink: Sink
-    ) -> Reading[str | _Over | None]:
+    def _copy_value(
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: ParamContext,
+        ends: MarkerSet,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[str | _Overflow | None]:
         channel = source.channel
         while True:
             marker = yield from source.copy_value(ends, write, limit, channel)
             if marker is None:
                 return None
             if marker == "" and source.channel is channel:
-                return _Over.LIMIT
+                return _Overflow.LIMIT
             if marker.endswith(self._tag.close):
-                if (yield from self._closes(marker, ends, param, source)):
+                if (yield from self._is_closer(marker, ends, param, source)):
                     return ""
-            elif marker == "" or (yield from self._ends_unclosed(marker, param, source)):
+            elif marker == "" or (yield from self._is_unclosed_end(marker, param, source)):
                 if marker in self._tag.slips:
                     sink.report(
                         "value-not-closed", f"the value of {param.key!r} ends with {marker}: taken as its closer"
                     )
                     return ""
                 sink.report("value-not-closed", f"the value of {param.key!r} was never closed: taken as closed here")
-                return marker.removeprefix(LINE)
-            elif marker.startswith(LINE) and marker not in self._param_opens:  # a longer one may begin behind the line
-                source.unread(marker.removeprefix(LINE))
-                marker = LINE
+                return marker.removeprefix(NEWLINE)
+            elif (
+                marker.startswith(NEWLINE) and marker not in self._param_openers
+            ):  # a longer one may begin behind the line
+                source.put_back(marker.removeprefix(NEWLINE))
+                marker = NEWLINE
             write(marker)
 
-    def _closes(self, marker: str, ends: Markers, param: Param, source: Source) -> Reading[bool]:
+    def _is_closer(self, marker: str, ends: MarkerSet, param: ParamContext, source: TextBuffer) -> Read[bool]:
         """Whether this closer is the end of the value: only if something follows that may."""
-        in_line = LINE + marker in ends.literals
-        if in_line and (yield from source.ahead()) not in (LINE, ""):
+        in_line = NEWLINE + marker in ends.literals
+        if in_line and (yield from source.peek_char()) not in (NEWLINE, ""):
             return False
-        if (yield from source.peek(self._frame.after_param)) is not None:
+        if (yield from source.peek(self._tag_context.after_param)) is not None:
             return True
-        return bool(self._value_open) and (yield from self._stands_next(param, self._tag.end, source))
+        return bool(self._value_open) and (yield from self._is_next_key(param, self._tag.end, source))
 
-    def _ends_unclosed(self, marker: str, param: Param, source: Source) -> Reading[bool]:
+    def _is_unclosed_end(self, marker: str, param: ParamContext, source: TextBuffer) -> Read[bool]:
         """Whether a value without its closer ends here: where more than it ends, or another param or call begins."""
-        if marker not in self._param_opens:
-            return (yield from source.stands_next(self._unclosed.turns(marker, param.offer.names), behind=marker))
-        return (yield from self._stands_next(param, ('"', "'", *self._tag.end), source, self._before_key))
+        if marker not in self._param_openers:
+            return (
+                yield from source.is_next(
+                    self._unclosed_rules.end_sequences(marker, param.offer.names), last_marker=marker
+                )
+            )
+        return (yield from self._is_next_key(param, ('"', "'", *self._tag.end), source, self._key_prefixes))
 
-    def _stands_next(
-        self, param: Param, ends: tuple[str, ...], source: Source, begins: tuple[str, ...] = ("",)
-    ) -> Reading[bool]:
+    def _is_next_key(
+        self, param: ParamContext, ends: tuple[str, ...], source: TextBuffer, prefixes: tuple[str, ...] = ("",)
+    ) -> Read[bool]:
         """Whether the key of another param comes next, between what begins a key and what ends one."""
-        keys = [key for key in param.offer.params(param.tool) if key not in param.given]
-        words = tuple(begin + key + end for begin in begins for key in keys for end in ends)
+        keys = [key for key in param.offer.param_names(param.tool) if key not in param.seen_keys]
+        words = tuple(prefix + key + end for prefix in prefixes for key in keys for end in ends)
         word = yield from source.accept_word(words)
-        source.unread(word or "")
+        source.put_back(word or "")
         return word is not None
 
 
-def _attribute(value: Any, when_string: str) -> str:
+def _type_attribute(value: Any, when_string: str) -> str:
     """What the attribute says that tells strings from JSON: whether it is one, or which JSON type it has."""
     if when_string == "true":
         return "true" if isinstance(value, str) else "false"
