@@ -14,7 +14,7 @@ import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator__pipeline import TraceStep
+from interlingua.translation.translator import TraceStep
 from interlingua.wires.streaming import sse
 
 STREAM = Path(__file__).with_name("kimi_stream.sse")

@@ -13,7 +13,7 @@ from fuzz.engine import Broken, Dice, instrumented
 
 with instrumented():
     import interlingua as il
-    from interlingua.core.options__limits import Limits
+    from interlingua.core.options import Limits
     from interlingua.errors import InterlinguaError
     from interlingua.wires.streaming import sse
 

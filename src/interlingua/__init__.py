@@ -1,8 +1,7 @@
 """Any model's tool calls, in any client's API, exactly."""
 
 from interlingua.client import Accumulator, ToolBox, ToolResult
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Call, Reply, fold
 from interlingua.core.tools import Tool
 from interlingua.dialects.native_text import Parser, parse, render
@@ -11,7 +10,7 @@ from interlingua.dialects.yaml_loader import load_dialect
 from interlingua.errors import CallError, InterlinguaError
 from interlingua.parsing.dialect import Dialect, Span
 from interlingua.translation.request_translation import translate_request
-from interlingua.translation.translator__pipeline import Translator, translate_reply
+from interlingua.translation.translator import Translator, translate_reply
 
 __all__ = [
     "Accumulator",

@@ -1,14 +1,30 @@
-"""What can be said: the neutral, ordered units of one reply.
+"""Neutral events: the ordered units of one reply.
 
-Readers and the parser make events, the guard keeps them in order, emitters write them to a wire. `order` has the
-table of which may follow which. They are frozen: an event that was handed on is never taken back or changed.
+Readers and the parser create events, the guard puts them in order, and emitters write them to a wire. Events are
+frozen: an event that was emitted is never taken back or changed. The legal order is a state table, checked by
+`EventOrder`:
+
+    state    event                           next
+    ───────  ──────────────────────────────  ───────
+    fresh    Begin                           open
+    open     text, reasoning, seal, refusal  open
+    open     CallStart                       in call
+    in call  ArgsDelta, of that call         in call
+    in call  CallEnd, of that call           open
+    open     Stop                            stopped
+    any but stopped and failed: Failure      failed
+
+Usage and Finding may come in any state. A reply may start without Begin.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from interlingua.errors import UsageError
 
 __all__ = [
     "TRUNCATION_REASONS",
@@ -17,10 +33,12 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "Event",
+    "EventOrder",
     "Failure",
     "Finding",
     "ReasoningDelta",
     "RefusalDelta",
+    "ReplyState",
     "Seal",
     "Stop",
     "StopReason",
@@ -147,3 +165,50 @@ Event: TypeAlias = (
     | Failure
     | Finding
 )
+
+
+class ReplyState(Enum):
+    FRESH = "fresh"
+    OPEN = "open"
+    IN_CALL = "in call"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+TRANSITIONS: dict[tuple[ReplyState, type], ReplyState] = {
+    (ReplyState.FRESH, Begin): ReplyState.OPEN,
+    (ReplyState.IN_CALL, ArgsDelta): ReplyState.IN_CALL,
+    (ReplyState.IN_CALL, CallEnd): ReplyState.OPEN,
+    (ReplyState.IN_CALL, Failure): ReplyState.FAILED,
+}
+for _state in (ReplyState.FRESH, ReplyState.OPEN):
+    for _event_type in (TextDelta, ReasoningDelta, RefusalDelta, Seal):
+        TRANSITIONS[_state, _event_type] = ReplyState.OPEN
+    TRANSITIONS[_state, CallStart] = ReplyState.IN_CALL
+    TRANSITIONS[_state, Stop] = ReplyState.STOPPED
+    TRANSITIONS[_state, Failure] = ReplyState.FAILED
+for _state in ReplyState:
+    TRANSITIONS[_state, Usage] = TRANSITIONS[_state, Finding] = _state
+
+
+class EventOrder:
+    """Follows a reply's events and raises at the first that is out of order."""
+
+    def __init__(self) -> None:
+        self.state = ReplyState.FRESH
+        self.calls = 0
+
+    def check(self, event: Event) -> None:
+        next_state = TRANSITIONS.get((self.state, type(event)))
+        if next_state is None:
+            raise UsageError(f"{type(event).__name__} cannot follow here: the reply is {self.state.value}")
+        if isinstance(event, CallStart):
+            self._check_index(event.index, self.calls)
+            self.calls += 1
+        elif isinstance(event, ArgsDelta | CallEnd):
+            self._check_index(event.index, self.calls - 1)
+        self.state = next_state
+
+    def _check_index(self, index: int, expected: int) -> None:
+        if index != expected:
+            raise UsageError(f"call {index} cannot speak here: call {expected} was expected")

@@ -19,7 +19,7 @@ import interlingua as il
 from interlingua.cli import main
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator__pipeline import TraceStep
+from interlingua.translation.translator import TraceStep
 from tests.support.paths import ROOT
 
 STREAM = ROOT / "examples" / "kimi_stream.sse"

@@ -6,7 +6,7 @@ import pytest
 
 from interlingua import events as ev
 from interlingua.errors import UsageError
-from interlingua.events__order import EventOrder
+from interlingua.events import EventOrder
 
 BEGIN, TEXT, STOP, FAIL = ev.Begin(), ev.TextDelta("x"), ev.Stop("stop"), ev.Failure("x")
 CALL: list[ev.Event] = [ev.CallStart(0, "a", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import interlingua as il
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from tests.support.harness import tool
 
 TOOLS = [tool("get_weather", {"city": "string", "days": "integer", "unit": "string"}), tool("ls", ["path"])]

@@ -12,7 +12,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.reply import Call, Text
 from interlingua.core.tools import Tool, ToolSet
-from interlingua.events__order import EventOrder
+from interlingua.events import EventOrder
 from interlingua.parsing import guard as guard_module
 from interlingua.parsing.guard import Guard
 

@@ -8,7 +8,7 @@ from interlingua.core.reply import Call, Part, Reasoning, Text, fold
 from interlingua.core.tools import Tool, ToolSet
 from interlingua.dialects.registry import get_dialect
 from interlingua.parsing.parser import NativeTextParser
-from interlingua.parsing.text_buffer__source import Channel
+from interlingua.parsing.text_buffer import Channel
 
 T, R = Channel.TEXT, Channel.REASONING
 OPEN = "<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_call_argument_begin|>"

@@ -8,7 +8,7 @@ import pytest
 
 from interlingua import events as ev
 from interlingua.common.jsontext.scanner import JsonScanner
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.guard import Guard
 from tests.support import cuts

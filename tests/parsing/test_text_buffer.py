@@ -10,7 +10,7 @@ import pytest
 
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.parsing.markers import MarkerSet
-from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 MARKS = MarkerSet("<a>", "<a><b>", "</a>", "[X]")
 

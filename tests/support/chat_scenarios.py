@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import interlingua as il
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from tests.support.harness import tool
 from tests.support.paths import DATA
 from tests.support.sdk import ChoiceView, Json

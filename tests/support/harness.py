@@ -14,7 +14,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
-from interlingua.events__order import EventOrder
+from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from interlingua.common.jsontext.codec import read_shallow_object
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning
 from interlingua.core.request import CacheMark, Content, Document, Image, Message, Request, Result
 from interlingua.upstreams.profile import Profile

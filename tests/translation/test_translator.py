@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.core.options import ReasoningPolicy
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, ReasoningPolicy
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UnknownWire, UsageError
 from tests.support import sdk

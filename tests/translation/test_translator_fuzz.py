@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from tests.support.chat_scenarios import ARGS, CALL, CLOSE, END, KIMI, SECTION, USAGE, chunk, sse
 from tests.support.cuts import random_pieces
 from tests.support.harness import tool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import interlingua as il
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from tests.support import anthropic_client, sdk
 from tests.support.anthropic_scenarios import END_USAGE, ERROR_EVENT, PING, message_start, sse
 from tests.support.chat_scenarios import ARGS, CALL, CLOSE, END, KIMI, SECTION

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlingua import events as ev
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.openai_chat.chunk_reader import ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
 from tests.support.chat_scenarios import USAGE, call_delta, call_start, choice, chunk, without_keys

@@ -10,8 +10,7 @@ import pytest
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.reasoning_signatures import read_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet

@@ -19,15 +19,14 @@ from interlingua import events as ev
 from interlingua.client.body_framing import BodyFraming
 from interlingua.client.sdk_chunks import chunk_to_json
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Call, Reply, ReplyBuilder
 from interlingua.core.tools import ToolSet, ToolsLike
 from interlingua.dialects.registry import STANDARD_DIALECT, dialect_for, get_dialect
 from interlingua.errors import UpstreamError, UsageError, shorten
 from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect
-from interlingua.translation.translator__ending import DONE
+from interlingua.translation.translator import DONE
 from interlingua.wires import get_wire
 from interlingua.wires.base import Choice, Chunk, Json
 from interlingua.wires.streaming import chunk_decoder as chunks

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["FINDING_KINDS"]
+from interlingua.events import Finding
+
+__all__ = ["FINDING_KINDS", "FindingCollector"]
 
 FINDING_KINDS: dict[str, str] = {
     # the model's text
@@ -140,3 +142,16 @@ FINDING_KINDS: dict[str, str] = {
     "over-limit": "more than a limit allows: what was held is given out, and reading starts afresh",
     "reasoning-dropped": "thinking: dropped, as set",
 }
+
+
+class FindingCollector:
+    def __init__(self) -> None:
+        self._findings: dict[tuple[str, str], Finding] = {}
+
+    def report(self, kind: str, message: str, place: str = "") -> None:
+        """The same message twice is one finding, at the first place."""
+        self._findings.setdefault((kind, message), Finding(kind, message, place))
+
+    @property
+    def findings(self) -> list[Finding]:
+        return list(self._findings.values())

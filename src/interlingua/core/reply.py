@@ -11,7 +11,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.partial import parse_partial
 from interlingua.core.call_arguments import RepairPolicy, parse_arguments
 from interlingua.core.tools import Tool
-from interlingua.events__order import EventOrder
+from interlingua.events import EventOrder
 
 __all__ = ["Call", "Part", "Reasoning", "Reply", "ReplyBuilder", "Text", "fold"]
 

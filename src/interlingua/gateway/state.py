@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from interlingua.gateway.http.auth import Authenticator
-from interlingua.gateway.http.request_body__shared import ToolListCache
+from interlingua.gateway.http.request_body import ToolListCache
 from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
@@ -22,7 +22,7 @@ from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.settings.schema import Capture, Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
-from interlingua.gateway.upstream.connector__connections import make_connector
+from interlingua.gateway.upstream.connector import make_connector
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 
 __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]

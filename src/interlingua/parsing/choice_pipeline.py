@@ -13,7 +13,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.guard import Guard
 from interlingua.parsing.parser import NativeTextParser
-from interlingua.parsing.text_buffer__source import Channel
+from interlingua.parsing.text_buffer import Channel
 
 __all__ = ["ChoicePipeline"]
 

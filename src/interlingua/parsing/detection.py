@@ -17,7 +17,7 @@ from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.parser import NativeTextParser
-from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 __all__ = ["DetectShape", "detection_dialect"]
 

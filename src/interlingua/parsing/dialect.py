@@ -16,7 +16,7 @@ from interlingua.core.reply import Call, Part
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["Dialect", "Grammar", "MessageGrammar", "Shape", "Span"]
 

@@ -9,10 +9,10 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS, ArgumentsStream
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.markers import MarkerSet, compile_markers
-from interlingua.parsing.text_buffer__source import Channel, TextBuffer
+from interlingua.parsing.text_buffer import Channel, TextBuffer
 
 __all__ = ["CallBuilder", "CallHeader", "EventSink"]
 

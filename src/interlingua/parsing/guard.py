@@ -15,8 +15,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_shallow_object
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.call_ids import CallIdAllocator
-from interlingua.core.options import Delivery, ReasoningPolicy
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.pending_queue import ContentDelta, PendingQueue, QueuedEvent

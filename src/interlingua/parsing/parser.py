@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from interlingua import events as ev
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
-from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 __all__ = ["NativeTextParser"]
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reply import Call
 from interlingua.core.request import Request

@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from interlingua import events as ev
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.request import Request
 from interlingua.core.tools import ToolSet
 from interlingua.upstreams.profile import Profile

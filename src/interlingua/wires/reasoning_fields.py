@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import is_not
 from typing import Any, TypeAlias
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import (
     VALUE_KEY,

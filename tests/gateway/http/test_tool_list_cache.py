@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from interlingua.gateway.http.request_body__bodies import decode_body
-from interlingua.gateway.http.request_body__shared import (
+from interlingua.gateway.http.request_body import (
     MAX_CACHED_TOOL_LIST_BYTES,
     MAX_CACHED_TOOL_LISTS,
     ToolListCache,
+    decode_body,
 )
 
 

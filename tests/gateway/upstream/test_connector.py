@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from interlingua.gateway.upstream.connector__connections import make_connector
+from interlingua.gateway.upstream.connector import make_connector
 from tests.support.gateway_process import run_gateway
 from tests.support.upstream_server import DONE, ROLE, delta
 

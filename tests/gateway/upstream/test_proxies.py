@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interlingua.gateway.upstream.connector__proxies import proxy_for
+from interlingua.gateway.upstream.connector import proxy_for
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.upstream_server import UpstreamServer

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import interlingua as il
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.errors import RenderError
 
 DIALECTS = ["gemma4", "functiongemma", "pythonic", "lfm2", "olmo3"]

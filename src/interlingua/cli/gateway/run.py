@@ -26,7 +26,7 @@ from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, routes_for
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.signing_key import load_or_create_key
-from interlingua.gateway.upstream.connector__proxies import proxy_for
+from interlingua.gateway.upstream.connector import proxy_for
 
 if TYPE_CHECKING:
     from interlingua.gateway.processes.sidecar import SidecarProcess

@@ -17,7 +17,7 @@ from interlingua.cli.translate.explain import Explainer
 from interlingua.cli.translate.missed_calls import MissedCallDetector
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import UpstreamError
-from interlingua.translation.translator__pipeline import TraceStep
+from interlingua.translation.translator import TraceStep
 from interlingua.wires import WIRES
 
 NAME = "translate"

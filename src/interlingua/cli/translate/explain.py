@@ -21,7 +21,7 @@ from interlingua.cli.translate.chunk_summary import (
 )
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.markers import compile_markers
-from interlingua.translation.translator__pipeline import TraceStep, Translator
+from interlingua.translation.translator import TraceStep, Translator
 from interlingua.wires.streaming import sse
 
 __all__ = ["Explainer"]

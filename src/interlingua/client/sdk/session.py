@@ -18,7 +18,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import InterlinguaError, shorten
 from interlingua.events import Failure
 from interlingua.translation.request_translation import prepare_request
-from interlingua.translation.translator__pipeline import Translator
+from interlingua.translation.translator import Translator
 from interlingua.upstreams.profile import MESSAGES, UNKNOWN
 from interlingua.wires import get_wire
 from interlingua.wires.error_types import error_type, status_of

@@ -14,7 +14,7 @@ from interlingua.gateway.api.model_list import ModelList
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.api.token_counter import TokenCounter
 from interlingua.gateway.http.error_responses import NotFound, error_body
-from interlingua.gateway.http.request_body__bodies import decode_body, read_body
+from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
 from interlingua.gateway.state import GatewayState
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES

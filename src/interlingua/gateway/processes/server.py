@@ -17,7 +17,7 @@ from interlingua.gateway.processes.worker import Worker
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.upstream.connector__certificates import check_certificates
+from interlingua.gateway.upstream.connector import check_certificates
 
 __all__ = ["bind_sockets", "check_settings", "raise_file_limit", "serve"]
 

@@ -38,7 +38,7 @@ from interlingua.gateway.upstream.http_client import (
     send_request,
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
-from interlingua.translation.translator__pipeline import Translator
+from interlingua.translation.translator import Translator
 
 __all__ = ["UpstreamFailover", "UpstreamReply"]
 

@@ -15,7 +15,7 @@ from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
-from interlingua.gateway.http.request_body__bodies import decode_body, read_body
+from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.http.response_stream import KEEPALIVE_COMMENT, KEEPALIVE_PING, KeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import RequestTrace
@@ -27,7 +27,7 @@ from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import drain
-from interlingua.translation.translator__pipeline import Translator
+from interlingua.translation.translator import Translator
 from interlingua.upstreams.profile import MESSAGES
 from interlingua.wires.error_types import error_type
 

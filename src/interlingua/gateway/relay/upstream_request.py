@@ -17,7 +17,7 @@ from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 from interlingua.gateway.tokens.estimator import estimate_tokens
 from interlingua.translation.request_translation import prepare_request
-from interlingua.translation.translator__pipeline import Translator
+from interlingua.translation.translator import Translator
 from interlingua.upstreams.profile import CHAT, MESSAGES, UNKNOWN
 
 __all__ = ["ClientRequest", "UpstreamRequest", "prepare_upstream_request", "translator_for", "upstream_identity"]

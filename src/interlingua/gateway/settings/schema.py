@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from interlingua.core.options import Delivery, ReasoningPolicy
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 
 __all__ = [
     "Api",

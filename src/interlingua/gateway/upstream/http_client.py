@@ -14,8 +14,7 @@ from yarl import URL
 from interlingua import __version__
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Upstream
-from interlingua.gateway.upstream.connector__certificates import ssl_context_for
-from interlingua.gateway.upstream.connector__proxies import proxy_for
+from interlingua.gateway.upstream.connector import proxy_for, ssl_context_for
 from interlingua.gateway.upstream.errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 

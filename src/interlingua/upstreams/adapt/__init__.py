@@ -12,7 +12,7 @@ from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
 from interlingua.upstreams.adapt import call_ids, messages
 from interlingua.upstreams.adapt import generation_settings as settings
-from interlingua.upstreams.adapt import thinking__whose as whose
+from interlingua.upstreams.adapt import thinking as whose
 from interlingua.upstreams.adapt import tool_files as results
 from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import CHAT, Profile

@@ -11,7 +11,7 @@ from interlingua.core.reply import Text
 from interlingua.core.request import NO_CONTENT, Message, Request, ToolChoice
 from interlingua.core.tools import Tool
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.adapt.thinking__thinking import (
+from interlingua.upstreams.adapt.thinking import (
     convert_effort,
     disable_thinking,
     drop_thinking_edits,

@@ -4,8 +4,7 @@
 twice; `frames` keeps what goes out in order; `objects` is what streams and whole messages share.
 """
 
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
 from interlingua.wires.anthropic_messages.emitter import MessagesEmitter

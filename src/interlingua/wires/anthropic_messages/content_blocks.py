@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.anthropic_messages.tool_input import ToolInputMerger
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.safe_ids import encode_id

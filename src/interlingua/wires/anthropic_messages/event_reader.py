@@ -12,7 +12,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_str
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.anthropic_messages.content_blocks import NAME, BlockReader, untranslated_finding
 from interlingua.wires.anthropic_messages.fast_delta import read_fast_delta
 from interlingua.wires.base import Choice, Chunk, Json

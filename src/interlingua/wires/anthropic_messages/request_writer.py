@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 
 from interlingua.common.jsontext.codec import read_full_object, wrap_invalid_arguments
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Document, Extra, Image, Message, Piece, Request, Result, with_marks
 from interlingua.events import Finding

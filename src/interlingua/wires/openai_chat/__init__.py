@@ -4,8 +4,7 @@
 those that take text.
 """
 
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
 from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader

@@ -7,7 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_int, as_str
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
 from interlingua.wires.openai_chat.fast_delta import read_fast_chunk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.request import Thinking
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json

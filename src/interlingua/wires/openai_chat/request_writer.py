@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import (
     CacheMark,

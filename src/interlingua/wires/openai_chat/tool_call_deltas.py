@@ -12,7 +12,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.openai_chat.custom_tools import (
     ARGUMENTS_CLOSER,
     ARGUMENTS_OPENER,

@@ -4,8 +4,7 @@
 them, `items` as clients get them, and `words` what both know of them. `freeform` is the text of custom tools.
 """
 
-from interlingua.core.options import Options
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
 from interlingua.wires.openai_responses.body import is_body, read_body, write_body
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter

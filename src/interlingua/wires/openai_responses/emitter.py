@@ -42,8 +42,7 @@ from interlingua.wires.openai_responses.event_types import (
     RESPONSE_INCOMPLETE,
     TextKind,
 )
-from interlingua.wires.openai_responses.output_items__items import Frame, OutputItem
-from interlingua.wires.openai_responses.output_items__output import OutputItems
+from interlingua.wires.openai_responses.output_items import Frame, OutputItem, OutputItems
 from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_defaults, usage_object
 from interlingua.wires.streaming.sse import encode_event, event_name
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list, as_str
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.base import Choice, Chunk, Json
 from interlingua.wires.openai_responses.event_types import (
     FINAL_EVENTS,

@@ -11,7 +11,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.core.tools import qualified_name
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import (

@@ -11,7 +11,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import ANNOTATION_ADDED, FUNCTION_ARGUMENTS, TextKind
 from interlingua.wires.streaming.text_digest import TextDigest

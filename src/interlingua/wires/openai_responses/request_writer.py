@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua.common.jsontext.codec import read_json
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, with_marks
 from interlingua.core.tools import Tool, shorten_name

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Extra, Image, Message, Request, Result, Thinking
 from interlingua.core.tools import Tool, is_hosted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlingua.core.findings__notes import FindingCollector
+from interlingua.core.findings import FindingCollector
 from interlingua.core.request import JsonFormat, Request
 from interlingua.core.tools import shorten_name
 from interlingua.upstreams.profile import CHAT, RESPONSES

@@ -20,7 +20,7 @@ from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHeader
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
 from interlingua.parsing.shapes.common.stray_text import StrayText
-from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 __all__ = ["Channels"]
 

@@ -16,7 +16,7 @@ from interlingua.core.reply import Call
 from interlingua.errors import RenderError
 from interlingua.parsing.event_sink import CallBuilder, EventSink
 from interlingua.parsing.markers import MarkerSet
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["OPENING_BRACE", "JsonArgumentsReader", "is_json", "read_members"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.text_buffer__source import Channel, TextBuffer
+from interlingua.parsing.text_buffer import Channel, TextBuffer
 
 __all__ = ["StrayText"]
 

@@ -23,7 +23,7 @@ from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, Json
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.framed_json.header_template import compile_headers
 from interlingua.parsing.shapes.json_envelope.grammar import ENVELOPE_START_MARKERS, JsonEnvelope
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["FramedJson"]
 

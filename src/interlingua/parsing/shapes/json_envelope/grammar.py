@@ -21,9 +21,9 @@ from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
-from interlingua.parsing.shapes.json_envelope.call_object__envelope_object import CallObjectReader, ObjectOutcome
+from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReader, ObjectOutcome
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["ENVELOPE_START_MARKERS", "JsonEnvelope"]
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet
-from interlingua.parsing.shapes.literals.notation__notation import Notation
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.shapes.literals.notation import Notation
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["ArgumentsWriter", "CallContext", "NullWriter"]
 

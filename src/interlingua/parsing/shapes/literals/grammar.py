@@ -20,7 +20,7 @@ from interlingua.parsing.lookahead import PatternSequence, literal_sequence
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.literals.notation__notation import (
+from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS_PATTERN,
     WHITESPACE_PATTERN,
     Notation,
@@ -29,7 +29,7 @@ from interlingua.parsing.shapes.literals.notation__notation import (
 from interlingua.parsing.shapes.literals.params_reader import LiteralParamsReader
 from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_round_trip
 from interlingua.parsing.shapes.tagged_params.tag import valid_name
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["Literals"]
 

@@ -14,7 +14,7 @@ from interlingua.common.jsontext.literals import MAX_DEPTH, literal_to_json
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.shapes.literals.call_context import ArgumentsWriter, CallContext
-from interlingua.parsing.shapes.literals.notation__notation import (
+from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS,
     BracketContext,
     Notation,
@@ -26,7 +26,7 @@ from interlingua.parsing.shapes.literals.strings_reader import (
     ValueEnd,
     ValueText,
 )
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["LiteralParamsReader"]
 

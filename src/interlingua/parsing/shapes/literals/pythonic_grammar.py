@@ -22,7 +22,7 @@ from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.json_envelope.grammar import ENVELOPE_START_MARKERS, JsonEnvelope
 from interlingua.parsing.shapes.literals.call_context import NullWriter
-from interlingua.parsing.shapes.literals.notation__notation import (
+from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS_PATTERN,
     WHITESPACE_PATTERN,
     Notation,
@@ -31,7 +31,7 @@ from interlingua.parsing.shapes.literals.notation__notation import (
 from interlingua.parsing.shapes.literals.params_reader import LiteralParamsReader
 from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_round_trip
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
-from interlingua.parsing.text_buffer__source import Channel, Read, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 __all__ = ["Pythonic"]
 

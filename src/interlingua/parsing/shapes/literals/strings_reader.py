@@ -15,14 +15,15 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.lookahead import Lookahead
 from interlingua.parsing.shapes.literals.call_context import CallContext
-from interlingua.parsing.shapes.literals.notation__escapes import escape_json, read_escape
-from interlingua.parsing.shapes.literals.notation__notation import (
+from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS,
     CLOSING_BRACKETS_PATTERN,
     WHITESPACE,
     BracketContext,
+    escape_json,
+    read_escape,
 )
-from interlingua.parsing.text_buffer__source import Read
+from interlingua.parsing.text_buffer import Read
 
 __all__ = ["STRING_ONLY_CHAR", "LiteralStringReader", "ValueEnd", "ValueText"]
 

@@ -10,14 +10,14 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_json, write_json
 from interlingua.common.jsontext.literals import MAX_DEPTH
-from interlingua.core.options__limits import Limits
+from interlingua.core.options import Limits
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
-from interlingua.parsing.text_buffer__source import TextBuffer
+from interlingua.parsing.text_buffer import TextBuffer
 
 __all__ = ["LiteralWriter", "check_round_trip"]
 

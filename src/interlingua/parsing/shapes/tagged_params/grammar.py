@@ -25,7 +25,7 @@ from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
 from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
 from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["TaggedParams"]
 

@@ -17,7 +17,7 @@ from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
 from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
 from interlingua.parsing.shapes.tagged_params.values import ParamContext
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["NestedValues"]
 

@@ -10,7 +10,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet, compile_markers
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["Tag", "TagHead", "find_names", "read_head", "read_head_before", "read_unopened_key", "valid_name"]
 

@@ -27,7 +27,7 @@ from interlingua.parsing.shapes.tagged_params.unclosed_values import (
     UnclosedValueRules,
     name_prefixes,
 )
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["ParamContext", "TextValues"]
 

@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from interlingua.core.reply import Reasoning
-from interlingua.core.request import EFFORT_BUDGET_TOKENS, Message, Request, Result, Thinking
+from interlingua.core.request import EFFORT_BUDGET_TOKENS, Message, Piece, Request, Result, Thinking
+from interlingua.events import Seal
 from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import MESSAGES
 
 __all__ = [
     "convert_effort",
     "disable_thinking",
+    "drop_foreign_signatures",
     "drop_thinking_edits",
     "limit_thinking",
     "limit_thinking_budget",
@@ -191,3 +193,20 @@ def drop_thinking_edits(request: Request, context: AdaptContext) -> Request:
 
 def _is_clear_thinking(edit: Any) -> bool:
     return isinstance(edit, dict) and edit.get("type") == CLEAR_THINKING
+
+
+def drop_foreign_signatures(request: Request, context: AdaptContext) -> Request:
+    """Others' thinking stays, without what they signed: that is of no wire which the upstream could be asked on."""
+    if not request.has_piece(Reasoning):
+        return request
+
+    def strip_signature(piece: Piece) -> Piece:
+        match piece:
+            case Reasoning(seal=Seal() as seal) if seal.wire == context.wire and not context.is_own(seal):
+                return Reasoning(piece.text, Seal("", seal.data))
+        return piece
+
+    messages = [
+        Message(message.role, [*map(strip_signature, message.pieces)], message.name) for message in request.messages
+    ]
+    return msgspec.structs.replace(request, messages=messages)

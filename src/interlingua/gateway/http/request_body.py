@@ -1,12 +1,14 @@
-"""A client's request body: read within limits, and as JSON."""
+"""Request bodies: reading within limits, decoding, and sharing of tool lists between requests."""
 
 from __future__ import annotations
 
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import explain_invalid_object, read_full_object
@@ -15,7 +17,7 @@ from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import TooLarge
 from interlingua.gateway.settings.schema import RequestLimits
 
-__all__ = ["decode_body", "read_body"]
+__all__ = ["ToolListCache", "decode_body", "read_body"]
 
 _WBITS_BY_ENCODING = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """What is unpacked, and what `zlib` calls it."""
@@ -88,3 +90,37 @@ def decode_body(data: bytes) -> dict[str, Any]:
 
 def _too_large(limits: RequestLimits) -> TooLarge:
     return TooLarge(f"the request has more than {limits.body:,} bytes", "see limits.body")
+
+
+MAX_CACHED_TOOL_LISTS = 16
+"""Lists of tools that are kept: those that came last."""
+MAX_CACHED_TOOL_LIST_BYTES = 256 * 1024
+"""Bytes of JSON in a list that is kept."""
+
+
+class ToolListCache:
+    """Values that came as JSON, by their JSON: whoever gets one of them in the place of its own cannot tell. Nobody may
+    change what is in a request."""
+
+    def __init__(self) -> None:
+        self._lists: OrderedDict[bytes, list[Any]] = OrderedDict()
+
+    def share_tools(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The same request, with tools that others hold, too."""
+        tools = body.get("tools")
+        if isinstance(tools, list) and tools:
+            body["tools"] = self._cached(tools)
+        return body
+
+    def _cached(self, tools: list[Any]) -> list[Any]:
+        try:
+            encoded = msgspec.json.encode(tools)
+        except (ValueError, OverflowError, RecursionError):  # half characters, large numbers, deep nesting
+            return tools
+        if len(encoded) > MAX_CACHED_TOOL_LIST_BYTES:
+            return tools
+        cached = self._lists.setdefault(encoded, tools)
+        self._lists.move_to_end(encoded)
+        if len(self._lists) > MAX_CACHED_TOOL_LISTS:
+            self._lists.popitem(last=False)
+        return cached

@@ -1,12 +1,13 @@
-"""One JSON object that may be a call: its name, its arguments, perhaps its id, in any order.
+"""Reader for one JSON object that may be a call: name, arguments and perhaps an id, in any order.
 
-Arguments that come after the name go on as they come. Those that come before it are held, for without a name nobody
-knows yet whether the object is a call.
+Arguments that come after the name are streamed. Arguments that come before it are buffered, because without a name it
+is not known yet whether the object is a call.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import Enum
 
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS
@@ -14,7 +15,6 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.parsing.event_sink import CallBuilder, CallHeader, EventSink
 from interlingua.parsing.markers import compile_markers
-from interlingua.parsing.shapes.json_envelope.call_object__envelope_values import ObjectValueReader
 from interlingua.parsing.shapes.json_envelope.keys import (
     CALL_LIST_KEYS,
     IGNORED_KEYS,
@@ -22,10 +22,11 @@ from interlingua.parsing.shapes.json_envelope.keys import (
     CallEvidence,
     EnvelopeKeys,
 )
-from interlingua.parsing.text_buffer__source import Read, TextBuffer
+from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["CallObjectReader", "ObjectOutcome"]
 
+QUOTE_MARKERS = compile_markers('"')
 MAX_CALL_DEPTH = 3
 """How many objects deep a call may stand."""
 
@@ -46,11 +47,14 @@ class ObjectOutcome(Enum):
     """It holds an array of calls, which comes next."""
 
 
-class CallObjectReader(ObjectValueReader):
+class CallObjectReader:
     """Reads one object, from behind its opening brace."""
 
     def __init__(self, keys: EnvelopeKeys, evidence: CallEvidence, source: TextBuffer, sink: EventSink) -> None:
-        super().__init__(keys, evidence, source, sink)
+        self._keys = keys
+        self._evidence = evidence
+        self._source = source
+        self._sink = sink
         self._start = source.offset
         self._depth = 1
         self._name: str | None = None
@@ -61,9 +65,8 @@ class CallObjectReader(ObjectValueReader):
         self._buffered_ended = False
         self._call: CallBuilder | None = None
         self._has_arguments = False
-        self._other_members: dict[
-            str, str
-        ] = {}  # what else stands in it: lost if this is a call, unless they are its params
+        # Members without a meaning for a call. They are lost if this is a call, unless they are its params.
+        self._other_members: dict[str, str] = {}
         self._missing_commas = 0
         self._invalid_key = ""  # what stood where a key should, and is none
         self._is_list = False
@@ -310,6 +313,43 @@ class CallObjectReader(ObjectValueReader):
 
     def _arguments_limit(self, first: str) -> int:
         return self._sink.limits.args if first in STREAMED_OPENERS else self._sink.limits.held
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _read_string(self) -> Read[str]:
+        """The key or name that stands next, as JSON, or what there is of it."""
+        text: list[str] = []
+        if (yield from self._source.peek_after_space()) != '"':
+            return ""
+        if self._evidence is CallEvidence.TENTATIVE:
+            return (yield from self._read_unmarked_string())
+        yield from self._copy_value(JsonScanner(), text.append, self._sink.limits.header)
+        return "".join(text)
+
+    def _read_unmarked_string(self) -> Read[str]:
+        """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
+        yield from self._source.accept(QUOTE_MARKERS)
+        limit = self._sink.limits.header
+        text, end = yield from self._source.take_until(self._keys.name_end_markers, limit)
+        if end == '"':
+            return f'"{text}"'
+        if end is not None:
+            self._source.put_back(end)
+        return ""
+
+    def _report_over_limit(self, subject: str, limit: int) -> None:
+        """What is only tried is no call if it is too long, and that is all."""
+        if self._evidence is not CallEvidence.TENTATIVE:
+            self._sink.report_over_limit(subject, limit)
+
+    def _copy_value(self, cursor: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:
+        """Copies the value that stands next. False if it does not end."""
+        marker = yield from self._source.copy_json(cursor, self._keys.cut_markers, write, limit)
+        if marker == "":
+            self._report_over_limit("a part of what may be a call", limit)
+        elif marker:
+            self._source.put_back(marker)
+        return cursor.ended
 
 
 def _discard(_: str) -> None:
