@@ -456,7 +456,7 @@ OF_MESSAGES = [{"type": "message_start", "message": {}}, {"type": "message_stop"
 def test_another_wire_is_told(wire: str, chunks: list[Any]) -> None:
     acc = accumulated(*chunks, wire=wire)
     assert not acc.finished
-    assert f"nothing that came is of {wire}" in acc.why
+    assert f"no chunk is of {wire}" in acc.why
     assert "bad-chunk" in [finding.kind for finding in acc.findings]
 
 

@@ -40,7 +40,7 @@ class Translation:
     def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
         self.translator = il.Translator(source, target, **settings)
         self.usual = self.again = 0
-        reader: Any = self.translator._reader
+        reader: Any = self.translator._decoder.reader
         self._read = reader.read_fast if usual else lambda _: None
         reader.read_fast = self._count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from interlingua.errors import UpstreamError
-from interlingua.translation.translator import DONE
+from interlingua.translation.reply_decoder import DONE
 from interlingua.wires.streaming import sse
 from interlingua.wires.streaming.chunk_decoder import ChunkDecoder
 

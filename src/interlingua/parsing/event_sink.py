@@ -1,4 +1,8 @@
-"""Where a shape puts what it has read: the events of one reply, in order."""
+"""Event sink: collects the events that the parser and the shapes read from one reply, in order.
+
+A call that may turn out to be text is *tentative*: `begin_tentative` sets a mark, `commit` removes the mark, `rollback`
+removes the events behind it and emits the recorded text instead.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,12 @@ __all__ = ["CallBuilder", "CallHeader", "EventSink"]
 
 
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
-"""What may stand behind a call's opener where the text ends in its head: the name, maybe as an attribute, or JSON,
-maybe in a code block."""
+"""Text behind a call's opener that a truncated reply may end with: the name, perhaps as an attribute, or JSON, perhaps
+in a code block."""
 
 
 class CallHeader(msgspec.Struct, frozen=True):
-    """What stood before a call's arguments: the text, and the id and name that it holds, if it holds any."""
+    """The text before a call's arguments, and the id and the name in it, if there are any."""
 
     text: str
     id: str | None
@@ -31,7 +35,7 @@ class CallHeader(msgspec.Struct, frozen=True):
 
 
 class EventSink:
-    """Collects events. Knows the channel that the text is in now, and gives findings their place."""
+    """Collects events, and gives findings their location in the text."""
 
     def __init__(
         self,
@@ -42,13 +46,25 @@ class EventSink:
         limits: Limits,
         prose_prefixes: tuple[str, ...] = (),
     ) -> None:
-        """`tokens` are the markers that no prose holds. Calls that begin with what is `in_prose` may be prose."""
+        """Create a sink for one reply.
+
+        Args:
+            source: the buffer that the text is read from.
+            markers: all markers of the dialect.
+            special_tokens: the markers that never stand in prose.
+            offer: the tools that the client offered.
+            limits: the limits of the reply.
+            prose_prefixes: openers that are ordinary text, so that a call behind them may be prose.
+        """
         self.offer = offer
         self.limits = limits
         self.thinking = False
+        """True while the text is inside a thinking span."""
         self.call_count = 0
         self.inside_calls = False
+        """True while the text is inside a call or a section of calls."""
         self.failed = False
+        """True after a limit has ended the reply."""
         self._source = source
         self._markers = markers
         self._special_tokens = special_tokens
@@ -59,37 +75,38 @@ class EventSink:
         self._tentative: _TentativeCall | None = None
 
     def drain(self) -> list[ev.Event]:
-        """What was collected since the last time."""
-        settled = self._tentative.earlier_events if self._tentative else self._events
-        events = settled[:]
-        settled.clear()
+        """Return and remove the events that are certain: all, or those before a tentative call."""
+        if self._tentative is None:
+            events = self._events[:]
+            self._events.clear()
+            return events
+        mark, self._tentative.mark = self._tentative.mark, 0
+        events = self._events[:mark]
+        del self._events[:mark]
         return events
 
-    # ── what may yet turn out to be no call ───────────────────────────────────────────────────────────────────────
+    # ── tentative calls ───────────────────────────────────────────────────────────────────────────────────────────
 
     def begin_tentative(self) -> None:
-        """From here on events wait: what is read is a call only if `keep` follows. `drop` undoes it."""
-        self._tentative = _TentativeCall(self._events, self.call_count)
-        self._events = []
-        self.emit = self._events.append
+        """Hold back the events from here on, until `commit` or `rollback`."""
+        self._tentative = _TentativeCall(len(self._events), self.call_count)
 
     def commit(self) -> None:
-        """What was tried is a call."""
-        tentative, self._tentative = self._tentative, None
-        if tentative is not None:
-            self._events[:0] = tentative.earlier_events
+        """Accept the tentative call: its events are certain."""
+        if self._tentative is not None:
+            self._tentative = None
             self._source.discard_recording()
 
     def rollback(self) -> None:
-        """What was tried is no call: all that was read of it is text."""
+        """Reject the tentative call: remove its events, and emit its text."""
         tentative, self._tentative = self._tentative, None
         if tentative is not None:
-            self._events, self.call_count, self._open_call = tentative.earlier_events, tentative.call_count, None
-            self.emit = self._events.append
+            del self._events[tentative.mark :]
+            self.call_count, self._open_call = tentative.call_count, None
         self.restore_text()
 
     def restore_text(self) -> bool:
-        """Gives back what the source has recorded. True if that is not all of it, because its markers are gone."""
+        """Emit the recorded text. Return whether something was removed from it: its markers."""
         recorded = self._source.take_recorded()
         text = self._strip_markers(recorded)
         if text and not self.failed:
@@ -98,25 +115,28 @@ class EventSink:
         return text != recorded
 
     def count_held(self, text: str) -> None:
-        """Arguments of a call that is tried. When they are too many to wait, the call is kept as it is."""
+        """Count arguments of a tentative call. Over the limit, the call is accepted as it is."""
         if self._tentative is not None:
             self._tentative.buffered_chars += len(text)
             if self._tentative.buffered_chars > self.limits.held:
                 self.commit()
+
+    # ── text and findings ─────────────────────────────────────────────────────────────────────────────────────────
 
     def emit_text(self, text: str, channel: Channel) -> None:
         thinking = self.thinking or channel is Channel.REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def emit_leftover_text(self, text: str, channel: Channel) -> None:
-        """Text that was read as part of a call and is none."""
+        """Emit text that was read as part of a call but does not belong to one."""
         text = self._strip_markers(text)
         if text.strip() and not self.failed:
             self.emit_text(text, channel)
             self._source.mark_as_text()
 
     def _strip_markers(self, text: str) -> str:
-        """Special tokens go. Other markers are ordinary text, but for those of a call that the end has cut."""
+        """Remove special tokens. Other markers are ordinary text and stay, except those of a call that the end of the
+        reply has cut off."""
         if not self._prose_prefixes or self.offer.is_empty or not self._source.closed:
             return self.strip_special_tokens(text)
         tags = compile_markers(
@@ -126,7 +146,7 @@ class EventSink:
         return stripped if _CALL_HEAD_PATTERN.match(stripped.strip()) else self.strip_special_tokens(text)
 
     def strip_special_tokens(self, text: str) -> str:
-        """The text without special tokens."""
+        """Return the text without special tokens."""
         return self._special_tokens.remove_from(text) if text else text
 
     def report(self, kind: str, message: str, offset: int | None = None) -> None:
@@ -134,7 +154,7 @@ class EventSink:
         self._events.append(ev.Finding(kind, message, f"character {max(0, position)}"))
 
     def report_over_limit(self, subject: str, limit: int) -> None:
-        """A limit was passed: a finding, or the end of the reply."""
+        """Report that a limit was passed, or end the reply, as `limits.over` says."""
         message = f"{subject} is longer than {limit:,} characters"
         if self.limits.over == "error":
             self._events.append(ev.Failure(message))
@@ -144,12 +164,15 @@ class EventSink:
 
     @property
     def channel(self) -> Channel:
-        """The channel that the source is in."""
+        """The channel that the text is in."""
         return self._source.channel
 
     def reject_call(self, name: str) -> bool:
-        """Whether a call of this name is text: because no tool was offered, or not this one and prose may hold what
-        looks like a call. Says so if it is."""
+        """Return whether a call of this name is text, and report it.
+
+        It is if no tool was offered; or if this tool was not offered and the markers are ordinary text, so that prose
+        may hold what looks like a call.
+        """
         if self.offer.is_empty:
             self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
         elif not self._source.recorded_marker.startswith(self._prose_prefixes) or self.offer.accepts(name):
@@ -161,7 +184,7 @@ class EventSink:
         return True
 
     def start_call(self, header: CallHeader) -> CallBuilder:
-        """A call begins: its name is known, or will be at its end."""
+        """Start a call. Its name is known, or will be at its end."""
         leading_whitespace = self._source.leading_whitespace
         if self._tentative is None:
             self._source.discard_recording()
@@ -169,28 +192,29 @@ class EventSink:
         return self._open_call
 
     def clear_open_call(self) -> None:
-        """The call in progress is over."""
+        """Forget the call in progress: it has ended."""
         self._open_call = None
 
     def close(self) -> None:
-        """The text is over: gives out what a call in progress still holds. Ending that call is the guard's."""
+        """End the text: emit what a call in progress still buffers. The guard ends that call."""
         if self._open_call is not None:
             self._open_call.truncate()
 
 
 class _TentativeCall:
-    """A call that is tried: the events before it, and how much of its arguments waits."""
+    """The state to return to if a tentative call is rejected."""
 
-    def __init__(self, earlier_events: list[ev.Event], call_count: int) -> None:
-        self.earlier_events = earlier_events
+    def __init__(self, mark: int, call_count: int) -> None:
+        self.mark = mark
+        """Index of the call's first event in the sink."""
         self.call_count = call_count
         self.buffered_chars = 0
 
 
 class CallBuilder:
-    """A call whose header has been read.
+    """Builds the events of one call whose header has been read.
 
-    One without a name waits for its end if it can be guessed then from the offered tools whose params fit.
+    A call without a name is buffered to its end: then the name can be guessed from the offered tools whose params fit.
     """
 
     def __init__(self, sink: EventSink, header: CallHeader, leading_whitespace: str = "") -> None:
@@ -214,21 +238,22 @@ class CallBuilder:
 
     @property
     def awaits_name(self) -> bool:
-        """Whether all of the call is held until its end tells its name."""
+        """True if the whole call is buffered, because only its end shows its name."""
         return self._buffered is not None
 
     def writer(self, first_char: str) -> Callable[[str], None]:
-        """Where arguments go that begin with this character: an object or array straight on, all else waits."""
+        """Return the function that takes arguments with this first character: objects and arrays stream, all else is
+        buffered."""
         return self._emit_arguments if first_char in STREAMED_OPENERS else self._buffer_arguments
 
     def end(self, complete: bool = True) -> None:
-        """The model has closed the call, or a limit has."""
+        """End the call: the model has closed it, or a limit has."""
         if remainder := self._args.end():
             self._emit_arguments(remainder)
         self.close(complete)
 
     def close(self, complete: bool = True) -> None:
-        """Ends a call whose arguments have all been sent."""
+        """End a call whose arguments have all been emitted."""
         self._sink.clear_open_call()
         if not self._resolve_name() or self._emit_as_text():
             return
@@ -237,14 +262,14 @@ class CallBuilder:
         self._sink.emit(ev.CallEnd(self._index, complete))
 
     def truncate(self) -> None:
-        """The reply ended inside the call."""
+        """Emit what is buffered of a call that the end of the reply has cut off."""
         if remainder := self._args.flush():
             self._emit_arguments(remainder)
         if self._resolve_name():
             self._emit_as_text()
 
     def _emit_as_text(self) -> bool:
-        """Gives out a refused call as text, without any special tokens that its arguments quote."""
+        """Emit a rejected call as text, without special tokens in its arguments. Return whether it was rejected."""
         if self._text_parts is None:
             return False
         self._sink.call_count -= 1
@@ -265,7 +290,7 @@ class CallBuilder:
             self._emit_arguments(overflow)
 
     def _resolve_name(self) -> bool:
-        """Names a call that waits, and lets it go. False if nothing names it, so that it is none."""
+        """Name a buffered call and emit it. False if no tool fits, so that it is no call."""
         if self._buffered is None:
             return True
         args, self._buffered = "".join(self._buffered), None

@@ -1,8 +1,15 @@
-"""Translator: one streamed reply from one wire to another. SSE bytes in, SSE bytes out; no I/O."""
+"""Translator: one reply from one wire to another. Bytes in, bytes out; no I/O.
+
+    SSE bytes ─▶ SseDecoder ─▶ ReplyDecoder (wire reader, parser, guard) ─▶ Emitter ─▶ SSE bytes
+
+Chunks that differ from the chunk before only in their text take the `FastPath` instead. A whole reply goes through the
+same events, so that a streamed and a whole reply agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,95 +17,39 @@ import msgspec
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
+from interlingua.core.reply_stats import ReplyStats
 from interlingua.core.tools import ToolsLike
-from interlingua.errors import UpstreamError, expect_type
+from interlingua.errors import UpstreamError, UsageError, expect_type
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.fast_path import FastPath
-from interlingua.translation.reply_body import WholeReplyDecoder
-from interlingua.translation.reply_decoder import TranslatorState, find_failure
-from interlingua.wires import reasoning_fields as opaque
-from interlingua.wires.base import Choice, Chunk
-from interlingua.wires.streaming import chunk_decoder as chunks
+from interlingua.translation.reply_decoder import DONE, ReplyDecoder
+from interlingua.translation.reply_recorder import ReplyRecorder, find_failure
+from interlingua.upstreams import signs_on_wire
+from interlingua.wires import get_wire, reasoning_fields
+from interlingua.wires.base import Choice, Chunk, Emitter
 from interlingua.wires.streaming import sse
+from interlingua.wires.streaming.chunk_decoder import MAX_UNCHECKED_BRACKETS, DecodedChunk
 from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 
-__all__ = ["DONE", "StepResult", "StreamEnding", "TraceStep", "Translator", "translate_reply"]
-
-DONE = "[DONE]"
-"""How a stream of chat completions ends. Upstreams of other wires send it too."""
-
-StepResult: TypeAlias = tuple[list[ev.Event], bytes]
-"""What was said, and what goes out for it."""
-
-
-class StreamEnding(WholeReplyDecoder):
-    def _end_stream(self, done: bytes, *, exact: bool = True, common: Sequence[ev.Event] = ()) -> StepResult:
-        """The upstream's stream is over; `done` is how it said so, if it did, `exact` whether that may pass, and
-        `common` what was said with it."""
-        finished = bool(done)
-        choice_events = []
-        for index, remaining in self._reader.close(finished):
-            if pipeline := self._pipelines.get(index):  # else the client cannot be told of this choice
-                choice_events.append((index, pipeline.process(remaining) + pipeline.end_of_stream(finished)))
-        events = [event for _, out in choice_events for event in out]
-        events += self._final_findings()
-        if not self._pipelines and not (finished and self._same_wire):
-            events.append(ev.Failure("the upstream ended without a reply"))
-        failure = find_failure(events)
-        sent = self._emitter.emit(choice_events)
-        if failure:
-            sent += self._emitter.fail(self._client_failure(failure))
-        else:
-            usage_events = self._estimated_usage([*events, *common])
-            sent += self._emitter.emit([], usage_events) if usage_events else b""
-            sent += self._emitter.finish(done if self._same_wire and exact and not usage_events else b"")
-            events += usage_events
-        self._state = TranslatorState.ENDED
-        return events, sent
-
-    def _fail_stream(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> StepResult:
-        """Ends the client's stream with an error frame, after the text that was held; `raw` is the upstream's frame, if
-        that may pass."""
-        choice_events = [(index, pipeline.flush()) for index, pipeline in self._pipelines.items()]
-        self._state = TranslatorState.ENDED
-        sent = self._emitter.emit(choice_events)
-        sent += raw or self._emitter.fail(self._client_failure(failure))
-        return events + [event for _, out in choice_events for event in out], sent
-
-    def _fail_too_long(self) -> StepResult:
-        if self._state is not TranslatorState.OPEN:
-            return [], b""
-        failure = ev.Failure(f"the upstream sent an event of more than {self._options.limits.event:,} bytes")
-        result = self._fail_stream([failure], failure)
-        self._state = TranslatorState.OVERRUN
-        return result
-
-    def _drop_after_end(self, message: sse.SseMessage) -> StepResult:
-        """A message after the end. The first one is a finding, but for a [DONE] after an error."""
-        findings: list[ev.Event] = []
-        if self._state is TranslatorState.ENDED and message.data.strip() != DONE:
-            self._state = TranslatorState.OVERRUN
-            findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
-        return findings, b""
-
+__all__ = ["TraceStep", "Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
 MAX_UNREADABLE_EVENTS = 100
-"""So many events that are no JSON are dropped; then it is no reply."""
-ERROR_EVENT = "error"
-"""The event that is an error, whatever its data looks like."""
+"""Number of events without a JSON object that are dropped before the reply fails."""
 ERROR_EVENT_LINE = b"event: error"
-MAX_FAST_DATA_BYTES = 2 * chunks.MAX_UNCHECKED_BRACKETS
-"""How long the data of a usual chunk may be, in bytes: no brackets can be too deep in it."""
-TOO_LONG_BLOCK, CLOSE_BLOCK = sse.SseBlock([], b""), sse.SseBlock([], b"")
-"""What stands for an event that is too long, and for the end of all bytes."""
+MAX_FAST_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
+"""Longest event data that is read by a typed struct: too short for brackets that are nested too deep."""
+TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
+"""Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
-_FastRead: TypeAlias = tuple[Chunk, chunks.DecodedChunk | None]
-"""What a usual chunk says, and the chunk itself if it may pass."""
+StepResult: TypeAlias = tuple[list[ev.Event], bytes]
+"""The events of one message, and the bytes for the client."""
+_FastRead: TypeAlias = tuple[Chunk, DecodedChunk | None]
+"""A chunk that a typed struct has read, and its JSON if the chunk may be forwarded."""
 
 
 class TraceStep(msgspec.Struct, frozen=True):
-    """One message of the upstream on its way: what came, what it meant, what went out, what still waits."""
+    """One message of the upstream: the bytes received, its events, the bytes sent, and the text held back."""
 
     received: bytes
     data: str
@@ -107,13 +58,28 @@ class TraceStep(msgspec.Struct, frozen=True):
     buffered: str
 
 
-_OPEN = TranslatorState.OPEN  # it is asked for with every token, and an Enum is slow to answer
+class TranslatorState(Enum):
+    OPEN = "open"
+    ENDED = "the end was sent to the client"
+    OVERRUN = "data after the end was dropped"
+    CLOSED = "closed"
 
 
-class Translator(StreamEnding):
-    """SSE bytes of one reply in, SSE bytes out. On the same wire, chunks that need no change pass on byte for byte.
+_OPEN = TranslatorState.OPEN  # a module constant, because attribute access on an Enum is slow and runs for every token
 
-    `dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
+
+class Translator:
+    """Translates one reply: SSE bytes in, SSE bytes out.
+
+    On the same wire, chunks that need no change are forwarded byte for byte.
+
+    Args:
+        source: the upstream's wire.
+        target: the client's wire.
+        dialect: a name, a Dialect, or "auto": by `model`, else by the model that the upstream names in its first chunk.
+        model: the id of the upstream's model.
+        tools: the tools that the client offered; None if they are not known.
+        options: see `il.Options`.
     """
 
     def __init__(
@@ -125,21 +91,63 @@ class Translator(StreamEnding):
         tools: ToolsLike = None,
         options: Options | None = None,
     ) -> None:
-        super().__init__(source, target, dialect, model, tools, options)
-        self._decoder = sse.SseDecoder(self._options.limits.event)
-        self._fast_path = FastPath(self._reader, self._options.limits.event, self.tally)
-        self._unreadable_count = 0
+        self._source, self._target = get_wire(source), get_wire(target)
+        self._options = Options() if options is None else options
+        expect_type(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
+        self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options)
+        self._recorder = ReplyRecorder()
+        self._emitter: Emitter = self._target.emitter(self._options, self._decoder.tool_set)
+        self._same_wire = source == target
+        upstream = self._options.upstream
+        self._signs_for_upstream = self._same_wire and upstream != "" and not signs_on_wire(upstream, source)
+        self._max_event_bytes = self._options.limits.event
+        self._sse = sse.SseDecoder(self._max_event_bytes)
+        self._fast_path = FastPath(self._decoder, self._emitter, self._recorder, self._max_event_bytes)
+        self._state = TranslatorState.OPEN
+        self._unreadable_events = 0
+        self._dropped_choices: set[int] = set()  # choices that the client's wire cannot carry
+
+    # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def findings(self) -> list[ev.Finding]:
+        """The findings so far, with their location in the stream."""
+        return self._recorder.findings
+
+    @property
+    def tally(self) -> ReplyStats:
+        """Statistics of the reply so far: size, calls, usage, stop reason, failure."""
+        return self._recorder.stats
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The dialect in use; None until a chunk names the model."""
+        return self._decoder.dialect
+
+    @property
+    def held(self) -> str:
+        """Text that is held back until the text behind it is known."""
+        return self._decoder.buffered
+
+    @property
+    def begun(self) -> bool:
+        """True if the upstream has sent an event."""
+        return self._recorder.message_count > 0
 
     @property
     def ended(self) -> bool:
-        """Whether the client has been told the end."""
+        """True if the end of the stream was sent to the client."""
         return self._state is not TranslatorState.OPEN
 
+    # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
     def feed(self, data: bytes) -> bytes:
-        if (sent := self._fast_path.forward(data)) is not None:  # as it mostly is: this runs for every token
-            self._message_count += 1
-            return sent
-        if (chunk := self._fast_path.decode(data)) is not None:
+        """Translate the next bytes of the upstream's stream."""
+        forwarded = self._fast_path.forward(data)
+        if forwarded is not None:
+            return forwarded
+        chunk = self._fast_path.decode(data)
+        if chunk is not None:
             return self._process_repeat(chunk, data)
         blocks = self._decode_blocks(data)
         if len(blocks) == 1 and blocks[0].raw == data:
@@ -147,19 +155,14 @@ class Translator(StreamEnding):
         return b"".join([self._process(block)[1] for block in blocks])
 
     def close(self) -> bytes:
-        """The upstream's stream is over: what is held goes out, and the client's stream ends properly."""
+        """End the upstream's stream: flush what is held back, and end the client's stream as its protocol says."""
         return b"".join([self._process(block)[1] for block in self._final_blocks()])
 
-    @property
-    def begun(self) -> bool:
-        """Whether the upstream has sent an event."""
-        return self._message_count > 0
-
     def abort(self, message: str, type: str = "api_error", code: str | None = None) -> bytes:
-        """The upstream's stream is over, and not by its own will. If it had said all, that is as good as `close`."""
-        if self.ended or self._all_stopped:
+        """End a stream that was cut off, with an error. The same as `close` if the reply was complete by then."""
+        if self.ended or self._decoder.all_stopped:
             return self.close()
-        name = next((pipeline.open_call_name for pipeline in self._pipelines.values() if pipeline.open_call_name), None)
+        name = self._decoder.open_call_name
         failure = ev.Failure(message + (f", inside the call of {name!r}" if name else ""), type, code)
         events, sent = self._fail_stream([failure], failure)
         self._fast_path.reset()
@@ -167,83 +170,146 @@ class Translator(StreamEnding):
         self._record(events)
         return sent
 
-    def fold(self, stream: bytes) -> dict[str, Any]:
-        """A stream, for a client that wants a whole reply."""
-        self._require_unused()
-        collector = self._emitter = CollectingEmitter(self._target_wire, self._options, self._offer)
-        self._same_wire = False  # nothing passes as it came
-        self.feed(stream)
-        self.close()
-        body = collector.body()
-        self._record([])
-        return body
-
     def trace(self, data: bytes) -> list[TraceStep]:
-        """`feed`, told message by message."""
+        """`feed`, with one step for each message."""
         return [self._trace_block(block) for block in self._decode_blocks(data)]
 
     def trace_end(self) -> list[TraceStep]:
-        """`close`, told message by message."""
+        """`close`, with one step for each message."""
         return [self._trace_block(block) for block in self._final_blocks()]
 
     def _trace_block(self, block: sse.SseBlock) -> TraceStep:
         events, sent = self._process(block)
         return TraceStep(block.raw, block.message().data, events, sent, self.held)
 
+    # ── whole replies ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Translate a whole reply to a whole reply: the one that the stream would fold to."""
+        body, chunk = self._read_body(body)
+        choices = self._process_body(chunk)
+        events = [*(event for _, events in choices for event in events), *chunk.common]
+        usage_events = self._recorder.estimated_usage(events, self._options.input_tokens)
+        self._record([*events, *usage_events, *self._final_findings()])
+        failure = find_failure(chunk.common)
+        is_body = self._source.is_body(body)
+        if self._same_wire and (failure or not (chunk.choices or is_body)):
+            return body
+        template = body if self._same_wire and is_body else None  # a body inside another object is no template
+        changed = [
+            (choice.index, events)
+            for choice, events in choices
+            if template is None or not choice.exact or events != choice.events
+        ]
+        common = [self._client_failure(failure)] if failure else [*chunk.common, *usage_events]
+        written, findings = self._target.write_body(changed, common, self._options, self._decoder.tool_set, template)
+        self._record([*findings])
+        return written
+
+    def stream(self, body: dict[str, Any]) -> bytes:
+        """Translate a whole reply to a stream."""
+        _, chunk = self._read_body(body)
+        choice_events = [(choice.index, events) for choice, events in self._process_body(chunk)]
+        events = [*(event for _, events in choice_events for event in events), *chunk.common]
+        failure = find_failure(events)
+        usage_events = self._recorder.estimated_usage(events, self._options.input_tokens)
+        sent = self._emitter.emit(choice_events, [] if failure else chunk.common)
+        sent += self._emitter.emit([], usage_events) if usage_events else b""
+        sent += self._emitter.fail(self._client_failure(failure)) if failure else self._emitter.finish()
+        self._record([*events, *usage_events, *self._final_findings()])
+        return sent
+
+    def fold(self, stream: bytes) -> dict[str, Any]:
+        """Translate a stream to a whole reply."""
+        self._require_unused()
+        collector = CollectingEmitter(self._target, self._options, self._decoder.tool_set)
+        self._emitter = collector
+        self._same_wire = False  # nothing is forwarded: the collector needs the events
+        self._fast_path = FastPath(self._decoder, collector, self._recorder, self._max_event_bytes)
+        self.feed(stream)
+        self.close()
+        body = collector.body()
+        self._record([])
+        return body
+
+    def _read_body(self, body: dict[str, Any]) -> tuple[dict[str, Any], Chunk]:
+        """Return the body as a client of the same wire gets it, and its content."""
+        self._require_unused()
+        expect_type(body, dict, "a reply is a dict", "decode its JSON first")
+        self._state = TranslatorState.CLOSED
+        body = self._decoder.join_characters(body)
+        if self._signs_for_upstream:
+            body = reasoning_fields.sign_reasoning(body, self._source.NAME, self._options)
+        return body, self._decoder.read_body(body)
+
+    def _process_body(self, chunk: Chunk) -> list[tuple[Choice, list[ev.Event]]]:
+        choices = []
+        for choice in self._supported_choices(chunk.choices, chunk.common):
+            pipeline = self._decoder.pipeline_for(choice)
+            choices.append((choice, pipeline.process(choice.events) + pipeline.end_of_stream(finished=True)))
+        return choices
+
+    # ── from bytes to messages ────────────────────────────────────────────────────────────────────────────────────
+
+    def _require_open(self) -> None:
+        if self._state is TranslatorState.CLOSED:
+            raise UsageError("this Translator is closed", "one Translator translates one reply: make another one")
+
+    def _require_unused(self) -> None:
+        self._require_open()
+        if self.begun:
+            raise UsageError("this Translator is in the middle of a stream", "make another one for a whole reply")
+
     def _decode_blocks(self, data: bytes) -> list[sse.SseBlock]:
         self._fast_path.reset()
         if self._state is not _OPEN:
             self._require_open()
-        if type(data) is not bytes:  # looked at here first, for this runs for every token
+        if type(data) is not bytes:  # checked first, because this runs for every token
             expect_type(data, bytes | bytearray | memoryview, "data is bytes", "feed what came from the wire as it is")
             data = bytes(data)
         if self._state is not _OPEN and self._state is TranslatorState.OVERRUN:
             return []
-        limit = self._options.limits.event
-        if len(data) > limit:  # no more at once, or the decoder would lose what precedes a long event
-            return [
-                block
-                for start in range(0, len(data), limit)
-                for block in self._decode_blocks(data[start : start + limit])
-            ]
+        limit = self._max_event_bytes
+        if len(data) > limit:  # in parts, or the decoder would drop the events before one that is too long
+            return [block for at in range(0, len(data), limit) for block in self._decode_blocks(data[at : at + limit])]
         try:
-            return self._decoder.blocks(data)
+            return self._sse.blocks(data)
         except UpstreamError:
-            return [TOO_LONG_BLOCK]
+            return [TOO_LONG]
 
     def _final_blocks(self) -> Iterator[sse.SseBlock]:
         self._fast_path.reset()
         if self._state is TranslatorState.CLOSED:
             return
         try:
-            yield from self._decoder.last_blocks()
+            yield from self._sse.last_blocks()
         except UpstreamError:
-            yield TOO_LONG_BLOCK
+            yield TOO_LONG
         if self._state is TranslatorState.OPEN:
-            yield CLOSE_BLOCK
+            yield CLOSE
         self._state = TranslatorState.CLOSED
 
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _process(self, block: sse.SseBlock) -> StepResult:
-        """What a block says, with what was odd about it, and what goes out for it."""
+        """Translate one message on the ordinary path."""
         return self._process_read(block, self._read_fast(block))
 
     def _process_single(self, block: sse.SseBlock) -> bytes:
-        """What goes out for a block that came alone. The next one may be the same again."""
+        """Translate a message that came alone in its read. The fast path learns from it."""
         fast_read = self._read_fast(block)
         events, sent = self._process_read(block, fast_read)
         if fast_read is not None and self._state is _OPEN:
-            self._fast_path.learn(*fast_read, block.raw, events, self._pipelines, self._emitter)
+            self._fast_path.learn(*fast_read, block.raw, events)
         return sent
 
     def _process_repeat(self, chunk: Chunk, raw: bytes) -> bytes:
-        """What goes out for a chunk that is the last one again, but for its text."""
-        self._message_count += 1
+        """Translate a chunk that the fast path has decoded: it differs from the last one only in its text."""
+        self._recorder.message_count += 1
         events, sent = self._translate(chunk, None, raw)
         self._record(events)
         if self._state is _OPEN:
-            self._fast_path.refresh(chunk.choices[0], events, self._pipelines, self._emitter)
+            self._fast_path.refresh(chunk.choices[0], events)
         else:
             self._fast_path.reset()
         return sent
@@ -252,114 +318,212 @@ class Translator(StreamEnding):
         events, sent = self._translate(*fast_read, block.raw) if fast_read else self._read_block(block)
         return self._record(events), sent
 
+    def _record(self, events: list[ev.Event]) -> list[ev.Event]:
+        """Record the events, and the findings of the emitter about what it had to write."""
+        if self._emitter.findings:
+            events = [*events, *self._emitter.findings]
+            self._emitter.findings = []
+        self._recorder.record(events)
+        return events
+
+    def _read_fast(self, block: sse.SseBlock) -> _FastRead | None:
+        """Read a chunk that only continues what is open, by a typed struct. None if it is no such chunk; then nothing
+        has been read."""
+        data = block.data
+        if data is None or len(data) > MAX_FAST_DATA_BYTES or self._state is not _OPEN:
+            return None
+        if self._decoder.dialect is None or self._decoder.has_split_character:
+            return None
+        if block.lines[0].startswith(ERROR_EVENT_LINE):
+            return None
+        chunk = self._decoder.reader.read_fast(data)
+        if chunk is None:
+            return None
+        self._recorder.message_count += 1
+        return chunk, self._decoder.decode_data(data) if self._same_wire else None
+
     def _read_block(self, block: sse.SseBlock) -> StepResult:
-        if block is TOO_LONG_BLOCK:
+        if block is TOO_LONG:
             return self._fail_too_long()
-        if block is CLOSE_BLOCK:
+        if block is CLOSE:
             return self._end_stream(b"")
         message = block.message()
         if not message.has_data:
             forwards = message.closed and self._state is not TranslatorState.OVERRUN
             comment = message.raw if self._same_wire else SSE_COMMENT
             return [], comment if forwards else b""
-        self._message_count += 1
+        self._recorder.message_count += 1
         if self._state is not TranslatorState.OPEN:
             return self._drop_after_end(message)
         if message.data.strip() == DONE:
             return self._end_stream(message.raw)
-        decoded = self._chunk_decoder.decode(message.data)
-        if message.event == ERROR_EVENT and message.data.strip():
-            decoded = chunks.as_error_chunk(decoded, message.data)
+        decoded = self._decoder.decode_message(message)
         if decoded is None:
             return self._handle_unreadable(message)
         raw = message.raw
-        if self._signs_reasoning:
+        if self._signs_for_upstream:
             decoded, raw = self._sign_chunk(decoded, message)
-        return self._translate(self._reader.read(decoded.chunk), decoded, raw)
+        return self._translate(self._decoder.reader.read(decoded.chunk), decoded, raw)
 
-    def _sign_chunk(self, decoded: chunks.DecodedChunk, message: sse.SseMessage) -> tuple[chunks.DecodedChunk, bytes]:
-        """The chunk, and its bytes, with the upstream's name in what the upstream alone can read."""
-        chunk = opaque.sign_reasoning(decoded.chunk, self._source_wire.NAME, self._options)
+    def _sign_chunk(self, decoded: DecodedChunk, message: sse.SseMessage) -> tuple[DecodedChunk, bytes]:
+        """Put the upstream's name into the reasoning that only this upstream can read."""
+        chunk = reasoning_fields.sign_reasoning(decoded.chunk, self._source.NAME, self._options)
         if chunk is decoded.chunk:
             return decoded, message.raw
-        return chunks.DecodedChunk(chunk, decoded.exact), sse.encode_event(write_json(chunk), message.event)
+        return DecodedChunk(chunk, decoded.exact), sse.encode_event(write_json(chunk), message.event)
 
-    def _read_fast(self, block: sse.SseBlock) -> _FastRead | None:
-        """What a block says whose chunk is a usual one, and that chunk, if it may pass; None, and nothing has happened,
-        if it is not."""
-        data = block.data
-        if data is None or len(data) > MAX_FAST_DATA_BYTES or self._state is not _OPEN:
-            return None
-        if (
-            self._dialect is None
-            or self._chunk_decoder.pending_surrogates
-            or block.lines[0].startswith(ERROR_EVENT_LINE)
-        ):
-            return None
-        if (chunk := self._reader.read_fast(data)) is None:
-            return None
-        self._message_count += 1
-        return chunk, self._chunk_decoder.decode(data.decode("utf-8", "replace")) if self._same_wire else None
+    def _translate(self, chunk: Chunk, decoded: DecodedChunk | None, raw: bytes) -> StepResult:
+        """Translate the content of one chunk.
 
-    def _translate(self, chunk: Chunk, decoded: chunks.DecodedChunk | None, raw: bytes) -> StepResult:
-        """Takes what was read to the client. Of the chunk itself only those are told that speak its wire."""
-        if self._dialect is None:
-            self._learn_dialect(chunk.model)
+        Args:
+            chunk: its content, as the wire's reader has read it.
+            decoded: its JSON; None if it is not needed.
+            raw: its bytes, which are forwarded if nothing in the chunk has to change.
+        """
+        if self._decoder.dialect is None:
+            self._decoder.learn_dialect(chunk.model)
         template = decoded.chunk if decoded is not None and self._same_wire else None
         exact = template is not None and decoded is not None and decoded.exact and chunk.exact
         choices, common = chunk.choices, chunk.common
-        if self._target_wire.SINGLE_CHOICE:
+        if self._target.SINGLE_CHOICE:
             choices = self._supported_choices(choices, common)
-        choice_events: list[tuple[int, list[ev.Event]]] = []
-        events: list[ev.Event] = []
-        for choice in choices:
-            pipeline = self._pipelines.get(choice.index) or self._start_pipeline(choice)
-            out = pipeline.process(choice.events)
-            choice_events.append((choice.index, out))
-            events += out
+        choice_events, events = self._process_choices(choices)
         events += common
         if common and (failure := find_failure(common)):
-            if self._all_stopped:
-                finding = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
-                return [finding], b""
-            return self._fail_stream(events, failure, raw if exact else b"")
+            return self._handle_failure(events, failure, raw if exact else b"")
         exact = exact and all(map(_is_unchanged, choice_events, choices))
-        if (
-            exact
-            and template is not None
-            and not chunk.last
-            and (forwarded := self._emitter.forward(template, raw)) is not None
-        ):
-            return events, forwarded
+        if exact and template is not None and not chunk.last:
+            forwarded = self._emitter.forward(template, raw)
+            if forwarded is not None:
+                return events, forwarded
         sent = self._emitter.emit(choice_events, common, template)
         if failure := find_failure(events):
             events, end = self._fail_stream(events, failure)
             return events, sent + end
         if chunk.last:
-            final_events, end = self._end_stream(raw, exact=exact, common=events)
-            return events + final_events, sent + end
+            last_events, end = self._end_stream(raw, exact=exact, common=events)
+            return events + last_events, sent + end
         return events, sent
 
+    def _process_choices(self, choices: list[Choice]) -> tuple[list[tuple[int, list[ev.Event]]], list[ev.Event]]:
+        """Return the guarded events of each choice, and all of them as one list."""
+        choice_events: list[tuple[int, list[ev.Event]]] = []
+        all_events: list[ev.Event] = []
+        pipelines = self._decoder.pipelines
+        for choice in choices:
+            pipeline = pipelines.get(choice.index) or self._decoder.pipeline_for(choice)
+            events = pipeline.process(choice.events)
+            choice_events.append((choice.index, events))
+            all_events += events
+        return choice_events, all_events
+
+    def _supported_choices(self, choices: list[Choice], common: list[ev.Event]) -> list[Choice]:
+        """Return the choices that the client's wire can carry; report each dropped one once."""
+        if not self._target.SINGLE_CHOICE or (len(choices) == 1 and choices[0].index == 0):
+            return choices
+        for index in {choice.index for choice in choices} - {0, *self._dropped_choices}:
+            self._dropped_choices.add(index)
+            common.append(ev.Finding("choice-dropped", f"choice {index}: the client's API has only one; dropped"))
+        return [choice for choice in choices if choice.index == 0]
+
+    # ── faults and the end ────────────────────────────────────────────────────────────────────────────────────────
+
     def _handle_unreadable(self, message: sse.SseMessage) -> StepResult:
+        """Drop an event without a JSON object: official clients give up at such an event."""
         if not message.data.strip():
             finding = ev.Finding("empty-event", "an event without data, which clients cannot read: sent as a comment")
             return [finding], SSE_COMMENT
-        if message.closed:
-            return self._handle_bad_json(message)
-        finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
-        return [finding], b""
-
-    def _handle_bad_json(self, message: sse.SseMessage) -> StepResult:
-        """Official clients give up at such an event, so none is sent it. If a call is open, a piece of it may be lost:
-        better no call than a wrong one."""
-        finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
-        self._unreadable_count += 1
-        inside_call = any(pipeline.inside_call for pipeline in self._pipelines.values())
-        if not inside_call and self._unreadable_count <= MAX_UNREADABLE_EVENTS:
+        if not message.closed:
+            finding = ev.Finding("cut-event", f"the stream ended inside an event: dropped {message.data!r:.60}")
             return [finding], b""
-        reason = "an event that cannot be read, inside a call" if inside_call else "too many events that cannot be read"
-        failure = ev.Failure(f"the upstream sent {reason}")
+        finding = ev.Finding("bad-json", f"an event that is not a JSON object: dropped {message.data!r:.60}")
+        self._unreadable_events += 1
+        # A piece of an open call may be lost: better no call than a wrong one.
+        inside_call = self._decoder.inside_call
+        if not inside_call and self._unreadable_events <= MAX_UNREADABLE_EVENTS:
+            return [finding], b""
+        problem = (
+            "an event that cannot be read, inside a call" if inside_call else "too many events that cannot be read"
+        )
+        failure = ev.Failure(f"the upstream sent {problem}")
         return self._fail_stream([finding, failure], failure)
+
+    def _handle_failure(self, events: list[ev.Event], failure: ev.Failure, raw: bytes) -> StepResult:
+        """End the stream with the upstream's error, unless the reply was complete before it."""
+        if self._decoder.all_stopped:
+            late = ev.Finding("after-stop", f"an error after the reply had stopped: dropped {failure.message!r}")
+            return [late], b""
+        return self._fail_stream(events, failure, raw)
+
+    def _fail_stream(self, events: list[ev.Event], failure: ev.Failure, raw: bytes = b"") -> StepResult:
+        """End the client's stream with an error frame, behind the text that was held back.
+
+        Args:
+            events: the events of this message so far.
+            failure: the error.
+            raw: the upstream's own frame, if it may be forwarded.
+        """
+        choice_events = self._decoder.flush()
+        self._state = TranslatorState.ENDED
+        sent = self._emitter.emit(choice_events)
+        sent += raw or self._emitter.fail(self._client_failure(failure))
+        return events + [event for _, flushed in choice_events for event in flushed], sent
+
+    def _fail_too_long(self) -> StepResult:
+        if self._state is not TranslatorState.OPEN:
+            return [], b""
+        failure = ev.Failure(f"the upstream sent an event of more than {self._max_event_bytes:,} bytes")
+        result = self._fail_stream([failure], failure)
+        self._state = TranslatorState.OVERRUN
+        return result
+
+    def _end_stream(self, done: bytes, *, exact: bool = True, common: Sequence[ev.Event] = ()) -> StepResult:
+        """End the client's stream.
+
+        Args:
+            done: the upstream's bytes that mark the end of its stream; empty if the stream was cut off.
+            exact: these bytes may be forwarded.
+            common: the events of the last chunk, which are not recorded yet.
+        """
+        finished = bool(done)
+        choice_events = self._decoder.close(finished)
+        events = [event for _, last_events in choice_events for event in last_events]
+        events += self._final_findings()
+        if not self._decoder.pipelines and not (finished and self._same_wire):
+            events.append(ev.Failure("the upstream ended without a reply"))
+        failure = find_failure(events)
+        sent = self._emitter.emit(choice_events)
+        if failure:
+            sent += self._emitter.fail(self._client_failure(failure))
+        else:
+            usage_events = self._recorder.estimated_usage([*events, *common], self._options.input_tokens)
+            sent += self._emitter.emit([], usage_events) if usage_events else b""
+            sent += self._emitter.finish(done if self._same_wire and exact and not usage_events else b"")
+            events += usage_events
+        self._state = TranslatorState.ENDED
+        return events, sent
+
+    def _drop_after_end(self, message: sse.SseMessage) -> StepResult:
+        """Drop a message behind the end. Only the first one is reported, and no [DONE] behind an error."""
+        findings: list[ev.Event] = []
+        if self._state is TranslatorState.ENDED and message.data.strip() != DONE:
+            self._state = TranslatorState.OVERRUN
+            findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
+        return findings, b""
+
+    def _final_findings(self) -> list[ev.Finding]:
+        """Return the findings that only a complete reply shows."""
+        findings: list[ev.Finding] = []
+        if self._decoder.has_split_character:
+            message = "half of a surrogate pair was left at the end of a text: dropped"
+            findings.append(ev.Finding("half-character", message))
+        if self._decoder.ended_empty and not self._recorder.has_finding("not-translated"):
+            findings.append(ev.Finding("empty-turn", "the model stopped without a text or a call: passed on as it is"))
+        return findings
+
+    def _client_failure(self, failure: ev.Failure) -> ev.Failure:
+        """Return the failure for the client. The upstream's own fields are for clients of the same wire only."""
+        return failure if self._same_wire else msgspec.structs.replace(failure, native=None)
 
 
 def translate_reply(
@@ -371,7 +535,7 @@ def translate_reply(
     tools: ToolsLike = None,
     options: Options | None = None,
 ) -> dict[str, Any]:
-    """A whole reply of one wire as a whole reply of another. `Translator.reply` also tells the findings."""
+    """Translate a whole reply of one wire to a whole reply of another. `Translator.reply` also has the findings."""
     return Translator(source, target, dialect, model, tools, options).reply(body)
 
 
