@@ -1,4 +1,4 @@
-# Everything a contributor runs. Needs Python 3.11 or newer and make; all else goes into .venv.
+# Commands for contributors. They need Python 3.11 or newer and make; everything else is installed into .venv.
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 
@@ -8,86 +8,92 @@ USABLE := .venv/.usable
 PYTHON_DIRS := $(wildcard src tests bench e2e fuzz docs examples)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The pins also hold for the build backend, which pip installs apart: older pips take the first, newer ones the second.
+# The pins also apply to the build backend, which pip installs separately: older versions of pip read the first
+# variable, newer ones the second.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test cover check fmt run demo docs bench e2e fuzz pins clean
+.PHONY: help setup test test-full cover check fmt run demo docs bench e2e fuzz pins clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' Makefile
 
-setup: $(READY) ## create .venv; does nothing if it is up to date
+setup: $(READY) ## create .venv, unless it is up to date
 
 $(READY): $(USABLE)
-	@echo "installing what tests it, once: a minute or two" >&2
+	@echo "installing the development packages, once: a minute or two" >&2
 	$(PINNED) $(BIN)/python -m pip install -qq -e '.[dev]'
 	@touch $@
 
-# What it takes to use it, without the tools and clients that test it: a few seconds instead of a minute.
+# Runtime packages only, without test tools and clients: a few seconds instead of a minute.
 $(USABLE): pyproject.toml constraints.txt
-	@echo "setting up .venv, once" >&2
+	@echo "creating .venv, once" >&2
 	$(PYTHON) -m venv .venv
 	$(PINNED) $(BIN)/python -m pip install -qq -e .
 	@touch $@
 
-# More at once than there are cores, because many tests wait; and neighbours together, because they share a gateway.
+# More processes than cores, because many tests wait. Neighbouring tests run together, because they share a gateway.
 PYTEST := -m pytest -n 4 --dist worksteal
 
-test: check ## all that has to pass: check, and every test
-	$(BIN)/python $(PYTEST)
+test: check ## run all checks, and all tests but the long ones: under five minutes
+	$(BIN)/python $(PYTEST) -m 'not slow'
 
-# Apart, for it takes twice as long.
-cover: setup ## which lines the tests run, in every program that they start
+# Every cut of every row, and property tests with all their examples. Together with `make test`, that is every test.
+test-full: setup ## run the long tests that make test leaves out
+	HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m 'slow or hypothesis'
+
+# Separate from test, because coverage takes twice as long.
+cover: setup ## measure line coverage, also in processes that tests start
 	$(BIN)/coverage erase
-	$(BIN)/coverage run $(PYTEST) -m 'not cuts'
+	$(BIN)/coverage run $(PYTEST) -m 'not slow'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: setup ## style, types and direction of imports
+check: setup ## check style, types and import direction
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(PYTHON_DIRS)
 	$(BIN)/lint-imports --no-logo
 
-fmt: setup ## format, and fix what can be fixed
+fmt: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-run: $(USABLE) ## the gateway with its demo model: no key, no network; Ctrl-C ends it
+run: $(USABLE) ## start the gateway with its demo model: no key, no network; Ctrl-C ends it
 	$(BIN)/interlingua serve --demo $(SERVE)
 
-demo: $(USABLE) ## a Kimi stream goes in on the left, standard frames come out on the right
+demo: $(USABLE) ## translate a recorded Kimi stream and show input and output side by side
 	$(BIN)/python examples/demo.py
 
-docs: setup ## write what in docs/reference is made from the code
+docs: setup ## generate docs/reference from the code
 	$(BIN)/python docs/generate.py
 
-bench: setup ## measure the parser in every shape of dialect, and the gateway beside nginx
+bench: setup ## measure the parser in every shape, and the gateway compared with nginx
 	$(BIN)/python -m bench.parser $(BENCH)
 	$(BIN)/python -m bench.shapes $(BENCH)
 	$(BIN)/python -m bench.gateway $(BENCH)
 
-# Installs the clients into .e2e the first time: some minutes. `make e2e E2E='--only claude'` runs one of them.
-e2e: setup ## real coding agents and SDKs, each with its own tools, through the gateway
+# The first run installs the clients into .e2e: some minutes. `make e2e E2E='--only claude'` runs one client.
+e2e: setup ## run real coding agents and SDKs, with their own tools, through the gateway
 	$(BIN)/python -m e2e $(E2E)
 
-# A minute of chance each; with atheris in .venv (`pip install -e '.[fuzz]'`) led by coverage, up to the first failure.
+# One minute of random input each. With atheris in .venv (`pip install -e '.[fuzz]'`) the input is guided by coverage,
+# and the first failure ends the run.
 FUZZ ?= -max_total_time=60
-fuzz: setup ## hostile text for every dialect, bytes and chunks for every pair of wires, any request
+fuzz: setup ## fuzz every dialect, every pair of wires and every path of the gateway
 	$(BIN)/python -m fuzz.dialects $(FUZZ)
 	$(BIN)/python -m fuzz.sse $(FUZZ)
 	$(BIN)/python -m fuzz.chunks $(FUZZ)
 	$(BIN)/python -m fuzz.api $(FUZZ)
 
-# The comment at the head of constraints.txt stays; the pins below it are made anew, from an environment of their own.
-pins: ## refresh constraints.txt with the newest releases
+# Keeps the comment at the top of constraints.txt and regenerates the pins from a new environment.
+pins: ## update constraints.txt to the newest releases
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
 	.venv-pins/bin/python -m pip install -qq -e '.[dev,fuzz,otel]' hatchling editables
 	{ grep '^#' constraints.txt; .venv-pins/bin/python -m pip freeze --exclude-editable; } > .venv-pins/constraints.txt
 	mv .venv-pins/constraints.txt constraints.txt
 	rm -rf .venv-pins
 
-clean: ## remove all that was made, .venv too
+clean: ## remove all generated files, including .venv
 	rm -rf .venv .venv-pins .e2e .peers .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

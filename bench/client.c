@@ -1,10 +1,10 @@
-/* Many clients at once: each sends one request again and again over its connection, and reads what comes.
+/* Many clients at once: each sends one request repeatedly over its connection, and reads the responses.
 
        client PORT REQUEST_FILE CONNECTIONS
 
-   prints `open` once each has heard its first event. From then on it counts, until its input ends; then it prints one
-   line: EVENTS RESPONSES SECONDS P50 P99. An event is one stamp of the upstream's (~ and sixteen digits), and P50 and
-   P99 are the microseconds from there to here. Linux only. */
+   prints `open` when each client has received its first event. From then on it counts, until its standard input ends;
+   then it prints one line: EVENTS RESPONSES SECONDS P50 P99. An event is one time stamp of the upstream (~ and sixteen
+   digits). P50 and P99 are the microseconds from the upstream to the client. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,12 +27,12 @@
 
 struct connection {
     int fd, polled;
-    int64_t newest;         /* the last stamp; 0: none has come */
-    size_t sent;            /* of the request */
-    char tail[KEPT];        /* the last that came, if a stamp is cut */
+    int64_t newest;         /* the last time stamp; 0: none received */
+    size_t sent;            /* bytes of the request */
+    char tail[KEPT];        /* last bytes received, in case a stamp is cut */
     size_t tail_size;
     char last[5];           /* the last five bytes of the response so far */
-    int begun;              /* whether the response has */
+    int begun;              /* whether the response has begun */
 };
 
 static struct connection *all;
@@ -77,7 +77,7 @@ static void dial(struct connection *c) {
 }
 
 static void note(struct connection *c, int64_t sent, int64_t time) {
-    if (sent < c->newest) return; /* told again at the end, as Responses does */
+    if (sent < c->newest) return; /* repeated at the end, as in Responses */
     if (!c->newest) hearing++;
     c->newest = sent;
     if (!counting) return;
@@ -103,7 +103,7 @@ static void find_stamps(struct connection *c, char *text, size_t size, int64_t t
     if (at) memmove(c->tail, at, c->tail_size);
 }
 
-static void hear(struct connection *c) {
+static void read_available(struct connection *c) {
     static char buffer[KEPT + READ];
     memcpy(buffer, c->tail, c->tail_size);
     ssize_t size = recv(c->fd, buffer + c->tail_size, READ, MSG_DONTWAIT);
@@ -157,7 +157,7 @@ static void load(const char *path) {
 int main(int argc, char **argv) {
     if (argc != 4) { fprintf(stderr, "PORT REQUEST_FILE CONNECTIONS\n"); return 2; }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(600); /* some servers take long until each has heard a word */
+    alarm(600); /* some servers need long until each client has received an event */
     port = atoi(argv[1]);
     load(argv[2]);
     count = (size_t)atoi(argv[3]);
@@ -174,14 +174,14 @@ int main(int argc, char **argv) {
                 return 0;
             }
             if (ready[n].events & EPOLLOUT) ask(c);
-            if (ready[n].events & ~(uint32_t)EPOLLOUT) hear(c);
+            if (ready[n].events & ~(uint32_t)EPOLLOUT) read_available(c);
         }
         if (!counting && hearing == count) {
             counting = 1;
             began = now();
             printf("open\n");
             fflush(stdout);
-            struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL}; /* its input, which has nothing but an end */
+            struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL}; /* standard input, which only ends */
             epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &e);
         }
     }

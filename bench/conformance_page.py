@@ -1,4 +1,4 @@
-"""The page that `bench.conformance` writes: a table of faults and gateways, and why each cell says what it says."""
+"""Markdown page of `bench.conformance`: a table of faults and gateways, with the reason for each result."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from interlingua.faults.catalog import FAULT_ROWS
 
 __all__ = ["page"]
 
-SHORT = {api: name for name, api in API_BY_NAME.items()}
-LONGEST = 110
+API_NAMES = {api: name for name, api in API_BY_NAME.items()}
+MAX_REASON_CHARS = 110
 HEAD = """\
-# What gateways make of faults
+# Conformance: faults of upstreams and clients
 
 ```console
-$ python -m bench.conformance    # judges all of them, and writes this page; the others are installed once
+$ python -m bench.conformance    # tests all gateways and writes this page; installs the other gateways once
 ```
 
-Each gateway stands in front of `interlingua faults serve`, which it asks for chat completions, and `interlingua
-faults check` plays its clients, in each API that it has. Each is told to wait at most {timeout:g} s for its upstream;
-claude-code-router has no setting for that, and waits an hour. Clients wait {patience:g} s. All else is as each gateway
-has it by default. LiteLLM asks for Responses where its client does, and for whole ones. Two cores were shared with
-other work. What is judged stays until it is judged again: a gateway may have been judged at another time of its day
-than the others, and in parts.
+The upstream of each gateway is `interlingua faults serve`, with chat completions. `interlingua faults check` is the
+client, in each API that the gateway offers. The upstream timeout of each gateway is set to {timeout:g} s;
+claude-code-router has no such setting and waits an hour. Clients wait {patience:g} s. All other settings have their
+defaults. For clients of Responses, LiteLLM requests Responses from the upstream, without streaming. Two cores were
+shared with other work. Results are kept until the next test of the same gateway: gateways may have been tested at
+different times of their day, and in parts.
 
-A fault is *right* if a client gets what it needs. The check is generous: an error that clients notice is as good as
-another attempt, and where a row is a choice, either is right. *Refused*: the gateway took no such request, so that the
-fault was not met. What cannot be judged from outside is not; for ours, tests do. The faults are those that this project
-was built against, so that it should do well here: what is wrong of it is what is still to be done.
+A result is *right* if the client gets what it needs. The check is generous: an error that clients notice counts as much
+as a retry, and if a row allows several behaviours, each of them is right. *Refused*: the gateway did not accept the
+request, so the fault did not occur. *Not judged*: the result cannot be judged from outside; for Interlingua, unit tests
+check it. This project was built against these faults, so it should do well here: its wrong results are open tasks.
 
 {versions}
 
@@ -37,14 +37,21 @@ was built against, so that it should do well here: what is wrong of it is what i
 
 
 def page(found: list[dict[str, Any]], missing: list[str], timeout: float, patience: float) -> str:
-    """Of the gateways that were judged; those that are missing are named."""
+    """Return the page.
+
+    Args:
+        found: Results of the tested gateways.
+        missing: Titles of gateways without results.
+        timeout: Upstream timeout of the gateways in seconds.
+        patience: Timeout of the client in seconds.
+    """
     lines = [f"- {one['gateway']} {one['version']}, {one['day']}: {_counts(one)}" for one in found]
-    lines += [f"- {title}: **missing**, for it was not judged here" for title in missing]
+    lines += [f"- {title}: **missing**, because there are no results" for title in missing]
     return HEAD.format(timeout=timeout, patience=patience, versions="\n".join(lines)) + _table(found)
 
 
 def _counts(gateway: dict[str, Any]) -> str:
-    """Of scenarios in an API each."""
+    """Count the outcomes; each scenario counts once per API."""
     counts = Counter(result["outcome"] for result in gateway["results"])
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("right", "wrong", "refused", "not judged"))
 
@@ -55,7 +62,7 @@ def _table(found: list[dict[str, Any]]) -> str:
     for row in FAULT_ROWS:
         lines.append(f"| **{row.number}. {_cell(row.title)}** |{' |' * len(names)}")
         for scenario in row.scenarios:
-            cells = [_judged(one, scenario.name) for one in found]
+            cells = [_gateway_cell(one, scenario.name) for one in found]
             short = scenario.name.split("-", 2)[2]
             lines.append(
                 f"| {short}: {_cell(scenario.description)} *{_cell(scenario.expected)}* | {' | '.join(cells)} |"
@@ -63,27 +70,27 @@ def _table(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _judged(gateway: dict[str, Any], name: str) -> str:
-    """All APIs of one gateway in one cell: those that agree stand together."""
+def _gateway_cell(gateway: dict[str, Any], name: str) -> str:
+    """Return the cell of one gateway, with its APIs grouped by outcome."""
     results = [result for result in gateway["results"] if result["name"] == name]
     groups: dict[str, list[dict[str, str]]] = {}
     for result in results:
         groups.setdefault(result["outcome"], []).append(result)
-    told = []
+    lines = []
     for outcome, same in groups.items():
-        where = "" if len(groups) == 1 else f" ({', '.join(SHORT[one['api']] for one in same)})"
+        where = "" if len(groups) == 1 else f" ({', '.join(API_NAMES[one['api']] for one in same)})"
         why = "" if outcome == "not judged" else f": {_why(same[0]['why'])}"
         mark = f"**{outcome}**" if outcome == "wrong" else outcome
-        told.append(f"{mark}{where}{why}")
-    return "<br>".join(told) or "–"
+        lines.append(f"{mark}{where}{why}")
+    return "<br>".join(lines) or "–"
 
 
 def _why(text: str) -> str:
-    return _cell(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+    return _cell(text if len(text) <= MAX_REASON_CHARS else f"{text[:MAX_REASON_CHARS]}…")
 
 
 def _cell(text: str) -> str:
-    """Text that stands in a cell of a table as it is."""
+    """Escape text for a table cell."""
     clean = "".join(char if char.isprintable() else " " for char in text)
     for char in "\\|<>*_`[]":
         clean = clean.replace(char, f"\\{char}")

@@ -1,4 +1,4 @@
-"""Processes on loopback, one core for the server under test and one for the rest, and what they have used."""
+"""Processes of a benchmark on loopback, with CPU time and memory. The server under test has its own core."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CORES", "UNDER_TEST", "Load", "Process", "Seen", "born_on", "compiled", "gateway", "nginx", "upstream"]
+__all__ = [
+    "CORES",
+    "UNDER_TEST",
+    "Load",
+    "Measurement",
+    "Process",
+    "compile_program",
+    "gateway",
+    "nginx",
+    "pin_to_core",
+    "upstream",
+]
 
 HERE = Path(__file__).parent
 CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
@@ -49,17 +60,17 @@ http {{
 
 @dataclass(frozen=True)
 class Process:
-    """One that listens."""
+    """Server process with its port."""
 
     pid: int
     port: int
 
     def cpu(self) -> float:
-        """Seconds of processor time, its children's included."""
-        return sum(_cpu(pid) for pid in _family(self.pid))
+        """Return the CPU time in seconds, children included."""
+        return sum(_cpu(pid) for pid in _process_tree(self.pid))
 
-    def rest(self) -> None:
-        """Waits until it has nothing left to do: some go on with streams whose clients have left."""
+    def wait_until_idle(self) -> None:
+        """Wait until the process is idle. Some servers continue with streams whose clients have disconnected."""
         until = time.monotonic() + 15
         while time.monotonic() < until:
             before = self.cpu()
@@ -68,82 +79,87 @@ class Process:
                 return
 
     def memory(self) -> int:
-        """Bytes that are its own, and its children's."""
-        return sum(_private(pid) for pid in _family(self.pid))
+        """Return the private memory in bytes, children included."""
+        return sum(_private_memory(pid) for pid in _process_tree(self.pid))
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the clients have seen in one window, and what it has cost the server."""
+class Measurement:
+    """Events that the clients received in one time window, and the cost for the server."""
 
     events: int
     responses: int
     seconds: float
     p50: float
-    """Microseconds from the upstream's write to the client's read."""
+    """Microseconds from the upstream's write to the client's read, at the median."""
     p99: float
     cpu: float
     memory: int
-    """Bytes by which the server has grown, from before the clients came to the end of the window."""
+    """Growth of the server in bytes, from before the clients connected to the end of the window."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Clients that all send one request."""
+    """Clients that all send the same request."""
 
     program: Path
     request: Path
     clients: int
 
-    def against(self, server: Process, seconds: float) -> Seen:
-        """So long, counted from when all have heard a word."""
+    def run_against(self, server: Process, seconds: float) -> Measurement:
+        """Run the clients. The time is counted from when every client has received an event."""
         memory = server.memory()
         args = [str(self.program), str(server.port), str(self.request), str(self.clients)]
-        with _running(args, REST, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with _run_process(args, REST, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             if process.stdout.readline() != b"open\n":
-                raise RuntimeError(f"the clients were not served: {args}")
+                raise RuntimeError(f"the server did not answer the clients: {args}")
             before = server.cpu()
             time.sleep(seconds)
             cpu, grown = server.cpu() - before, server.memory() - memory
             process.stdin.close()
             events, responses, took, p50, p99 = process.stdout.readline().split()
-        return Seen(int(events), int(responses), float(took), float(p50), float(p99), cpu, grown)
+        return Measurement(int(events), int(responses), float(took), float(p50), float(p99), cpu, grown)
 
 
-def compiled(folder: Path, name: str) -> Path:
-    """The program of this name here, which is written in C."""
+def compile_program(folder: Path, name: str) -> Path:
+    """Compile the C program of this name in this folder."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        raise SystemExit("bench.gateway: a C compiler is needed for its upstream and its clients: apt-get install gcc")
+        raise SystemExit("bench.gateway: its upstream and its clients need a C compiler: apt-get install gcc")
     subprocess.run([compiler, "-O2", "-o", str(folder / name), str(HERE / f"{name}.c")], check=True)
     return folder / name
 
 
 @contextmanager
 def upstream(program: Path, scripts: Sequence[tuple[str, int, Path]]) -> Iterator[Process]:
-    """Scripts are names, microseconds between two events, and files."""
+    """Run the upstream program.
+
+    Args:
+        program: The compile_program program.
+        scripts: Name, microseconds between two events, and file of each script.
+    """
     args = [str(program), *(f"{name}:{interval}:{path}" for name, interval, path in scripts)]
-    with _running(args, REST, stdout=subprocess.PIPE) as process:
+    with _run_process(args, REST, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Process(process.pid, int(process.stdout.readline()))
 
 
 @contextmanager
 def nginx(folder: Path, model: Process) -> Iterator[Process]:
-    """Passes everything through to the model, on one worker and without buffering."""
+    """Run nginx, which forwards everything to the model, with one worker and without buffering."""
     port = _free_port()
     config = folder / "nginx.conf"
     user = "user root;\n" if os.getuid() == 0 else ""
     config.write_text(NGINX.format(folder=folder, user=user, port=port, upstream=model.port), encoding="utf-8")
-    with _running(["nginx", "-p", str(folder), "-c", str(config)], UNDER_TEST) as process:
-        yield _listening(process, port)
+    with _run_process(["nginx", "-p", str(folder), "-c", str(config)], UNDER_TEST) as process:
+        yield _wait_until_listening(process, port)
 
 
 @contextmanager
 def gateway(folder: Path, config: str) -> Iterator[Process]:
-    """The gateway as users start it, with this settings file."""
+    """Run the gateway as users start it, with these settings."""
     port = _free_port()
     path = folder / "interlingua.yaml"
     path.write_text(config, encoding="utf-8")
@@ -153,14 +169,14 @@ def gateway(folder: Path, config: str) -> Iterator[Process]:
     args = [sys.executable, "-m", "interlingua", "serve", "--config", str(path), "--port", str(port)]
     with (
         (folder / "gateway.log").open("wb") as log,
-        _running(args, UNDER_TEST, env=known | home, stdout=log, stderr=log) as process,
+        _run_process(args, UNDER_TEST, env=known | home, stdout=log, stderr=log) as process,
     ):
-        yield _listening(process, port)
+        yield _wait_until_listening(process, port)
 
 
 @contextmanager
-def born_on(core: int) -> Iterator[None]:
-    """A process is born on the core of its parent, and its children and threads stay there."""
+def pin_to_core(core: int) -> Iterator[None]:
+    """Pin this process to a core, so that processes started in the block run there, with their children and threads."""
     os.sched_setaffinity(0, {core})
     try:
         yield
@@ -169,7 +185,7 @@ def born_on(core: int) -> Iterator[None]:
 
 
 @contextmanager
-def _running(
+def _run_process(
     args: list[str],
     core: int,
     env: dict[str, str] | None = None,
@@ -177,7 +193,7 @@ def _running(
     stdout: object = None,
     stderr: object = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    with born_on(core):
+    with pin_to_core(core):
         process = subprocess.Popen(args, env=env, stdin=stdin, stdout=stdout, stderr=stderr)  # type: ignore[call-overload]
     try:
         yield process
@@ -187,12 +203,12 @@ def _running(
         try:
             process.wait(3)
         except subprocess.TimeoutExpired:
-            for pid in _family(process.pid):
+            for pid in _process_tree(process.pid):
                 os.kill(pid, signal.SIGKILL)
             process.wait(3)
 
 
-def _listening(process: subprocess.Popen[bytes], port: int) -> Process:
+def _wait_until_listening(process: subprocess.Popen[bytes], port: int) -> Process:
     import socket
 
     until = time.monotonic() + 60
@@ -201,7 +217,7 @@ def _listening(process: subprocess.Popen[bytes], port: int) -> Process:
             if one.connect_ex(("127.0.0.1", port)) == 0:
                 return Process(process.pid, port)
         time.sleep(0.02)
-    raise RuntimeError(f"{process.args!r} does not listen")
+    raise RuntimeError(f"{process.args!r} does not listen on port {port}")
 
 
 def _free_port() -> int:
@@ -212,16 +228,16 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _family(pid: int) -> list[int]:
+def _process_tree(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(other for child in children for other in _family(int(child)))]
+    return [pid, *(other for child in children for other in _process_tree(int(child)))]
 
 
 def _cpu(pid: int) -> float:
-    """By the process's own clock, which also knows of threads that have ended."""
+    """Read the CPU clock of the process, which also counts threads that have ended."""
     return time.clock_gettime(~pid << 3 | 2)
 
 
-def _private(pid: int) -> int:
+def _private_memory(pid: int) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty"))) * 1024

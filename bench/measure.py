@@ -1,4 +1,4 @@
-"""What the benchmarks of reading share: texts of any size, cut as a server sends them, and time measured in turns."""
+"""Helpers of the parser benchmarks: texts of any size, cut into deltas, and interleaved timing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import interlingua as il
 from interlingua.core.tools import ToolsLike
 
 TOKEN = 6
-"""Characters in a delta, about what a server sends."""
+"""Characters per delta, about the size of one token."""
 GROWTH = 13
-"""Ten times the size may take so many times the time, and still counts as linear."""
+"""Largest factor of time for ten times the size that still counts as linear."""
 PROSE = (
     "The quick brown fox jumps over the lazy dog. It is a plain sentence, as most of them are, with a comma or two. "
 )
@@ -30,18 +30,18 @@ CHUNK = json.dumps(
 )
 
 
-def repeated(text: str, size: int) -> str:
-    """The text again and again, to about this size."""
+def repeat_to_size(text: str, size: int) -> str:
+    """Repeat the text until it has at least this size."""
     return text * (size // len(text) + 1)
 
 
 def argument(size: int) -> str:
-    """The arguments of a call that writes a file of about this size."""
-    return json.dumps({"path": "src/main.py", "content": repeated(CODE, size)[:size]})
+    """Return the arguments of a call that writes a file of about this size."""
+    return json.dumps({"path": "src/main.py", "content": repeat_to_size(CODE, size)[:size]})
 
 
 def parse(dialect: str, text: str, size: int, tools: ToolsLike = None, options: il.Options | None = None) -> None:
-    """In pieces of this size, cut as they are fed: as on a wire, each is fresh in the processor's cache."""
+    """Parse the text in pieces of this size, each cut when it is fed, so that it is in the CPU cache as on a wire."""
     parser = il.Parser(dialect, tools, options=options)
     for at in range(0, len(text), size):
         parser.feed(text[at : at + size])
@@ -53,8 +53,14 @@ def load_chunks(count: int) -> None:
         json.loads(CHUNK)
 
 
-def interleaved(*runs: Callable[[], object], times: int = 1, rounds: int = 5) -> list[float]:
-    """What each takes, in the best of several rounds, taken in turn. A round runs each so many times."""
+def measure_interleaved(*runs: Callable[[], object], times: int = 1, rounds: int = 5) -> list[float]:
+    """Measure the CPU time of each function, in the best of several rounds. The functions take turns.
+
+    Args:
+        runs: The functions.
+        times: How often a round calls each function.
+        rounds: Number of rounds.
+    """
     best = [float("inf")] * len(runs)
     gc.disable()
     for _ in range(rounds):

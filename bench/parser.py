@@ -1,10 +1,10 @@
-"""What reading native text costs: µs per token-sized delta, and how the time of one big argument grows.
+"""Benchmark of the parser: µs per token-sized delta, and growth of the time with the size of one big argument.
 
-    python -m bench.parser            all of it, under a minute
+    python -m bench.parser            full sizes, under a minute
     python -m bench.parser --quick    smaller sizes, a few seconds
 
-Only ratios carry over from machine to machine, so each time stands beside json.loads, measured in the same run and
-interleaved with it. Ten times the size must take less than thirteen times the time: if not, the exit code is 1.
+Only ratios can be compared between machines, so each time is compared with json.loads, measured in the same run and
+interleaved with it. Ten times the size must take less than thirteen times the time; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,38 +14,48 @@ import json
 import sys
 from functools import partial
 
-from bench.measure import ANGLES, GROWTH, PROSE, TOKEN, argument, interleaved, load_chunks, parse, repeated
+from bench.measure import (
+    ANGLES,
+    GROWTH,
+    PROSE,
+    TOKEN,
+    argument,
+    load_chunks,
+    measure_interleaved,
+    parse,
+    repeat_to_size,
+)
 
 OPEN = "<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>"
 CLOSE = "<|tool_call_end|><|tool_calls_section_end|>"
 
 
 def per_delta(size: int) -> None:
-    print(f"µs for a delta of {TOKEN} characters, and against json.loads of the chunk that brings it")
+    print(f"µs for a delta of {TOKEN} characters, and ratio to json.loads of its chunk")
     rows = {
-        "prose": ("kimi_k2", repeated(PROSE, size)),
-        "prose full of <": ("kimi_k2", repeated(ANGLES, size)),
+        "prose": ("kimi_k2", repeat_to_size(PROSE, size)),
+        "prose full of <": ("kimi_k2", repeat_to_size(ANGLES, size)),
         "arguments": ("kimi_k2", OPEN + argument(size) + CLOSE),
-        "prose, standard dialect": ("standard", repeated(PROSE, size)),
+        "prose, standard dialect": ("standard", repeat_to_size(PROSE, size)),
     }
     for name, (dialect, text) in rows.items():
         deltas = len(text) // TOKEN
-        ours, loads = interleaved(partial(parse, dialect, text, TOKEN), partial(load_chunks, deltas))
+        ours, loads = measure_interleaved(partial(parse, dialect, text, TOKEN), partial(load_chunks, deltas))
         print(f"  {name:<24}{ours / deltas * 1e6:7.2f} µs {ours / loads:7.2f} ×")
 
 
 def big_arguments(sizes: list[int]) -> bool:
-    """Prints the table, and returns whether it is linear."""
-    print("\none big argument: time, against json.loads of the same bytes, and growth")
+    """Print the table and return whether the growth is linear."""
+    print("\none big argument: time, ratio to json.loads of the same bytes, and growth")
     linear = True
     for name, piece in (("in deltas", TOKEN), ("in one piece", sys.maxsize)):
         before = None
         for size in sizes:
             args = argument(size)
-            # As long for a small size as for a big one: the best of short runs would be luckier on a busy machine.
+            # Measure small sizes as long as big ones: on a busy machine, the best of short runs would be too good.
             times = sizes[-1] // size
             run = partial(parse, "kimi_k2", OPEN + args + CLOSE, piece)
-            ours, loads = interleaved(run, partial(json.loads, args), times=times)
+            ours, loads = measure_interleaved(run, partial(json.loads, args), times=times)
             growth = f"  {ours / before:5.1f} × for 10 × the size" if before else ""
             linear &= not before or ours / before < GROWTH
             print(f"  {name:<14}{size // 1000:>6} KB{ours * 1e3:10.2f} ms{ours / loads:8.1f} ×{growth}")

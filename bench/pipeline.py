@@ -1,12 +1,12 @@
-"""What translating a stream costs, for each pair of wires: µs per event, and against decoding the same JSON.
+"""Benchmark of the translation of streams, for each pair of wires: µs per event, and ratio to decoding the same JSON.
 
     python -m bench.pipeline            all pairs, under a minute
     python -m bench.pipeline --quick    a tenth of the events, a few seconds
 
-Only ratios carry over from machine to machine, so each time stands beside msgspec's decoding of the same events,
-measured in the same run and interleaved with it. The streams are one reply, told on each wire: thinking, text and two
+Only ratios can be compared between machines, so each time is compared with msgspec's decoding of the same events,
+measured in the same run and interleaved with it. The streams contain one reply on each wire: thinking, text and two
 calls in token-sized deltas. `native` is the same reply as a Kimi model writes it, in the text of chat completions.
-Below that stands what a Translator takes while it waits, once its reply has begun, and the time to make one.
+A second table has the memory of a waiting Translator whose reply has begun, and the time to create one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Any
 import msgspec
 
 import interlingua as il
-from bench.measure import PROSE, TOKEN, argument, interleaved, repeated
+from bench.measure import PROSE, TOKEN, argument, measure_interleaved, repeat_to_size
 from interlingua.wires import WIRES
 from interlingua.wires.streaming.sse import SseDecoder
 
 CHAT = WIRES[0]
 BEGUN = 8
-"""So many events, and a reply has begun on every wire."""
+"""Number of events after which a reply has begun on every wire."""
 TOOLS = [{"type": "function", "function": {"name": "write", "parameters": {"type": "object"}}}]
 
 
@@ -43,10 +43,10 @@ def deltas(text: str, field: Callable[[str], dict[str, Any]]) -> bytes:
 
 
 def structured(size: int) -> bytes:
-    """The reply as chat completions tell it."""
+    """Return the reply as a stream of chat completions with structured calls."""
     stream = chunk({"role": "assistant", "content": ""})
-    stream += deltas(repeated(PROSE, size), lambda text: {"reasoning_content": text})
-    stream += deltas(repeated(PROSE, size), lambda text: {"content": text})
+    stream += deltas(repeat_to_size(PROSE, size), lambda text: {"reasoning_content": text})
+    stream += deltas(repeat_to_size(PROSE, size), lambda text: {"content": text})
     for index in range(2):
         function = {"name": "write", "arguments": ""}
         stream += chunk({"tool_calls": [{"index": index, "id": f"c{index}", "type": "function", "function": function}]})
@@ -59,11 +59,11 @@ def arguments(index: int, text: str) -> dict[str, Any]:
 
 
 def native(size: int) -> bytes:
-    """The same, as text."""
+    """Return the same reply with the calls as native text."""
     calls = [il.Call(f"functions.write:{n}", "write", argument(size)) for n in range(2)]
-    text = repeated(PROSE, size) + il.render(il.Reply(parts=list(calls)), "kimi_k2")
+    text = repeat_to_size(PROSE, size) + il.render(il.Reply(parts=list(calls)), "kimi_k2")
     stream = chunk({"role": "assistant", "content": ""})
-    stream += deltas(repeated(PROSE, size), lambda text: {"reasoning_content": text})
+    stream += deltas(repeat_to_size(PROSE, size), lambda text: {"reasoning_content": text})
     stream += deltas(text, lambda text: {"content": text})
     return stream + chunk({}, "stop") + b"data: [DONE]\n\n"
 
@@ -81,7 +81,7 @@ def begin(messages: list[bytes], source: str, target: str, dialect: str) -> il.T
 
 
 def memory(make: Callable[[], object], count: int = 1000) -> float:
-    """Bytes that one of many takes."""
+    """Return the memory in bytes of one of many objects."""
     kept: list[object] = [make()]
     gc.collect()
     tracemalloc.start()
@@ -94,8 +94,8 @@ def memory(make: Callable[[], object], count: int = 1000) -> float:
 
 
 def decode(data: list[str]) -> None:
-    for one in data:
-        msgspec.json.decode(one)
+    for event in data:
+        msgspec.json.decode(event)
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def main() -> None:
     size = 6_000 if options.parse_args().quick else 60_000
     streams = {wire: translate([structured(size)], CHAT, wire, "standard") for wire in WIRES}
     rows = [(source, streams[source], "standard") for source in WIRES] + [("native", native(size), "kimi_k2")]
-    print("µs per event of the upstream, and against msgspec's decoding of the same JSON\n")
+    print("µs per event of the upstream, and ratio to msgspec's decoding of the same JSON\n")
     print(f"  {'from':<20}" + "".join(f"{f'to {target}':>26}" for target in WIRES))
     for name, stream, dialect in rows:
         messages = SseDecoder().feed(stream)
@@ -113,16 +113,16 @@ def main() -> None:
         cells = ""
         for target in WIRES:
             translation = partial(translate, raw, name if name in WIRES else CHAT, target, dialect)
-            ours, base = interleaved(translation, partial(decode, data))
+            ours, base = measure_interleaved(translation, partial(decode, data))
             cells += f"{ours / len(raw) * 1e6:14.2f} µs {ours / base:6.1f} ×"
         print(f"  {name:<20}{cells}")
-    print("\nKiB of one that waits after its first events, and µs to make one\n")
+    print("\nKiB of a Translator that waits after its first events, and µs to create one\n")
     for name, stream, dialect in rows:
         raw = [message.raw for message in SseDecoder().feed(stream)[:BEGUN]]
         cells = ""
         for target in WIRES:
             run = partial(begin, raw, name if name in WIRES else CHAT, target, dialect)
-            (made,) = interleaved(partial(begin, [], *run.args[1:]), times=100)
+            (made,) = measure_interleaved(partial(begin, [], *run.args[1:]), times=100)
             cells += f"{memory(run) / 1024:14.2f} KiB {made * 1e6:5.1f} µs"
         print(f"  {name:<20}{cells}")
 

@@ -1,12 +1,12 @@
-"""How the time to read a reply grows in every shape of dialect: one big value, a held one, many params or calls, prose.
+"""Benchmark of growth in every shape: one big value, a buffered one, many params or calls, prose.
 
-    python -m bench.shapes            all of it, some minutes
+    python -m bench.shapes            full sizes, some minutes
     python -m bench.shapes --quick    a tenth of the sizes
 
-Each text is what the model would write for the same arguments, read in deltas and in one piece, and is read right or
-the exit code is 1. So it is if ten times the size takes more than thirteen times the time, measured eight times over.
-`Limits.held` is set to 64 MiB here: by default a value that has to wait for its end is cut at 1 MiB, which would be
-an easy way to look linear.
+Each text is what the model would write for the same arguments, parsed in deltas and in one piece. The exit code is 1 if
+a text is parsed incorrectly, or if ten times the size takes more than thirteen times the time in eight measurements.
+`Limits.held` is 64 MiB here: by default a value that is buffered until its end is cut at 1 MiB, which would make the
+growth look linear.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 import interlingua as il
-from bench.measure import ANGLES, CODE, GROWTH, PROSE, TOKEN, interleaved, parse, repeated
+from bench.measure import ANGLES, CODE, GROWTH, PROSE, TOKEN, measure_interleaved, parse, repeat_to_size
 from interlingua.core.reply import Part
 from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
@@ -30,11 +30,11 @@ DIALECTS = (
     *("minimax_m3", "kimi_k3", "gemma4", "pythonic", "lfm2", "harmony", "detect"),
 )
 WRITTEN_AS = {"detect": "hermes"}
-"""What only reads is given another dialect's text: that one has an opener which many have."""
+"""Dialects that cannot write get another dialect's text. The opener of `hermes` is shared by many dialects."""
 OPTIONS = il.Options(limits=il.Limits(held=64 * 1024 * 1024))
 PEERS = """\
-Published for others, one big argument of 20 KB, 200 KB, 2 MB. Measured elsewhere (Python 3.11, an earlier day), not by
-this run, so only the growth compares:
+Published figures of other parsers for one big argument of 20 KB, 200 KB, 2 MB. They were measured elsewhere (Python
+3.11, an earlier day), not by this run, so only the growth can be compared:
   SGLang kimi           67 ms      4.7 s    ~330 s     7.0 µs per delta
   SGLang qwen3-coder    66 ms      6.2 s    ~580 s     4.5 µs per delta
   SGLang hermes       15.5 s    ~1000 s                 261 µs per delta
@@ -44,13 +44,13 @@ this run, so only the growth compares:
 
 @dataclass(frozen=True)
 class Text:
-    """What is read, the arguments of its calls (None: none, and all of it is text), and what was offered."""
+    """Text to parse, the arguments of its calls (None: no calls, everything is text), and the offered tools."""
 
     text: str
     args: list[dict[str, Any]] | None
     offer: ToolSet
 
-    def read_right(self, dialect: str) -> bool:
+    def is_parsed_correctly(self, dialect: str) -> bool:
         parser = il.Parser(dialect, self.offer, options=OPTIONS)
         reply = il.fold(parser.feed(self.text) + parser.close())
         if self.args is None:
@@ -60,14 +60,14 @@ class Text:
 
 
 def texts(dialect: str, size: int) -> Iterator[tuple[str, Text]]:
-    """One reply of about this size for each way in which it can be big."""
+    """Return one reply of about this size for each way in which a reply can be big."""
     files = {f"src/{n}.py": CODE for n in range(size // (len(CODE) + 20) + 1)}
     params = {f"p{n}": f"value {n}" for n in range(size // 30 + 1)}
-    yield "one string", _call(dialect, {"path": "a.py", "content": repeated(CODE, size)[:size]}, "string")
+    yield "one string", _call(dialect, {"path": "a.py", "content": repeat_to_size(CODE, size)[:size]}, "string")
     yield "one object", _call(dialect, {"path": "a.py", "content": files}, "object")
     yield "many params", _call(dialect, params, "string")
     yield "many calls", _calls(dialect, [{"path": f"{n}.py"} for n in range(size // 60 + 1)], "string")
-    yield "prose with <", Text(repeated(ANGLES, size), None, ToolSet([_tool(["path"], "string")]))
+    yield "prose with <", Text(repeat_to_size(ANGLES, size), None, ToolSet([_tool(["path"], "string")]))
     yield "mentions", _mentions(dialect, size // 10)
 
 
@@ -82,10 +82,10 @@ def _calls(dialect: str, each: list[dict[str, Any]], kind: str) -> Text:
 
 
 def _mentions(dialect: str, size: int) -> Text:
-    """Prose that names the marker which opens calls, again and again. It is no call, but every one could be."""
+    """Prose that repeatedly mentions the opener of calls. None is a call, but each could become one."""
     grammar = get_dialect(WRITTEN_AS.get(dialect, dialect)).grammar
     opener = grammar.openers[0] if grammar else ""
-    return Text(repeated(f"Write {opener} to begin. ", size), [], ToolSet([_tool(["path"], "string")]))
+    return Text(repeat_to_size(f"Write {opener} to begin. ", size), [], ToolSet([_tool(["path"], "string")]))
 
 
 def _tool(params: list[str], kind: str) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def _tool(params: list[str], kind: str) -> dict[str, Any]:
 
 
 def growth(dialects: Sequence[str], sizes: list[int]) -> bool:
-    """Prints the table. Returns whether all of it was linear and right."""
+    """Print the table and return whether all results are linear and correct."""
     heads = "".join(f"{size // 1000:>8} KB" for size in sizes) + "    ×10"
-    print(f"ms for one reply of each size, and the most that ten times the size took ({GROWTH} is too much)")
+    print(f"ms for one reply of each size, and the largest factor for ten times the size (limit: {GROWTH})")
     print(f"{'':<26}{'in deltas of ' + str(TOKEN):<{len(heads)}}  in one piece\n{'':<26}{heads}{heads}")
     good = True
     for dialect in dialects:
@@ -108,23 +108,25 @@ def growth(dialects: Sequence[str], sizes: list[int]) -> bool:
             for name, text in texts(dialect, size):
                 by_name.setdefault(name, []).append(text)
         for name, each in by_name.items():
-            right = all(text.read_right(dialect) for text in each)
-            columns, linear = zip(*(_measured(dialect, each, piece) for piece in (TOKEN, sys.maxsize)), strict=True)
+            right = all(text.is_parsed_correctly(dialect) for text in each)
+            columns, linear = zip(
+                *(_measure_growth(dialect, each, piece) for piece in (TOKEN, sys.maxsize)), strict=True
+            )
             verdict = ("" if all(linear) else "  NOT LINEAR") + ("" if right else "  MISREAD")
             print(f"{dialect:<13}{name:<13}{''.join(columns)}{verdict}", flush=True)
             good &= all(linear) and right
     return good
 
 
-def _measured(dialect: str, each: list[Text], piece: int) -> tuple[str, bool]:
+def _measure_growth(dialect: str, each: list[Text], piece: int) -> tuple[str, bool]:
     runs = [partial(parse, dialect, text.text, piece, text.offer, OPTIONS) for text in each]
     sizes = [len(text.text) for text in each]
     best = [float("inf")] * len(runs)
     worst = float("inf")
-    for _ in range(8):  # a busy machine is given another chance
+    for _ in range(8):  # repeat, because the machine may be busy
         for n, run in enumerate(runs):
-            # As long for a small size as for a big one: the best of short runs would be luckier.
-            best[n] = min(best[n], *interleaved(run, times=max(1, sizes[-1] // sizes[n]), rounds=1))
+            # Measure small sizes as long as big ones: the best of short runs would be too good.
+            best[n] = min(best[n], *measure_interleaved(run, times=max(1, sizes[-1] // sizes[n]), rounds=1))
         worst = max(10 * (b / a) / (n / m) for a, b, m, n in zip(best, best[1:], sizes, sizes[1:], strict=False))
         if worst < GROWTH:
             break
@@ -135,13 +137,13 @@ def _measured(dialect: str, each: list[Text], piece: int) -> tuple[str, bool]:
 
 
 def per_delta(size: int) -> None:
-    """What a delta of prose costs in each dialect, beside the least that anybody can do: to look at it once."""
-    plain, angles = repeated(PROSE, size), repeated(ANGLES, size)
-    print(f"\nµs for a delta of {TOKEN} characters of prose, of prose full of <, and each against one scan for '<'")
+    """Print the cost of a delta of prose in each dialect, compared with the minimum: one scan of the text."""
+    plain, angles = repeat_to_size(PROSE, size), repeat_to_size(ANGLES, size)
+    print(f"\nµs for a delta of {TOKEN} characters of prose, of prose full of <, and ratio of each to one scan for '<'")
     for dialect in [dialect.name for dialect in il.dialects()] + ["detect"]:
         columns = ""
         for text in (plain, angles):
-            ours, scan = interleaved(partial(parse, dialect, text, TOKEN), partial(_scan, text), rounds=3)
+            ours, scan = measure_interleaved(partial(parse, dialect, text, TOKEN), partial(_scan, text), rounds=3)
             columns += f"{ours / len(text) * TOKEN * 1e6:9.2f}{ours / scan:7.1f} ×"
         print(f"  {dialect:<18}{columns}", flush=True)
 
@@ -154,13 +156,13 @@ def _scan(text: str) -> None:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="a tenth of the sizes")
-    options.add_argument("dialects", nargs="*", help="these alone, and no table of what prose costs")
+    options.add_argument("dialects", nargs="*", help="only these dialects, without the table of prose")
     chosen = options.parse_args()
     sizes = [2_000, 20_000, 200_000] if chosen.quick else [20_000, 200_000, 2_000_000]
     good = growth(chosen.dialects or DIALECTS, sizes)
     if not chosen.dialects:
         per_delta(60_000 if chosen.quick else 300_000)
-    print(f"\n{PEERS}\n\n{'linear' if good else 'NOT LINEAR, or not read right: see above'}")
+    print(f"\n{PEERS}\n\n{'linear' if good else 'NOT LINEAR or MISREAD: see above'}")
     return 0 if good else 1
 
 

@@ -1,4 +1,4 @@
-"""What goes over the sockets of `bench.gateway`: streams as models send them, requests as agents send them."""
+"""Traffic of `bench.gateway`: streams as models send them, requests as agents send them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import interlingua as il
-from bench.measure import CODE, PROSE, repeated
+from bench.measure import CODE, PROSE, repeat_to_size
 from interlingua.upstreams.profile import CHAT
 
 __all__ = ["EVENT", "PATHS", "STAMP", "agent_request", "http_request", "native", "short", "small_request", "structured"]
 
 EVENT = 206
-"""Bytes in an event, its blank line and `data:` included."""
+"""Bytes per event, including `data:` and the blank line."""
 STAMP = "~0000000000000000"
-"""Where the upstream writes the time."""
+"""Placeholder in which the upstream writes the time."""
 PATHS = {
     "openai-chat": "/v1/chat/completions",
     "anthropic-messages": "/v1/messages",
@@ -28,25 +28,25 @@ PARAMS = ("path", "content", "pattern", "command", "limit", "offset")
 
 
 def native(count: int) -> str:
-    """So many events of text, and of a call that a Kimi model writes as text: half and half."""
+    """Return a stream with this number of events: half text, half a call in the native text of Kimi."""
     call = il.render(
         il.Reply(parts=[il.Call("functions.write:0", "write", '{"path":"a.py","content":"@"}')]), "kimi_k2"
     )
-    before, _, behind = call.partition("@")
+    before, _, after = call.partition("@")
     return _stream(
-        [*_stamped(count // 2, _content), _content(before), *_stamped(count // 2, _content)], _content(behind)
+        [*_stamped(count // 2, _content), _content(before), *_stamped(count // 2, _content)], _content(after)
     )
 
 
 def structured(count: int) -> str:
-    """The same, with the call in the fields that are made for it."""
+    """Return the same stream with a structured call."""
     call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "write", "arguments": '{"content":"'}}
     begun, ended = {"tool_calls": [call]}, _arguments('"}')
     return _stream([*_stamped(count // 2, _content), begun, *_stamped(count // 2, _arguments)], ended, "tool_calls")
 
 
 def short(wire: str) -> str:
-    """The least that is a reply: a word and its end."""
+    """Return the shortest reply: one word and the end."""
     chat = _stream([_content(STAMP)], {})
     if wire == CHAT:
         return chat
@@ -60,9 +60,9 @@ def _stream(deltas: list[dict[str, Any]], last: dict[str, Any], finish: str = "s
 
 
 def _stamped(count: int, delta: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Deltas with words behind the stamp, as many as an event has room for."""
+    """Return deltas with a time stamp and words that fill the event."""
     room = EVENT - len(_chunk(delta(STAMP)))
-    words = repeated(PROSE, 100 * room)
+    words = repeat_to_size(PROSE, 100 * room)
     return [delta(STAMP + words[at % 90 * room :][:room]) for at in range(count)]
 
 
@@ -84,19 +84,19 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> str:
 
 
 def small_request(wire: str, model: str) -> dict[str, Any]:
-    """One question, and one tool for it."""
+    """Return a request with one question and one tool."""
     messages = [{"role": "user", "content": "Write it."}]
     chat = {"model": model, "max_tokens": 4096, "stream": True, "messages": messages, "tools": [_tool(0)]}
     return chat if wire == CHAT else il.translate_request(chat, CHAT, wire)
 
 
 def agent_request(wire: str, model: str, size: int) -> dict[str, Any]:
-    """20 tools and 41 messages, of about this many bytes: what an agent sends in the middle of its work."""
+    """Return a request of about this many bytes, with 20 tools and 41 messages, as an agent sends it."""
     turns = 13
     tools = [_tool(n) for n in range(20)]
     fixed = len(json.dumps(tools)) + 400 * turns
-    result = repeated(CODE, (size - fixed) // turns)
-    messages: list[dict[str, Any]] = [{"role": "system", "content": repeated(PROSE, size // 20)}]
+    result = repeat_to_size(CODE, (size - fixed) // turns)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": repeat_to_size(PROSE, size // 20)}]
     for n in range(turns):
         function = {"name": f"tool_{n}", "arguments": json.dumps({"path": f"src/{n}.py", "limit": n})}
         call = {"id": f"call_{n:04}abcdefgh", "type": "function", "function": function}

@@ -1,10 +1,10 @@
-/* An upstream that costs next to nothing: it answers every POST with the events of a script, each at its time.
+/* An upstream with minimal cost: it answers every POST with the events of a script, each at its time.
 
        upstream NAME:MICROSECONDS:FILE ...
 
-   prints the port that it listens on. A request for /NAME/... gets the events of FILE, which blank lines part: the first
-   at once, the others so many microseconds apart; 0: as fast as they are taken. Where an event says ~0000000000000000,
-   the time goes out, in microseconds of the monotonic clock. Linux only. */
+   prints the port that it listens on. A request for /NAME/... gets the events of FILE, which are separated by blank
+   lines: the first at once, the others with MICROSECONDS between them; 0: at full speed. ~0000000000000000 in an event
+   is replaced by the time, in microseconds of the monotonic clock. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define CONNECTIONS 8192
 #define SCRIPTS 32
-#define FILLED 4096    /* a saturated stream has about so many bytes waiting */
+#define FILLED 4096    /* bytes kept ready for a stream at full speed */
 #define OUT (64 * 1024)
 #define HEAD (16 * 1024)
 
@@ -36,10 +36,10 @@ struct frame { char *bytes; size_t size; char *stamp; };
 struct script { const char *name; int64_t interval; struct frame *frames; size_t count; };
 struct connection {
     int fd, polled;
-    struct script *script;    /* what it is being told; NULL: it has yet to ask */
-    size_t next;              /* of the script's frames */
+    struct script *script;    /* script being sent; NULL: no request yet */
+    size_t next;              /* index of the next frame */
     int64_t due;
-    char head[HEAD];          /* of the request, as far as it has come */
+    char head[HEAD];          /* request head received so far */
     size_t head_size, body_left;
     char *out;
     size_t out_size, out_sent;
@@ -111,7 +111,7 @@ static void put(struct connection *c, const char *bytes, size_t size) {
     c->out_size += size;
 }
 
-/* The next frame of the script, and its end behind the last one. */
+/* Append the next frame of the script; after the last one, the end of the response. */
 static void put_frame(struct connection *c) {
     struct frame *f = &c->script->frames[c->next++];
     if (c->out_size + f->size + sizeof ENDED > OUT) { fprintf(stderr, "a paced stream is not read\n"); exit(1); }
@@ -127,7 +127,7 @@ static void put_frame(struct connection *c) {
     }
 }
 
-/* Whether the connection still is. */
+/* Return whether the connection is still open. */
 static int flush(struct connection *c) {
     for (;;) {
         if (c->script && !c->script->interval)
@@ -159,11 +159,11 @@ static void begin(struct connection *c) {
     c->next = 0;
     put(c, STARTED, sizeof STARTED - 1);
     put_frame(c);
-    /* Streams that begin together do not all speak at once. */
+    /* Spread the events of streams that begin together. */
     c->due = now() + s->interval + (int64_t)((double)s->interval * (double)(++begun * 618 % 1000) / 1000);
 }
 
-/* A request is its head and as many bytes as it says. */
+/* A request is complete with its head and the number of bytes in content-length. */
 static void take(struct connection *c, const char *bytes, size_t size) {
     if (c->body_left) {
         c->body_left -= size < c->body_left ? size : c->body_left;
@@ -186,7 +186,7 @@ static void take(struct connection *c, const char *bytes, size_t size) {
     if (!c->body_left) begin(c);
 }
 
-static void hear(struct connection *c) {
+static void read_available(struct connection *c) {
     static char bytes[256 * 1024];
     ssize_t size = recv(c->fd, bytes, sizeof bytes, 0);
     if (size == 0 || (size < 0 && errno != EAGAIN)) { drop(c); return; }
@@ -210,7 +210,7 @@ static void welcome(int listener) {
     }
 }
 
-/* Sends what is due, and sets the timer for what is due next. */
+/* Send the events that are due, and set the timer for the next one. */
 static void speak(void) {
     int64_t next = INT64_MAX, time = now();
     for (int fd = 0; fd <= highest; fd++) {
@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
             uint64_t rings;
             if (fd == listener) welcome(listener);
             else if (fd == timer) { if (read(timer, &rings, sizeof rings) < 0 && errno != EAGAIN) fail("timer"); }
-            else if (connections[fd] && (ready[n].events & ~(uint32_t)EPOLLOUT)) hear(connections[fd]);
+            else if (connections[fd] && (ready[n].events & ~(uint32_t)EPOLLOUT)) read_available(connections[fd]);
             else if (connections[fd]) flush(connections[fd]);
         }
     }

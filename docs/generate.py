@@ -1,4 +1,4 @@
-"""Writes what in docs/reference is made from the code: `make docs`. A test compares."""
+"""Generate docs/reference from the code: `make docs`. A test checks that the pages are up to date."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import msgspec
 import interlingua as il
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
+from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.config.schema import struct_field_docs
 from interlingua.cli.dialects.show import field_docs, format_value
 from interlingua.core.findings import FINDING_KINDS
@@ -37,19 +38,19 @@ from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 REFERENCE_FOLDER = Path(__file__).parent / "reference"
 PARITY_FOLDER = Path(__file__).parents[1] / "tests" / "data" / "parity"
 PARITY_READ, PARITY_AGREED = 739, 480
-"""Of the parity corpus: the inputs that we read, and those on which the engines agree. A test counts them again."""
+"""Inputs of the parity corpus: the number that we parse, and the number on which engines agree. A test counts them."""
 
 
 def findings_page() -> str:
     rows = "\n".join(f"| `{kind}` | {meaning} |" for kind, meaning in FINDING_KINDS.items())
     return f"""# Findings
 
-What is odd in a reply never raises. It has a defined result, and a finding that says what was seen, where, and what was
-done: in `Reply.findings`, in `Translator.findings`, in the `finding:` lines of the command line, in `--explain`.
-What is odd in a request's history is mended, and what [an upstream](upstreams.md) does not take is told otherwise, with
-a finding, too.
+Irregularities in a reply never raise an exception. They have a defined result and a finding, which reports what was
+found, where, and what was done about it. Findings are in `Reply.findings`, in `Translator.findings`, in the `finding:`
+lines of the command line, and in `--explain`. Irregularities in the history of a request are repaired, and content that
+[an upstream](upstreams.md) does not accept is converted, with a finding as well.
 
-| kind | what was seen, and what is done about it |
+| kind | irregularity, and how it is handled |
 |---|---|
 {rows}
 """
@@ -68,27 +69,28 @@ def dialects_page() -> str:
     detect = get_dialect("detect")
     return f"""# Dialects
 
-All {len(all_dialects)} of them, in the order in which model ids are tried. `interlingua dialects show NAME` prints one
-as a file to copy.
+All {len(all_dialects)} dialects, in the order in which model ids are matched. `interlingua dialects show NAME` prints
+one as a YAML file to copy.
 
-{wrap(f"`detect` is for models that nobody knows, {detect.summary}. {detect.caveats}")}
+{wrap(f"For unknown models there is `detect`: {detect.summary}. {detect.caveats}")}
 
-## What none of them can
+## Limits of all dialects
 
-- A marker is told by its characters. Where markers are **special tokens**, the same characters in an answer are
-  dropped, with a finding. Where they are **ordinary text**, what leads to no call stays as it is, and a call of a tool
-  that was not offered is text: so pass `tools`. A whole call of an offered tool that an answer only quotes is called.
-- Special tokens have to arrive. A server that takes them out of the text leaves nothing to read.
-- Inside a JSON string everything is data. A string that the model forgets to close swallows what follows.
-- Where values have no types of their own and the tool's schema is not known, JSON is a value (`3`, `true`, `[…]`),
-  and all else is a string.
-- Where the prompt opens the thinking, only `prefill` can say so.
+- A marker is recognised by its characters. If markers are **special tokens**, the same characters in an answer are
+  dropped, with a finding. If they are **ordinary text**, markers that lead to no call stay in the text, and a call of a
+  tool that was not offered is text: so pass `tools`. A complete call of an offered tool becomes a call even if the
+  answer only quotes it.
+- Special tokens must be in the text. If a server removes them, there is nothing to parse.
+- Inside a JSON string everything is data. A string that the model does not close contains everything that follows.
+- If values are untyped and the tool's schema is unknown, JSON becomes a value (`3`, `true`, `[…]`), and everything else
+  a string.
+- If the prompt opens the thinking, the parser knows it only from `prefill`.
 
-What else one of them cannot read right stands below, as its caveats.
+Further limits of single dialects are listed below as caveats.
 
-## All of them
+## List
 
-| dialect | who speaks it, and how | shape |
+| dialect | models and format | shape |
 |---|---|---|
 {rows}
 
@@ -103,7 +105,7 @@ def _dialect_section(dialect: il.Dialect) -> str:
 
 
 def _dialect_facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
-    yield "models", ", ".join(map(inline_code, dialect.models)) or "every other"
+    yield "models", ", ".join(map(inline_code, dialect.models)) or "all others"
     if dialect.shape is None:
         return
     yield "shape", _shape_link(dialect)
@@ -123,8 +125,8 @@ def _shape_link(dialect: il.Dialect) -> str:
 
 def _id_origin(dialect: il.Dialect) -> str:
     if all(call.id in dialect.sample for call in il.parse(dialect.sample, dialect).calls):
-        return "the model's own"
-    return {"call": "made, `call_` and 24 hex digits", "nine": "made, nine letters and digits"}[dialect.ids]
+        return "from the model"
+    return {"call": "generated, `call_` and 24 hex digits", "nine": "generated, nine letters and digits"}[dialect.ids]
 
 
 # ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,14 +138,15 @@ def shapes_page() -> str:
     )
     return f"""# Shapes
 
-A shape is a layout that several dialects share. These are the fields that a dialect has, in Python and in a YAML file
-alike, with an example from one of ours. How to write a dialect is told [step by step](../guides/new-dialect.md).
+A shape is a layout that several dialects share. This page lists the fields of dialects and shapes, which are the same
+in Python and in a YAML file, with an example from a built-in dialect. [The guide](../guides/new-dialect.md) explains
+how to write a dialect.
 
-Where a marker may have several spellings, all are read, and the first is written. A span is a pair
-`["<think>", "</think>"]`, or a mapping with `open`, `close`, and the white space that the model writes `inside`, next
-to both, and `after` the second one.
+If a marker has several spellings, all are parsed, and the first is written. A span is a pair `["<think>", "</think>"]`,
+or a mapping with `open`, `close`, and the white space that the model writes `inside` (next to both markers) and `after`
+the second one.
 
-{_fields_section("dialect", "What every dialect has, whatever its shape.", il.Dialect)}
+{_fields_section("dialect", "Fields of every dialect, for any shape.", il.Dialect)}
 {_fields_section("tag", inspect.getdoc(Tag) or "", Tag)}
 {sections}"""
 
@@ -151,7 +154,7 @@ to both, and `after` the second one.
 EMPTY_DEFAULTS = ("", (), False, None)
 FIELDS_WITHOUT_EXAMPLE = ("sample", "caveats", "shape")
 MAX_EXAMPLE_CHARS = 60
-"""An example is the first that has no more characters than this, or else the shortest."""
+"""The example is the first one with at most this many characters, else the shortest."""
 
 
 def _fields_section(name: str, doc: str, cls: type[Any]) -> str:
@@ -163,22 +166,22 @@ def _fields_section(name: str, doc: str, cls: type[Any]) -> str:
 
 
 def _describe_field(field: dataclasses.Field[Any], cls: type[Any]) -> str:
-    """What the field means, what it may be, and what it is in one of our dialects."""
+    """Describe a field: its meaning, its allowed values, its default, and an example from a built-in dialect."""
     sentences = [" ".join(field_docs(cls).get(field.name, "").split())]
     choices = get_args(get_type_hints(cls)[field.name])
     if choices and all(isinstance(choice, str) for choice in choices):
         sentences.append(f"One of {', '.join(map(inline_code, choices))}.")
     if field.default not in (*EMPTY_DEFAULTS, dataclasses.MISSING):
-        sentences.append(f"Left out, it is {inline_code(format_value(field.default))}.")
+        sentences.append(f"Default: {inline_code(format_value(field.default))}.")
     examples = [(format_value(value), name) for name, value in _field_examples(field, cls)]
     if examples:
         line, name = min(examples, key=lambda example: max(len(example[0]), MAX_EXAMPLE_CHARS))
-        sentences.append(f"{name}: {inline_code(line)}")
+        sentences.append(f"Example ({name}): {inline_code(line)}")
     return " ".join(filter(None, sentences))
 
 
 def _field_examples(field: dataclasses.Field[Any], cls: type[Any]) -> Iterator[tuple[str, Any]]:
-    """What our dialects have in this field, if anything."""
+    """Yield dialect and value of this field, for built-in dialects that set it."""
     if field.name in FIELDS_WITHOUT_EXAMPLE:
         return
     for name, instance in _instances_of(cls):
@@ -187,7 +190,7 @@ def _field_examples(field: dataclasses.Field[Any], cls: type[Any]) -> Iterator[t
 
 
 def _instances_of(cls: type[Any]) -> Iterator[tuple[str, Any]]:
-    """Every value of this class in our dialects."""
+    """Yield dialect and value of all instances of this class in the built-in dialects."""
     for dialect in il.dialects():
         yield from ((dialect.name, value) for value in _nested_dataclasses(dialect) if type(value) is cls)
 
@@ -208,7 +211,7 @@ def upstreams_page() -> str:
         f"| [{profile.name}](#{_anchor(profile.name)}) | {escape_markdown(profile.summary)} | {_hosts(profile)} |"
         for profile in all_profiles
     )
-    sections = "\n".join(_upstream_section(one) for one in all_profiles)
+    sections = "\n".join(_upstream_section(profile) for profile in all_profiles)
     models = "\n".join(map(_model_row, MODEL_OVERRIDES))
     docs = field_docs(Profile)
     facts = "".join(
@@ -216,25 +219,25 @@ def upstreams_page() -> str:
     )
     return f"""# Upstreams
 
-How each upstream wants to be asked, where that is not what everybody takes. Requests are adapted to it, with a finding
-for all that is lost. Where each fact is from stands in `src/interlingua/upstreams/catalog.py`. Models of one upstream
-differ, too: what is told here is true of those that agents use today, and [some models](#models) have ways of their
-own.
+Profiles of upstreams: how the requests that each one accepts differ from the common format. Requests are adapted, with
+a finding for everything that is lost. `src/interlingua/upstreams/catalog.py` has the source of each fact. Models of one
+upstream differ too: this page describes the models that agents use today, and [some models](#models) have their own
+rules.
 
-| upstream | what it is | where it is served |
+| upstream | description | hosts |
 |---|---|---|
 {rows}
 
-An upstream that is none of these is `any`: it has every field as it is when left out.
+Every other upstream is `any`: all its fields have their defaults.
 
 ## Fields
 
 {facts}
 ## Models
 
-What these models want, wherever they are served, or at one upstream. It comes on top of what the upstream wants.
+Rules of single models, at any upstream or at one upstream. They are applied in addition to the upstream's profile.
 
-| models | at | what is different |
+| models | upstream | differences |
 |---|---|---|
 {models}
 
@@ -257,11 +260,11 @@ def _upstream_section(profile: Profile) -> str:
 
 def _default_note(name: str) -> str:
     default = getattr(UNKNOWN_PROFILE, name)
-    return f" Left out, it is {inline_code(format_value(default))}." if default not in ((), "") else ""
+    return f" Default: {inline_code(format_value(default))}." if default not in ((), "") else ""
 
 
 def _hosts(profile: Profile) -> str:
-    return ", ".join(map(inline_code, profile.hosts)) or "anywhere: it has to be named"
+    return ", ".join(map(inline_code, profile.hosts)) or "any: set `profile`"
 
 
 def _anchor(heading: str) -> str:
@@ -272,31 +275,32 @@ def _anchor(heading: str) -> str:
 
 
 AS_TEXT_PREFIX = "text: "
-"""What reasons begin with where a marker stays in the text."""
+"""Prefix of reasons for cases in which a marker stays in the text."""
 
 
 def parity_page() -> str:
     rows = "\n".join(
         f"| {family} | {', '.join(cases)} | {escape_markdown(reason)} |" for family, reason, cases in _parity_reasons()
     )
-    return f"""# Where we answer otherwise than the engines
+    return f"""# Differences from other engines
 
-[ai-dynamo/dynamo](https://github.com/ai-dynamo/dynamo) (Apache-2.0) keeps a public corpus of what models write, with
-what three engines made of it: Dynamo, vLLM and SGLang. That is captured behaviour, not truth; but where engines agree,
-one needs a reason to differ. `tests/dialects/test_corpus.py` reads {PARITY_READ} of its inputs whole, in pieces and per
-character. On {PARITY_AGREED} of them two or three engines read the family and agree: there the calls are compared. The
-corpus is no part of this project, and the test is skipped where it does not lie beside the checkout.
+[ai-dynamo/dynamo](https://github.com/ai-dynamo/dynamo) (Apache-2.0) has a public corpus of model outputs, with the
+results of three engines: Dynamo, vLLM and SGLang. The results are recorded behaviour, not necessarily correct; but if
+the engines agree, a different result needs a reason. `tests/dialects/test_corpus.py` parses {PARITY_READ} of its inputs
+whole, in pieces and per character. For {PARITY_AGREED} of them, two or three engines support the family and agree:
+there the calls are compared. The corpus is not part of this project; the test is skipped if the corpus is not next to
+the checkout.
 
-These are all the cases with another answer, and those where a marker stays in the text on purpose, *as text*.
+The table lists all cases with a different result, and those in which a marker stays in the text on purpose (*as text*).
 
-| family | case | why |
+| family | case | reason |
 |---|---|---|
 {rows}
 """
 
 
 def _parity_reasons() -> Iterator[tuple[str, str, list[str]]]:
-    """Each family's reasons, and the cases that have them."""
+    """Yield family, reason and the cases with this reason."""
     for path in sorted(PARITY_FOLDER.glob("*.toml")):
         cases: dict[str, list[str]] = {}
         for case, reason in tomllib.loads(path.read_text(encoding="utf-8")).items():
@@ -322,31 +326,31 @@ NESTED_SETTINGS: dict[str, type[msgspec.Struct]] = {
     "capture": Capture,
     "log": Log,
 }
-"""The settings that have settings in them, as a file has them."""
+"""Nested settings, by their path in the file."""
 
 
 def settings_page() -> str:
     parts = "\n".join(f"## {name}\n\n{_settings_table(struct)}" for name, struct in NESTED_SETTINGS.items())
     return f"""# Settings
 
-What may be set for `interlingua serve`, and what it is if it is left out. It is read from the file that `--config` or
-`INTERLINGUA_CONFIG` names, else from `interlingua.yaml` in the working directory, else from
-`~/.config/interlingua/interlingua.yaml`. With `--upstream URL` no file is needed. `interlingua config check` tells
-what is wrong with it, and where; `interlingua config show` what is set in the end; `interlingua config schema` is for
-editors.
+All settings of `interlingua serve`, with their defaults. The gateway reads the file that `--config` or
+`INTERLINGUA_CONFIG` names, else `interlingua.yaml` in the working directory, else
+`~/.config/interlingua/interlingua.yaml`. With `--upstream URL` no file is needed. `interlingua config check` reports
+mistakes with their position, `interlingua config show` prints the effective settings, and `interlingua config schema`
+prints a JSON schema for editors.
 
 - Times are in seconds.
-- In texts, `${{NAME}}` is a variable of the environment, or of a file `.env` beside the settings or in the working
-  directory; the environment comes first. One that is not set, or empty, is a mistake. `$$` is a dollar sign.
-- Variables set things too, over the file: `INTERLINGUA_PORT=9000`, and with two underscores what stands deeper:
-  `INTERLINGUA_LOG__FORMAT=json`. Flags come over both, and each is a variable as well: `INTERLINGUA_UPSTREAM`.
-- A client's model id is looked for among the `models`: as it is, then as those with `*`, the longest first; then among
-  the `tiers`; then it goes to the `default`.
+- In strings, `${{NAME}}` is an environment variable, or a variable in the file `.env` next to the settings or in the
+  working directory; the environment has precedence. An unset or empty variable is an error. `$$` is a dollar sign.
+- Environment variables override the file: `INTERLINGUA_PORT=9000`; two underscores separate nested names:
+  `INTERLINGUA_LOG__FORMAT=json`. Flags override both. Each flag has a variable too: `INTERLINGUA_UPSTREAM`.
+- A client's model id is looked up in `models`: first exact ids, then patterns with `*`, the longest first; then in
+  `tiers`; then it goes to `default`.
 
 ```yaml
 {EXAMPLE_SETTINGS_PATH.read_text(encoding="utf-8")}```
 
-## All of them
+## Top level
 
 {_settings_table(Settings)}
 {parts}"""
@@ -364,7 +368,7 @@ def _settings_table(struct: type[msgspec.Struct]) -> str:
     head = "".join(
         f"{wrap(paragraph)}\n\n" for paragraph in inspect.cleandoc(description_text).split("\n\n") if paragraph
     )
-    return f"{head}| name | what it is | left out | what it means |\n|---|---|---|---|\n{rows}"
+    return f"{head}| name | type | default | description |\n|---|---|---|---|\n{rows}"
 
 
 def _type_cell(type_: Any) -> str:
@@ -379,7 +383,7 @@ def _type_cell(type_: Any) -> str:
 
 
 def _mapping_value_types(type_: Any) -> tuple[Any, ...]:
-    """The types of what stands under names of the user's choice."""
+    """Return the value types of a mapping; an empty tuple for other types."""
     if get_origin(type_) is not dict:
         return ()
     values = get_args(type_)[1]
@@ -400,12 +404,12 @@ def agents_page() -> str:
     sections = "\n".join(_agent_section(agent) for agent in AGENTS.values())
     return f"""# Agents
 
-How coding agents are pointed at the gateway. `interlingua run NAME` does it for one run, with a gateway of its own: it
-sets the agent's environment, puts what else it needs into a temporary folder, and changes nothing of yours. For a
-gateway that runs already, paste what stands below: `MODEL` is what the gateway is asked for, `KEY` one of its `keys`,
-or any word if it has none. {DEFAULT_CONTEXT_TOKENS} is for how many tokens the model has room, as `run --context` sets
-it: agents shorten the conversation before it is full, so set what is true of your model. Qwen Code cannot be told; it
-goes by the model's name. `make e2e` runs each of these agents with each of its APIs.
+How to point coding agents at the gateway. `interlingua run NAME` does it for one run, with its own gateway: it sets the
+agent's environment, writes other files into a temporary folder, and leaves your settings unchanged. For a gateway that
+is already running, paste the lines below: `MODEL` is a model id of the gateway, `KEY` one of its `keys`, or any text if
+it has none. {DEFAULT_CONTEXT_TOKENS} is the context length of the model in tokens, as set by `run --context`: agents
+compact the conversation before it is full, so use the value of your model. Qwen Code has no such setting; it uses the
+model's name. `make e2e` runs each of these agents with each of its APIs.
 
 {sections}"""
 
@@ -416,7 +420,7 @@ def _agent_section(agent: Agent) -> str:
     printed_files = {} if setup.override_argv else setup.files
     files = "".join(f"`{name}`:\n\n```\n{text.strip()}\n```\n\n" for name, text in printed_files.items())
     unset = (
-        wrap(f"Not to be set: {', '.join(map(inline_code, setup.unset_variables))}.") + "\n"
+        wrap(f"Do not set: {', '.join(map(inline_code, setup.unset_variables))}.") + "\n"
         if setup.unset_variables
         else ""
     )
@@ -452,8 +456,9 @@ Every command, with the text of its `--help`.
 {sections}"""
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parser, and those of its commands and their commands."""
+def _parsers(parser: CommandParser) -> Iterator[CommandParser]:
+    """Yield the parser, and those of its commands and their commands."""
+    parser.load()
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -462,7 +467,7 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 def _help_text(parser: argparse.ArgumentParser) -> str:
-    """The help at a fixed width, whatever the width of the terminal."""
+    """Return the help text at a fixed width, independent of the terminal."""
     with patch.dict(os.environ, {"COLUMNS": "100"}):
         return parser.format_help()
 
@@ -471,18 +476,18 @@ def _help_text(parser: argparse.ArgumentParser) -> str:
 
 
 def wrap(text: str) -> str:
-    """A paragraph or a list item in lines of one width."""
+    """Wrap a paragraph or a list item."""
     indent = "  " if text.startswith("- ") else ""
     return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def escape_markdown(text: str) -> str:
-    """Text that shows as it is."""
+    """Escape text so that Markdown shows it unchanged."""
     return text.replace("<", "\\<").replace("|", "\\|")
 
 
 def inline_code(text: str) -> str:
-    """Text between as many backquotes as it takes."""
+    """Format text as inline code, with as many backquotes as necessary."""
     escaped = text.replace("\n", "\\n")
     quotes = "``" if "`" in escaped else "`"
     return (

@@ -1,4 +1,4 @@
-"""What is known of a client that is run from end to end: what it is installed from, and how it is started."""
+"""Description of a client for end-to-end tests: its packages and how to start it."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from msgspec import Struct
 
 from interlingua.agents import Agent, AgentTarget
 
-__all__ = ["DEV", "Client", "Launch", "Task", "of_agent"]
+__all__ = ["DEV", "Client", "Launch", "Task", "agent_client"]
 
 DEV = ""
-"""The environment that this runs in: what the project's own tests use is there already."""
+"""Name of the environment that runs this code, which already has the packages of the project's own tests."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """What a client has to do, and where."""
+    """Task of a client: the prompt, the gateway and the folders."""
 
     base: str
-    """The gateway, without a path: http://127.0.0.1:8484"""
+    """URL of the gateway, without a path: http://127.0.0.1:8484"""
     api: str
-    """One of the client's."""
+    """One of the client's APIs."""
     model: str
     """demo/<dialect>"""
     key: str
-    """Without it the gateway answers nobody."""
+    """Key that the gateway requires."""
     prompt: str
     home: str
-    """A folder for this run alone, which is also HOME; the launch's files are written there."""
+    """Folder for this run only, also used as HOME; the files of the launch are written there."""
     npm: str
-    """The folder whose node_modules has all packages of npm: for programs that import them."""
+    """Folder whose node_modules has all npm packages, for programs that import them."""
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """How the client is started. Its working directory is an empty folder, where its tool makes the proof."""
+    """Command to start the client. Its working directory is an empty folder, where its tool writes the proof."""
 
     argv: list[str]
-    """Programs are found on PATH, what was installed first: `python` is that of the client's `venv`."""
+    """Programs are searched on PATH, installed ones first: `python` is the one of the client's `venv`."""
     environment: dict[str, str] = {}
-    """All that it gets beside PATH, HOME and the like: nothing of the caller's own."""
+    """Variables in addition to PATH, HOME and similar ones. Nothing is inherited from the caller."""
     files: dict[str, str] = {}
-    """What stands in the home folder: relative names and texts."""
+    """Files in the home folder: relative names and texts."""
 
 
 class Client(Struct, frozen=True, kw_only=True):
@@ -48,25 +48,33 @@ class Client(Struct, frozen=True, kw_only=True):
     title: str
     version: str
     apis: tuple[str, ...]
-    """Rows of the table: names of wires, or the client's own name for a variety of one."""
+    """Rows of the table: names of wires, or the client's own name for a variant of a wire."""
     start: Callable[[Task], Launch]
     tool: str = "bash"
-    """Its tool that runs a command in a shell, and the param that takes the command."""
+    """Name of the client's shell tool. `param` is the parameter for the command."""
     param: str = "command"
     npm: dict[str, str] = {}
     """Packages and their exact versions."""
     python: dict[str, str] = {}
     venv: str = "venv"
-    """Clients whose Python packages do not go together have environments of their own."""
+    """Clients whose Python packages conflict have separate environments."""
     needs_python: tuple[int, int] = (3, 11)
     seconds: float = 120
-    """How long one run may take."""
+    """Timeout of one run."""
 
 
-def of_agent(
+def agent_client(
     agent: Agent, version: str, *, tool: str, param: str = "command", environment: Mapping[str, str] | None = None
 ) -> Client:
-    """A coding agent, pointed at the gateway as `interlingua run` does it."""
+    """Return a coding agent as a client, configured like `interlingua run` does it.
+
+    Args:
+        agent: The agent.
+        version: Version to install.
+        tool: Name of its shell tool.
+        param: Parameter of the tool for the command.
+        environment: Additional variables.
+    """
 
     def start(task: Task) -> Launch:
         setup = agent.setup(

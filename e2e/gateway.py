@@ -1,4 +1,4 @@
-"""The gateway that all clients are pointed at: a process of its own on loopback, with the demo model."""
+"""Gateway process for all clients, on loopback, with the demo model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from msgspec import Struct
 
 from interlingua.gateway.observability.capture_format import ClientRequestLine, EndLine, read_capture
 
-__all__ = ["Exchange", "Gateway", "running"]
+__all__ = ["Exchange", "Gateway", "run_gateway"]
 
 LISTENING = re.compile(r"listening on (http://\S+) ")
 SECONDS = 60
 
 
 class Exchange(Struct, frozen=True):
-    """One request that went by, and what the reply to it came to."""
+    """One captured request with the outcome of its reply."""
 
     body: bytes
     calls: int
@@ -37,21 +37,21 @@ class Gateway(Struct, frozen=True):
     captures: Path
 
     def exchanges(self, about: str, since: float) -> list[Exchange]:
-        """Those since then whose request has this text in it, in order."""
+        """Return the exchanges since this time whose request contains this text, in order."""
         found: list[Exchange] = []
         for path in sorted(self.captures.glob("*.jsonl")):
             if path.stat().st_mtime < since or about.encode() not in path.read_bytes():
                 continue
             captured = read_capture(path)
             for request, end in zip(captured.lines_of(ClientRequestLine), captured.lines_of(EndLine), strict=False):
-                told = end.exchange
-                found.append(Exchange(request.data, told["calls"], told["outcome"], told["error"]))
+                summary = end.exchange
+                found.append(Exchange(request.data, summary["calls"], summary["outcome"], summary["error"]))
         return [exchange for exchange in found if about.encode() in exchange.body]
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Gateway]:
-    """`interlingua serve --demo`, until the block ends. Its log and captures are in the folder."""
+def run_gateway(folder: Path) -> Iterator[Gateway]:
+    """Run `interlingua serve --demo` until the block ends, with its log and captures in this folder."""
     log, captures, key = folder / "gateway.log", folder / "captures", secrets.token_urlsafe(16)
     known = {name: text for name, text in os.environ.items() if not name.startswith("INTERLINGUA_")}
     environment = {
@@ -59,7 +59,7 @@ def running(folder: Path) -> Iterator[Gateway]:
         "INTERLINGUA_KEYS": key,
         "INTERLINGUA_DEMO_PACE": "0.001",
         "INTERLINGUA_CAPTURE__KEEP": "100000",
-        "XDG_CONFIG_HOME": str(folder),  # the caller's own settings are not meant
+        "XDG_CONFIG_HOME": str(folder),  # do not read the caller's own settings
     }
     argv = [sys.executable, "-m", "interlingua", "serve", "--demo", "--port", "0", "--log-format", "json"]
     with log.open("wb") as output:

@@ -1,4 +1,4 @@
-"""Puts the clients into a folder of their own, with the versions that are pinned. Does nothing if they are there."""
+"""Install the clients with pinned versions into a folder, unless they are already there."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from e2e.client import DEV, Client
 
-__all__ = ["CannotInstall", "installed", "search_path"]
+__all__ = ["CannotInstall", "install_clients", "search_path"]
 
 NODE = "24.21.0"
-"""Brought along where the machine's own is older than the clients need."""
+"""Version to install if the machine's Node is too old for the clients."""
 NODE_NEEDED = (22, 19)
 SECONDS = 1200
 
@@ -25,8 +25,12 @@ class CannotInstall(Exception):
     pass
 
 
-def installed(folder: Path, clients: Iterable[Client]) -> dict[str, str]:
-    """All that these clients need is in the folder. Which of them cannot be had on this machine, and why."""
+def install_clients(folder: Path, clients: Iterable[Client]) -> dict[str, str]:
+    """Install everything that these clients need.
+
+    Returns:
+        Clients that cannot be installed on this machine, each with the reason.
+    """
     chosen = list(clients)
     unable: dict[str, str] = {}
     packages = {name: version for client in chosen for name, version in client.npm.items()}
@@ -43,7 +47,7 @@ def installed(folder: Path, clients: Iterable[Client]) -> dict[str, str]:
 
 
 def search_path(folder: Path, client: Client, rest: str) -> str:
-    """Where the client's programs are found, before all that is elsewhere."""
+    """Return PATH with the folders of the client's programs first."""
     modules = folder / "npm" / "node_modules"
     venv = folder / client.venv / "bin" if client.venv != DEV else Path(sys.executable).parent
     places = [venv] if client.python else []
@@ -69,11 +73,9 @@ def _npm(folder: Path, packages: Mapping[str, str]) -> None:
 def _node_version() -> tuple[int, ...]:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
-        raise CannotInstall(
-            "npm is not installed; clients written in JavaScript need it (or leave them out with --only)"
-        )
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+        raise CannotInstall("npm is not installed; clients written in JavaScript need it (or exclude them with --only)")
+    output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(number) for number in re.findall(r"\d+", output)[:2])
 
 
 def _python(folder: Path, pins: Mapping[str, str], needed: tuple[int, int]) -> None:
@@ -91,7 +93,7 @@ def _python(folder: Path, pins: Mapping[str, str], needed: tuple[int, int]) -> N
 
 
 def _interpreter(needed: tuple[int, int]) -> str:
-    """A Python that is new enough: this one, or one that PATH or pyenv has."""
+    """Return a Python that is new enough: the running one, or one from PATH or pyenv."""
     if sys.version_info[:2] >= needed:
         return sys.executable
     names = [f"python3.{minor}" for minor in range(needed[1], needed[1] + 4)]
@@ -99,7 +101,7 @@ def _interpreter(needed: tuple[int, int]) -> str:
     for python in (*filter(None, map(shutil.which, names)), *map(str, by_pyenv)):
         if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
             return python
-    raise CannotInstall(f"it needs Python {needed[0]}.{needed[1]} or newer, and none was found")
+    raise CannotInstall(f"Python {needed[0]}.{needed[1]} or newer is required, and none was found")
 
 
 def _run(argv: list[str], folder: Path, what: Mapping[str, str]) -> None:

@@ -1,8 +1,9 @@
-"""One client does one task with one model: its own tool has to make the proof.
+"""One end-to-end run: a client does one task with one model, and its own tool writes a proof file.
 
-The model is asked for two calls in one reply, each of which writes a half, and behind their results for a third that
-puts the halves together. So the proof is there only if both calls were run, their results went back, and the next turn
-was understood as well; the gateway's captures tell that they came in one reply. And the client must end well by itself.
+The prompt makes the model send two calls in one reply, each of which writes one half, and after their results a third
+call that joins the halves. So the proof file exists only if the client ran both calls, sent their results back, and
+understood the next turn. The gateway's captures show that the two calls came in one reply. The client must also exit
+with status 0.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from e2e.client import Client, Launch, Task
 from e2e.gateway import Exchange, Gateway
 from e2e.install import search_path
 
-__all__ = ["Errand", "Outcome", "missing", "prompt", "run"]
+__all__ = ["Outcome", "RunSpec", "find_problem", "prompt", "run"]
 
 PROOF = "proof.txt"
 SHOWN = 300
 CAPTURED = 5.0
-"""How long the capture of the last exchange may take to get its name."""
+"""Seconds to wait for the capture file of the last exchange."""
 
 
-class Errand(Struct, frozen=True):
-    """One cell of the table."""
+class RunSpec(Struct, frozen=True):
+    """Client, API and model of one run: one cell of the table."""
 
     client: Client
     api: str
@@ -38,14 +39,14 @@ class Errand(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    errand: Errand
+    spec: RunSpec
     seconds: float
     why: str = ""
-    """What is missing; "": all is well."""
+    """Reason of the failure; "": success."""
 
 
 def prompt(client: Client, first: str, second: str) -> str:
-    """The task in the demo model's little language."""
+    """Return the task in the prompt language of the demo model."""
 
     def call(command: str) -> str:
         return f"{client.tool} {client.param}='{command}'"
@@ -54,46 +55,46 @@ def prompt(client: Client, first: str, second: str) -> str:
     return f"Use {halves}, then {call(f'cat a.txt b.txt > {PROOF}')}"
 
 
-def run(errand: Errand, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
-    """Starts the client in a fresh folder, waits for it, ends all it has started, and looks at what it has made."""
+def run(spec: RunSpec, gateway: Gateway, installed: Path, folder: Path) -> Outcome:
+    """Run the client in a new folder, wait for it, end all processes that it started, and check the proof file."""
     first, second = secrets.token_hex(8), secrets.token_hex(8)
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
     task = Task(
         base=gateway.base,
-        api=errand.api,
-        model=errand.model,
+        api=spec.api,
+        model=spec.model,
         key=gateway.key,
-        prompt=prompt(errand.client, first, second),
+        prompt=prompt(spec.client, first, second),
         home=str(home),
         npm=str(installed / "npm"),
     )
-    launch = errand.client.start(task)
+    launch = spec.client.start(task)
     _write(home, launch.files)
     began, started = time.time(), time.monotonic()
-    ended = _execute(launch, errand.client, home, work, installed)
+    ended = _execute(launch, spec.client, home, work, installed)
     seconds = time.monotonic() - started
     exchanges = _exchanges(gateway, first, began)
     made = work / PROOF
-    lacks = missing(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
+    lacks = find_problem(made.read_text(errors="replace") if made.exists() else None, first + second, exchanges)
     failed = [part for part in (lacks, ended) if part]
-    return Outcome(errand, seconds, "; ".join([*failed, *_said(folder)]) if failed else "")
+    return Outcome(spec, seconds, "; ".join([*failed, *_last_output(folder)]) if failed else "")
 
 
-def missing(proof: str | None, expected: str, exchanges: list[Exchange]) -> str:
-    """Why this is no success; "": it is one."""
+def find_problem(proof: str | None, expected: str, exchanges: list[Exchange]) -> str:
+    """Return the reason why the run failed; "": it succeeded."""
     failed = next((one for one in exchanges if one.outcome not in ("ok", "client-left")), None)
     if failed:
-        return f"a request was {failed.outcome}: {failed.error[:SHOWN]}"
+        return f"a request failed ({failed.outcome}): {failed.error[:SHOWN]}"
     if not exchanges:
-        return "the gateway was not asked"
+        return "the gateway received no request"
     several = next((at for at, one in enumerate(exchanges) if one.calls >= 2), None)
     if several is None:
         return "no reply had two calls"
     if not any(one.calls for one in exchanges[several + 1 :]):
-        return "no turn with a call came behind the two calls"
+        return "no later reply had a call"
     if proof is None:
-        return f"no {PROOF} was made"
+        return f"{PROOF} is missing"
     return "" if proof == expected else f"{PROOF} is {proof[:80]!r} instead of {expected!r}"
 
 
@@ -106,19 +107,23 @@ def _write(home: Path, files: dict[str, str]) -> None:
 
 
 def _execute(launch: Launch, client: Client, home: Path, work: Path, installed: Path) -> str:
-    """How it ended, if not well. Whatever it has started ends with it."""
+    """Run the client and end all processes that it started.
+
+    Returns:
+        How the client failed; "": it exited with status 0.
+    """
     environment = {
         "PATH": search_path(installed, client, os.environ.get("PATH", os.defpath)),
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
-        "npm_config_offline": "true",  # some install more of themselves once they run
+        "npm_config_offline": "true",  # some clients install more packages when they run
         **launch.environment,
     }
     with (home.parent / "output").open("wb") as output:
         process = subprocess.Popen(
-            ["env", *launch.argv],  # found on the client's PATH, not on ours
+            ["env", *launch.argv],  # searches the client's PATH, not ours
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -129,16 +134,16 @@ def _execute(launch: Launch, client: Client, home: Path, work: Path, installed: 
     try:
         code = process.wait(client.seconds)
     except subprocess.TimeoutExpired:
-        return f"it had not ended after {client.seconds:.0f} s"
+        return f"the client was still running after {client.seconds:.0f} s"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return f"it ended with {code}" if code else ""
+    return f"exit status {code}" if code else ""
 
 
 def _exchanges(gateway: Gateway, about: str, since: float) -> list[Exchange]:
-    """Those of this run. The last one's capture may still be on its way to the disk."""
+    """Return the exchanges of this run. Wait for the last one, whose capture may not be written yet."""
     until = time.monotonic() + CAPTURED
     while True:
         exchanges = gateway.exchanges(about, since)
@@ -147,7 +152,7 @@ def _exchanges(gateway: Gateway, about: str, since: float) -> list[Exchange]:
         time.sleep(0.1)
 
 
-def _said(folder: Path) -> list[str]:
-    """Its last words, if there are any."""
+def _last_output(folder: Path) -> list[str]:
+    """Return the last line of the client's output, if there is one."""
     lines = (folder / "output").read_text(errors="replace").strip().splitlines()
-    return [f"it said {line.strip()[:SHOWN]!r}" for line in lines[-1:]]
+    return [f"last output: {line.strip()[:SHOWN]!r}" for line in lines[-1:]]

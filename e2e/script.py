@@ -1,6 +1,6 @@
-"""SDKs are run by small programs of ours in `scripts/`, which the documentation shows as well.
+"""Launch of SDKs by small programs in `scripts/`, which the documentation also shows.
 
-They are started as `KEY=… python SCRIPT API BASE MODEL PROMPT`, in an environment where the SDK is installed.
+The command is `KEY=… python SCRIPT API BASE MODEL PROMPT`, in an environment that has the SDK.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from e2e.client import Launch, Task
 
-__all__ = ["SCRIPTS", "by_script", "dev_pins", "pins"]
+__all__ = ["SCRIPTS", "dev_pins", "launch_script", "pins"]
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "scripts"
 
 
-def by_script(program: str, script: str, environment: Mapping[str, str] | None = None) -> Callable[[Task], Launch]:
+def launch_script(program: str, script: str, environment: Mapping[str, str] | None = None) -> Callable[[Task], Launch]:
     def start(task: Task) -> Launch:
         return Launch(
             argv=[program, str(SCRIPTS / script), task.api, task.base, task.model, task.prompt],
@@ -28,11 +28,11 @@ def by_script(program: str, script: str, environment: Mapping[str, str] | None =
 
 
 def pins(venv: str) -> dict[str, str]:
-    """All that is in this environment."""
+    """Return all pinned packages of this environment."""
     lines = (HERE / "requirements" / f"{venv}.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines)
 
 
 def dev_pins(*packages: str) -> dict[str, str]:
-    """Of what the project's own tests use, too."""
+    """Return the versions of packages that the project's own tests use too."""
     return {package: version(package) for package in packages}

@@ -1,4 +1,4 @@
-"""A whole agent: it asks a model, runs the tools that the model calls, and asks again until there is an answer.
+"""A complete agent: send a request, run the tools that the model calls, and repeat until the model answers.
 
     make run                        in one terminal: the gateway with its demo model, no key and no network
     python examples/agent.py        in another
@@ -21,16 +21,16 @@ PROMPT = "Use list_files folder='.' and read_file path='Makefile' lines=3, then 
 
 
 def list_files(folder: str) -> list[str]:
-    """Lists the files of a folder."""
+    """List the files of a folder."""
     return sorted(path.name for path in Path(folder).iterdir())
 
 
 def read_file(path: str, lines: int = 50) -> str:
-    """Reads the first lines of a file."""
+    """Read the first lines of a file."""
     return "\n".join(Path(path).read_text(encoding="utf-8").splitlines()[:lines])
 
 
-def ask(url: str, model: str, messages: list[Any], box: il.ToolBox) -> il.Accumulator:
+def send(url: str, model: str, messages: list[Any], box: il.ToolBox) -> il.Accumulator:
     body = {"model": model, "messages": messages, "tools": box.offer("openai-chat"), "stream": True}
     headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', 'any')}"}
     request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
@@ -48,10 +48,10 @@ def main() -> None:
     parser.add_argument("--model", default="demo/kimi_k2")
     args = parser.parse_args()
     box, messages = il.ToolBox(list_files, read_file), list[Any]([{"role": "user", "content": args.prompt}])
-    while (acc := ask(args.url, args.model, messages, box)).calls and acc.finished:
+    while (acc := send(args.url, args.model, messages, box)).calls and acc.finished:
         results = box.run_sync(acc.calls)
-        for one in results:
-            print(f"{one.call.name} {one.call.arguments} → {one.outcome}: {one.content[:60]!r}")
+        for result in results:
+            print(f"{result.call.name} {result.call.arguments} → {result.outcome}: {result.content[:60]!r}")
         messages += box.messages("openai-chat", acc.reply(), results)
     print(acc.text or f"no answer: {acc.why}")
 

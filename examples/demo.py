@@ -1,6 +1,6 @@
-"""A short tour: a Kimi stream with its calls hidden in the thinking goes in, standard tool calls come out.
+"""Demo: translate a Kimi stream, whose calls are text inside the thinking, to standard tool calls.
 
-Run it with `make demo`; `interlingua translate --explain examples/kimi_stream.sse` tells the same without the tour.
+Run it with `make demo`. `interlingua translate --explain examples/kimi_stream.sse` shows the same without the comments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interlingua.translation.translator import TraceStep
 from interlingua.wires.streaming import sse
 
 STREAM = Path(__file__).with_name("kimi_stream.sse")
-PIECE = 700  # bytes at a time, as a network might cut them
+PIECE = 700  # bytes per read, as a network might cut the stream
 
 
 def main() -> None:
@@ -28,15 +28,15 @@ def main() -> None:
     sent = b""
     show(
         layout.format_note(
-            "Kimi K2.5 writes its tool calls as text, inside its thinking. A client gets standard frames:"
+            "Kimi K2.5 writes its tool calls as text inside its thinking. The client receives standard frames:"
         )
         + "\n"
     )
-    show(layout.format_header("what the upstream sends", "what the client gets, and why"))
+    show(layout.format_header("upstream sends", "client receives, and why"))
     for step in steps(translator):
         show(layout.format_row(explainer.explain(step)))
         sent += step.sent
-    show(f"\n{layout.format_note(explainer.summary() + '. The client has:')}\n")
+    show(f"\n{layout.format_note(explainer.summary() + '. Result at the client:')}\n")
     show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -52,7 +52,7 @@ def show(text: str) -> None:
 
 
 def assemble(sent: bytes) -> dict[str, Any]:
-    """What a plain client makes of the frames: it appends to each call what comes under its index."""
+    """Join the frames like a simple client: append the arguments of each index to its call."""
     calls: list[dict[str, Any]] = []
     finish = None
     for message in sse.SseDecoder().feed(sent):
@@ -72,5 +72,5 @@ def assemble(sent: bytes) -> dict[str, Any]:
 if __name__ == "__main__":
     try:
         main()
-    except BrokenPipeError:  # `make demo | head` has seen enough
+    except BrokenPipeError:  # `make demo | head` closes the pipe
         io.abandon_stdout()

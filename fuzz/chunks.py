@@ -1,8 +1,10 @@
-"""Chunks that are nearly right, for every pair of wires: genuine replies with fields left out, of another type, from
-another chunk or in another place, and chunks lost, doubled, swapped and cut short.
+"""Fuzz every pair of wires with nearly correct chunks.
 
-    python -m fuzz.chunks                        a minute of chance, without atheris
-    python -m fuzz.chunks -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
+The chunks are genuine replies with fields that are missing, of another type, from another chunk or in another place,
+and with chunks lost, repeated, swapped and truncated.
+
+    python -m fuzz.chunks                        a minute of random input, without atheris
+    python -m fuzz.chunks -max_total_time=600    with atheris installed: libFuzzer, guided by coverage
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.engine import Dice, Fuzzer
-from fuzz.streams import CHECKS, GENUINE, WIRES, Row, Way, events
+from fuzz.engine import ByteChooser, Fuzzer
+from fuzz.streams import CHECKS, GENUINE, WIRES, Route, Row, events
 
 ODD: list[Any] = [
     *(None, "", "x", 0, 1, 7, -1, 1.5, True, False, [], ["x"], {}, {"type": ["x"]}, [None], [{}], 10**30, 1e308),
@@ -25,24 +27,24 @@ ODD: list[Any] = [
     *({"message": "boom"}, [{"type": "text", "text": "x"}], [{"index": 0, "function": {"arguments": "{}"}}]),
 ]
 Chunk = Any
-"""A JSON value, or the text of an event that is none."""
+"""A JSON value, or the text of an event that is not JSON."""
 
 
-def chosen_by(data: bytes) -> Row:
-    dice = Dice(data)
-    way = Way.chosen_by(dice)
-    cuts = [dice.below(1 << 16) for _ in range(dice.below(4))]
-    told = list(dice.pick(CHUNKS[way.source]))
-    while dice.left:
-        how = dice.pick(CHANGES)
-        how(told, dice.below(len(told) or 1), dice, way.source)
-    named = dice.below(8) > 0
-    return Row.of(way, b"".join(_frame(chunk, named) for chunk in told), cuts)
+def from_bytes(data: bytes) -> Row:
+    chooser = ByteChooser(data)
+    route = Route.from_bytes(chooser)
+    cuts = [chooser.below(1 << 16) for _ in range(chooser.below(4))]
+    chunks = list(chooser.pick(CHUNKS[route.source]))
+    while chooser.left:
+        how = chooser.pick(CHANGES)
+        how(chunks, chooser.below(len(chunks) or 1), chooser, route.source)
+    with_names = chooser.below(8) > 0
+    return Row.of(route, b"".join(_frame(chunk, with_names) for chunk in chunks), cuts)
 
 
-def _frame(chunk: Chunk, named: bool) -> bytes:
+def _frame(chunk: Chunk, with_names: bool) -> bytes:
     data = chunk if isinstance(chunk, str) else json.dumps(chunk)
-    kind = chunk.get("type") if named and isinstance(chunk, dict) else None
+    kind = chunk.get("type") if with_names and isinstance(chunk, dict) else None
     name = f"event: {kind}\n" if isinstance(kind, str) and kind.isprintable() and kind.isascii() else ""
     return f"{name}data: {data}\n\n".encode("utf-8", "replace")
 
@@ -54,75 +56,86 @@ def _parsed(data: str) -> Chunk:
 CHUNKS = {wire: [[_parsed(data) for _, data in events(stream)] for stream in GENUINE[wire]] for wire in WIRES}
 
 
-# ── what may go wrong ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── mutations ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _drop(told: list[Chunk], at: int, *_: object) -> None:
-    del told[at : at + 1]
+def _drop(chunks: list[Chunk], at: int, *_: object) -> None:
+    del chunks[at : at + 1]
 
 
-def _double(told: list[Chunk], at: int, dice: Dice, _: str) -> None:
-    told.insert(dice.below(len(told) + 1), told[at] if told else "[DONE]")
+def _double(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+    chunks.insert(chooser.below(len(chunks) + 1), chunks[at] if chunks else "[DONE]")
 
 
-def _swap(told: list[Chunk], at: int, dice: Dice, _: str) -> None:
-    if told:
-        other = dice.below(len(told))
-        told[at], told[other] = told[other], told[at]
+def _swap(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+    if chunks:
+        other = chooser.below(len(chunks))
+        chunks[at], chunks[other] = chunks[other], chunks[at]
 
 
-def _cut(told: list[Chunk], at: int, *_: object) -> None:
-    del told[at + 1 :]
+def _cut(chunks: list[Chunk], at: int, *_: object) -> None:
+    del chunks[at + 1 :]
 
 
-def _join(told: list[Chunk], at: int, dice: Dice, wire: str) -> None:
-    """Some of another reply."""
-    other = dice.pick(CHUNKS[wire])
-    told[at:at] = other[dice.below(len(other) or 1) :][:4]
+def _join(chunks: list[Chunk], at: int, chooser: ByteChooser, wire: str) -> None:
+    """Insert some chunks of another reply."""
+    other = chooser.pick(CHUNKS[wire])
+    chunks[at:at] = other[chooser.below(len(other) or 1) :][:4]
 
 
-def _odd(told: list[Chunk], at: int, dice: Dice, _: str) -> None:
-    """A field has another value, or one more."""
-    if told and (places := _places(chunk := copy.deepcopy(told[at]))):
-        owner, key = dice.pick(places)
-        if isinstance(owner, dict) and dice.below(4) == 0:
-            key = dice.pick(KEYS)
-        owner[key] = dice.pick(ODD)
-        told[at] = chunk
+def _change_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+    """Change the value of a field, or add a field."""
+    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
+        owner, key = chooser.pick(places)
+        if isinstance(owner, dict) and chooser.below(4) == 0:
+            key = chooser.pick(KEYS)
+        owner[key] = chooser.pick(ODD)
+        chunks[at] = chunk
 
 
-def _without(told: list[Chunk], at: int, dice: Dice, _: str) -> None:
-    if told and (places := _places(chunk := copy.deepcopy(told[at]))):
-        owner, key = dice.pick(places)
+def _remove_field(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
+        owner, key = chooser.pick(places)
         del owner[key]
-        told[at] = chunk
+        chunks[at] = chunk
 
 
-def _borrow(told: list[Chunk], at: int, dice: Dice, wire: str) -> None:
-    """A field has the value that some field has elsewhere."""
-    if told and (places := _places(chunk := copy.deepcopy(told[at]))):
-        others = _places(dice.pick(dice.pick(CHUNKS[wire]) or [{}]))
-        owner, key = dice.pick(places)
+def _copy_field(chunks: list[Chunk], at: int, chooser: ByteChooser, wire: str) -> None:
+    """Give a field the value of a field of another chunk."""
+    if chunks and (places := _places(chunk := copy.deepcopy(chunks[at]))):
+        others = _places(chooser.pick(chooser.pick(CHUNKS[wire]) or [{}]))
+        owner, key = chooser.pick(places)
         if others:
-            other, name = dice.pick(others)
+            other, name = chooser.pick(others)
             owner[key] = copy.deepcopy(other[name])
-        told[at] = chunk
+        chunks[at] = chunk
 
 
-def _text(told: list[Chunk], at: int, dice: Dice, _: str) -> None:
-    """A text goes on, or breaks off."""
-    if told:
-        chunk = copy.deepcopy(told[at])
+def _change_text(chunks: list[Chunk], at: int, chooser: ByteChooser, _: str) -> None:
+    """Extend or truncate a text."""
+    if chunks:
+        chunk = copy.deepcopy(chunks[at])
         texts = [(owner, key) for owner, key in _places(chunk) if isinstance(owner[key], str)]
         if texts:
-            owner, key = dice.pick(texts)
-            more = dice.pick([odd for odd in ODD if isinstance(odd, str)])
-            owner[key] = owner[key][: dice.below(len(owner[key]) + 1)] + more
-            told[at] = chunk
+            owner, key = chooser.pick(texts)
+            more = chooser.pick([odd for odd in ODD if isinstance(odd, str)])
+            owner[key] = owner[key][: chooser.below(len(owner[key]) + 1)] + more
+            chunks[at] = chunk
 
 
-CHANGES: list[Callable[[list[Chunk], int, Dice, str], None]] = [
-    *(_odd, _odd, _odd, _text, _text, _text, _without, _without, _borrow, _borrow),
+CHANGES: list[Callable[[list[Chunk], int, ByteChooser, str], None]] = [
+    *(
+        _change_field,
+        _change_field,
+        _change_field,
+        _change_text,
+        _change_text,
+        _change_text,
+        _remove_field,
+        _remove_field,
+        _copy_field,
+        _copy_field,
+    ),
     *(_drop, _double, _swap, _cut, _join),
 ]
 
@@ -133,9 +146,16 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 
 KEYS = sorted(
-    {key for wire in WIRES for told in CHUNKS[wire] for chunk in told for _, key in _places(chunk) if type(key) is str}
+    {
+        key
+        for wire in WIRES
+        for chunks in CHUNKS[wire]
+        for chunk in chunks
+        for _, key in _places(chunk)
+        if type(key) is str
+    }
     | {"error", "refusal", "reasoning", "reasoning_details", "function_call", "usage", "input", "signature"}
 )
 
 if __name__ == "__main__":
-    sys.exit(Fuzzer(__doc__, chosen_by, CHECKS, longest=48).main())
+    sys.exit(Fuzzer(__doc__, from_bytes, CHECKS, longest=48).main())

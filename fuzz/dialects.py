@@ -1,11 +1,13 @@
-"""Hostile text for every dialect: marker soup, cut samples, scraps of JSON, in any cutting and on two channels.
+"""Fuzz every dialect with hostile text, cut anywhere and on two channels.
 
-    python -m fuzz.dialects                        a minute of chance, without atheris
+The text consists of random markers, truncated samples and fragments of JSON.
+
+    python -m fuzz.dialects                        a minute of random input, without atheris
     python -m fuzz.dialects --seconds 600 --seed 7
-    python -m fuzz.dialects -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
+    python -m fuzz.dialects -max_total_time=600    with atheris installed: libFuzzer, guided by coverage
 
-Both make bytes, and the bytes choose all the rest: `Row.chosen_by`. What must hold for each row is in `CHECKS`. A row
-that fails is printed as a row of a fixture file.
+Both generate bytes, and the bytes select everything else: `Row.from_bytes`. Every row must pass all `CHECKS`. A failing
+row is printed as a row of a fixture file.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fuzz.engine import Broken, Dice, Fuzzer, instrumented
+from fuzz.engine import BrokenPromise, ByteChooser, Fuzzer, instrument_imports
 
-with instrumented():
+with instrument_imports():
     import interlingua as il
     from interlingua import events as ev
     from interlingua.core.tools import ToolSet
@@ -36,7 +38,7 @@ PARAMS = {
     "write": {"path": "string", "content": "string", "meta": "object", "lines": "array", "force": "boolean"},
 }
 TOOLS: list[list[str] | None] = [None, [], ["get_weather", "write"], ["write"]]
-"""Not known; none; two; one of them, so that the samples call a tool that was not offered."""
+"""Unknown; none; both; one, so that the samples call a tool that was not offered."""
 SCRAPS = [
     *("get_weather", "write", "city", "path", "content", "meta", "days", "ls", "functions.", ":0", "call_1", "name"),
     *('{"city": "', '{"name": "write", "arguments": ', '"path": ', '{"a": [1, {"b": "', "{}", "{", "}", "[", "]", '"'),
@@ -60,14 +62,14 @@ SCRAPS = [
     *("\ud83d", "\U0001f600", "\r\n", "<think>", "</think>", "<tool_call>", "</tool_call>", "<arg_key>", "None", "# "),
 ]
 WORDS = [f"zq{n}" for n in range(10)]
-"""Words that nothing but us writes: what becomes of them can be told."""
-LONGEST = 300
-"""Characters in a text. Longer ones find no more, more slowly."""
+"""Words that occur nowhere else, so that a check can find them in the result."""
+MAX_TEXT_CHARS = 300
+"""Maximum size of a text in characters. Longer texts are slower and find no more failures."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is read, and how it is cut."""
+    """Text to parse, with dialect and tools, and the positions where it is cut."""
 
     dialect: str
     tools: list[str] | None
@@ -76,15 +78,15 @@ class Row:
     cuts: tuple[int, ...]
 
     @classmethod
-    def chosen_by(cls, data: bytes) -> Row:
-        dice = Dice(data)
-        name = NAMES[dice.below(len(NAMES))]
-        tools = TOOLS[dice.below(len(TOOLS))]
-        prefill = _prefill(name, dice)
-        cuts = [dice.below(1 << 16) for _ in range(dice.below(6))]
+    def from_bytes(cls, data: bytes) -> Row:
+        chooser = ByteChooser(data)
+        name = NAMES[chooser.below(len(NAMES))]
+        tools = TOOLS[chooser.below(len(TOOLS))]
+        prefill = _prefill(name, chooser)
+        cuts = [chooser.below(1 << 16) for _ in range(chooser.below(6))]
         text = ""
-        while dice.left and len(text) < LONGEST:
-            text += _fragment(name, dice)
+        while chooser.left and len(text) < MAX_TEXT_CHARS:
+            text += _fragment(name, chooser)
         return cls(name, tools, prefill, text, tuple(sorted(cut % (len(text) + 1) for cut in cuts)))
 
     @property
@@ -96,24 +98,24 @@ class Row:
         return [self.text[a:b] for a, b in zip([0, *self.cuts], [*self.cuts, len(self.text)], strict=True)]
 
     @cached_property
-    def whole(self) -> il.Reply:
-        """What the text says in one piece."""
+    def whole_reply(self) -> il.Reply:
+        """Reply of the text in one piece."""
         return self.read([self.text])
 
     def read(self, pieces: Iterable[str]) -> il.Reply:
-        """Folded: this also checks the order of the events."""
+        """Parse the pieces and fold the events, which also checks their order."""
         parser = il.Parser(self.dialect, self.offer, self.prefill)
         return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
     def read_on_two_channels(self, size: int) -> il.Reply:
-        """The pieces in turn as text and as thinking, each in parts of this size."""
-        lane = ChoicePipeline(get_dialect(self.dialect), ToolSet(self.offer), il.Options(prefill=self.prefill))
+        """Parse the pieces alternately as text and as thinking, each in parts of this size."""
+        pipeline = ChoicePipeline(get_dialect(self.dialect), ToolSet(self.offer), il.Options(prefill=self.prefill))
         events: list[ev.Event] = []
         for n, piece in enumerate(self.pieces):
             for at in range(0, len(piece), size):
                 part = piece[at : at + size]
-                events += lane.process([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
-        return il.fold(events + lane.end_of_text())
+                events += pipeline.process([ev.ReasoningDelta(part) if n % 2 else ev.TextDelta(part)])
+        return il.fold(events + pipeline.end_of_text())
 
     @property
     def family(self) -> str:
@@ -137,7 +139,7 @@ class Row:
             size //= 2
 
     def __str__(self) -> str:
-        """As a row of a fixture file. What the reply should be is still to be said."""
+        """Format as a row of a fixture file, without the expected reply."""
         lines = [f"dialect = {_toml(self.dialect)}"]
         if self.tools is not None:
             tools = ", ".join(f"{name} = {_toml_params(PARAMS[name])}" for name in self.tools)
@@ -164,7 +166,7 @@ def _toml_params(params: dict[str, str]) -> str:
     return "{ " + ", ".join(f"{key} = {_toml(kind)}" for key, kind in params.items()) + " }"
 
 
-# ── what the bytes may choose ───────────────────────────────────────────────────────────────────────────────────────
+# ── text fragments ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _markers_of(name: str) -> list[str]:
@@ -174,8 +176,8 @@ def _markers_of(name: str) -> list[str]:
     return sorted({*dialect.markers, *of_shape})
 
 
-def _written_by(name: str) -> list[str]:
-    """Genuine replies: the sample, and calls of the tools that are offered here, with markers as data in them."""
+def _genuine_replies(name: str) -> list[str]:
+    """Return genuine replies: the sample, and calls of the tools above, with markers in their arguments."""
     if name == "detect":
         return [text for other in NAMES[:-1] for text in WRITTEN[other][:1]]
     inside = json.dumps({"path": "a b", "content": "if a < b:\n\t" + MARKERS[name][0], "meta": {"k": ["v", {}]}})
@@ -192,108 +194,110 @@ def _written_by(name: str) -> list[str]:
 MARKERS = {name: _markers_of(name) for name in NAMES}
 WRITTEN: dict[str, list[str]] = {}
 for _name in NAMES:
-    WRITTEN[_name] = _written_by(_name)
+    WRITTEN[_name] = _genuine_replies(_name)
 
 
-def _prefill(name: str, dice: Dice) -> str:
-    choice = dice.below(8)
+def _prefill(name: str, chooser: ByteChooser) -> str:
+    choice = chooser.below(8)
     thinking = get_dialect(name).thinking
     if choice == 0 and thinking:
-        return thinking[dice.below(len(thinking))].open
+        return thinking[chooser.below(len(thinking))].open
     if choice == 1:
-        marker = dice.pick(MARKERS[name])
-        return marker[: dice.below(len(marker) + 1)]
+        marker = chooser.pick(MARKERS[name])
+        return marker[: chooser.below(len(marker) + 1)]
     if choice == 2:
-        return _slice(dice.pick(WRITTEN[name]), dice, from_start=True)
+        return _slice(chooser.pick(WRITTEN[name]), chooser, from_start=True)
     return ""
 
 
-def _fragment(name: str, dice: Dice) -> str:
-    """The next bit of a text. Half are markers and scraps, half are parts of what the model would write."""
-    choice = dice.below(16)
+def _fragment(name: str, chooser: ByteChooser) -> str:
+    """Return the next fragment of a text: a marker, a scrap, or a part of a genuine reply."""
+    choice = chooser.below(16)
     if choice < 4:
-        return dice.pick(MARKERS[name])
+        return chooser.pick(MARKERS[name])
     if choice < 8:
-        return dice.pick(SCRAPS)
+        return chooser.pick(SCRAPS)
     if choice < 9:
-        return dice.pick(WORDS)
+        return chooser.pick(WORDS)
     if choice < 10:
-        marker = dice.pick(MARKERS[name])
-        return marker[: dice.below(len(marker) + 1)]
+        marker = chooser.pick(MARKERS[name])
+        return marker[: chooser.below(len(marker) + 1)]
     if choice < 11:
-        return dice.pick(MARKERS[dice.pick(NAMES)])
+        return chooser.pick(MARKERS[chooser.pick(NAMES)])
     if choice < 12:
-        return dice.pick(WRITTEN[name])
-    return _slice(dice.pick(WRITTEN[name]), dice, from_start=choice < 14)
+        return chooser.pick(WRITTEN[name])
+    return _slice(chooser.pick(WRITTEN[name]), chooser, from_start=choice < 14)
 
 
-def _slice(text: str, dice: Dice, from_start: bool) -> str:
-    at = 0 if from_start else dice.below(len(text) + 1)
-    return text[at : at + dice.below(len(text) + 1 - at)]
+def _slice(text: str, chooser: ByteChooser, from_start: bool) -> str:
+    at = 0 if from_start else chooser.below(len(text) + 1)
+    return text[at : at + chooser.below(len(text) + 1 - at)]
 
 
-# ── what must hold ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_in_every_cutting(row: Row) -> None:
+def check_cuts(row: Row) -> None:
     for how, pieces in (("per character", list(row.text)), ("as cut", row.pieces)):
-        _expect_same("the same in every cutting", how, row.read(pieces), row.whole)
+        _expect_same("result does not depend on cuts", how, row.read(pieces), row.whole_reply)
 
 
-def same_on_two_channels(row: Row) -> None:
+def check_two_channels(row: Row) -> None:
     if row.cuts:
-        whole, cut = row.read_on_two_channels(LONGEST * 2), row.read_on_two_channels(1)
-        _expect_same("the same in every cutting, on two channels", "per character", cut, whole)
+        whole, cut = row.read_on_two_channels(MAX_TEXT_CHARS * 2), row.read_on_two_channels(1)
+        _expect_same("result does not depend on cuts, on two channels", "per character", cut, whole)
 
 
-def no_special_token_as_text(row: Row) -> None:
+def check_no_special_tokens(row: Row) -> None:
     dialect = get_dialect(row.dialect)
-    if not dialect.special_tokens or _made_by_dropping(row.prefill + row.text, dialect):
+    if not dialect.special_tokens or _created_by_removal(row.prefill + row.text, dialect):
         return
-    for part in row.whole.parts:
+    for part in row.whole_reply.parts:
         if not isinstance(part, il.Call) and (found := compile_markers(*dialect.tokens).search(part.text, 0)):
-            raise Broken("no special token comes out as text", found.group(), f"part: {part!r}")
+            raise BrokenPromise("no special token is sent as text", found.group(), f"part: {part!r}")
 
 
-def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
-    """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
+def _created_by_removal(text: str, dialect: il.Dialect) -> bool:
+    """True if removing a marker creates another marker. A stream cannot take back the first half of it."""
     return compile_markers(*dialect.markers).remove_from(text) != re.sub(
         "|".join(map(re.escape, dialect.markers)), "", text
     )
 
 
-def nothing_is_lost_silently(row: Row) -> None:
-    reply = row.whole
+def check_nothing_lost(row: Row) -> None:
+    reply = row.whole_reply
     if reply.findings:
         return
     calls = "".join(call.id + call.name + call.arguments for call in reply.calls)
     for word in WORDS:
         missing = row.text.count(word) - (reply.text + "\n" + reply.reasoning + "\n" + calls).count(word)
         if missing > 0:
-            raise Broken("nothing is lost without a finding", "a word is", f"{word!r} is not in {reply!r}")
+            raise BrokenPromise("nothing is lost without a finding", "lost word", f"{word!r} is not in {reply!r}")
 
 
-def rendered_or_refused(row: Row) -> None:
+def check_render(row: Row) -> None:
     with suppress(RenderError):
-        il.render(row.whole, row.dialect)
+        il.render(row.whole_reply, row.dialect)
 
 
 CHECKS: list[Callable[[Row], None]] = [
-    same_in_every_cutting,
-    no_special_token_as_text,
-    nothing_is_lost_silently,
-    rendered_or_refused,
-    same_on_two_channels,
+    check_cuts,
+    check_no_special_tokens,
+    check_nothing_lost,
+    check_render,
+    check_two_channels,
 ]
 
 
 def _expect_same(promise: str, how: str, got: il.Reply, whole: il.Reply) -> None:
     if got != whole:
-        raise Broken(promise, _difference(got, whole), f"whole:  {_shown(whole)}\n{how}:  {_shown(got)}")
+        raise BrokenPromise(
+            promise, _difference(got, whole), f"whole:  {_format_reply(whole)}\n{how}:  {_format_reply(got)}"
+        )
 
 
 def _difference(got: il.Reply, whole: il.Reply) -> str:
-    """In what way two replies differ first: enough to tell one defect from another."""
+    """Describe the first difference of two replies, precisely enough to distinguish defects."""
     for field in ("parts", "findings"):
         ours, theirs = getattr(got, field), getattr(whole, field)
         for n in range(max(len(ours), len(theirs))):
@@ -309,11 +313,11 @@ def _kind(item: object) -> str:
     return item.kind if isinstance(item, ev.Finding) else type(item).__name__
 
 
-def _shown(reply: il.Reply) -> str:
+def _format_reply(reply: il.Reply) -> str:
     findings = [f"{finding.kind} at {finding.place.removeprefix('character ')}" for finding in reply.findings]
     parts = ", ".join(map(repr, reply.parts))
     return f"[{parts}] stop={reply.stop_reason} findings={findings}"
 
 
 if __name__ == "__main__":
-    sys.exit(Fuzzer(__doc__, Row.chosen_by, CHECKS).main())
+    sys.exit(Fuzzer(__doc__, Row.from_bytes, CHECKS).main())

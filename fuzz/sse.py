@@ -1,19 +1,21 @@
-"""Hostile bytes for every pair of wires: line ends, fields and comments of server-sent events, scraps of genuine
-streams, bytes that are no UTF-8, in any cutting.
+"""Fuzz every pair of wires with hostile bytes.
 
-    python -m fuzz.sse                        a minute of chance, without atheris
-    python -m fuzz.sse -max_total_time=600    where atheris is installed: libFuzzer, led by coverage
+The bytes are line ends, fields and comments of server-sent events, fragments of genuine streams, and invalid UTF-8, cut
+anywhere.
+
+    python -m fuzz.sse                        a minute of random input, without atheris
+    python -m fuzz.sse -max_total_time=600    with atheris installed: libFuzzer, guided by coverage
 """
 
 from __future__ import annotations
 
 import sys
 
-from fuzz.engine import Dice, Fuzzer
-from fuzz.streams import CHECKS, GENUINE, WIRES, Row, Way
+from fuzz.engine import ByteChooser, Fuzzer
+from fuzz.streams import CHECKS, GENUINE, WIRES, Route, Row
 
-LONGEST = 1500
-"""Bytes of a stream, about. Longer ones find no more, more slowly."""
+MAX_STREAM_BYTES = 1500
+"""Approximate maximum size of a stream in bytes. Longer streams are slower and find no more failures."""
 SCRAPS = (
     *(
         b"data: ",
@@ -34,37 +36,37 @@ SCRAPS = (
 )
 
 
-def chosen_by(data: bytes) -> Row:
-    dice = Dice(data)
-    way = Way.chosen_by(dice)
-    cuts = [dice.below(1 << 16) for _ in range(dice.below(6))]
+def from_bytes(data: bytes) -> Row:
+    chooser = ByteChooser(data)
+    route = Route.from_bytes(chooser)
+    cuts = [chooser.below(1 << 16) for _ in range(chooser.below(6))]
     stream = b""
-    while dice.left and len(stream) < LONGEST:
-        stream += _fragment(way.source, dice)
-    return Row.of(way, stream, cuts)
+    while chooser.left and len(stream) < MAX_STREAM_BYTES:
+        stream += _fragment(route.source, chooser)
+    return Row.of(route, stream, cuts)
 
 
-def _fragment(wire: str, dice: Dice) -> bytes:
-    choice = dice.below(12)
+def _fragment(wire: str, chooser: ByteChooser) -> bytes:
+    choice = chooser.below(12)
     if choice < 4:
-        return dice.pick(SCRAPS)
+        return chooser.pick(SCRAPS)
     if choice < 5:
-        return bytes([dice.below(256)])
+        return bytes([chooser.below(256)])
     if choice < 6:
-        return b"data: " + dice.pick(SCRAPS) + b"\n\n"
-    blocks = dice.pick(BLOCKS[wire] if choice < 11 else BLOCKS[dice.pick(WIRES)])
-    begin = 0 if choice < 8 else dice.below(len(blocks))
-    some = b"".join(blocks[begin : begin + 1 + dice.below(len(blocks) - begin)])
+        return b"data: " + chooser.pick(SCRAPS) + b"\n\n"
+    blocks = chooser.pick(BLOCKS[wire] if choice < 11 else BLOCKS[chooser.pick(WIRES)])
+    begin = 0 if choice < 8 else chooser.below(len(blocks))
+    some = b"".join(blocks[begin : begin + 1 + chooser.below(len(blocks) - begin)])
     if choice < 9:
         return some
-    at = dice.below(len(some) + 1)
+    at = chooser.below(len(some) + 1)
     if choice < 10:
         return some[:at]
-    return some[:at] + dice.pick(SCRAPS) + some[at + dice.below(4) :]
+    return some[:at] + chooser.pick(SCRAPS) + some[at + chooser.below(4) :]
 
 
 BLOCKS = {wire: [stream.split(b"\n\n") for stream in GENUINE[wire]] for wire in WIRES}
 BLOCKS = {wire: [[block + b"\n\n" for block in one if block] for one in BLOCKS[wire]] for wire in WIRES}
 
 if __name__ == "__main__":
-    sys.exit(Fuzzer(__doc__, chosen_by, CHECKS).main())
+    sys.exit(Fuzzer(__doc__, from_bytes, CHECKS).main())

@@ -1,4 +1,4 @@
-"""A stream of any wire on its way to a client of any wire, and what must hold for it, whatever came in."""
+"""Checks for the translation of any stream from any wire to any wire."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from fuzz.engine import Broken, Dice, instrumented
+from fuzz.engine import BrokenPromise, ByteChooser, instrument_imports
 
-with instrumented():
+with instrument_imports():
     import interlingua as il
     from interlingua.core.options import Limits
     from interlingua.errors import InterlinguaError
@@ -22,11 +22,11 @@ from tests.support.harness import tool
 from tests.support.pair_scenes import SCENES
 from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
 
-__all__ = ["CHECKS", "GENUINE", "WIRES", "Row", "Way"]
+__all__ = ["CHECKS", "GENUINE", "WIRES", "Route", "Row"]
 
 WIRES = (CHAT, MESSAGES, RESPONSES)
 GENUINE = {wire: [STREAMS[wire](scene, 5) for scene in SCENES] for wire in WIRES}
-"""What upstreams of each wire send, scene by scene."""
+"""Streams of upstreams of each wire, one per scene."""
 DIALECTS = ("standard", "kimi_k2", "hermes", "qwen3_coder", "harmony", "detect")
 TOOLS: tuple[Any, ...] = (None, [], [tool("f", ["a"]), tool("get_weather", ["city"])])
 OPTIONS = (
@@ -38,14 +38,14 @@ OPTIONS = (
     il.Options(limits=Limits(header=20, held=30, args=24, event=400, over="error")),
 )
 PER_BYTE = 600
-"""Streams of less than so many bytes are also read byte by byte, longer ones in as many pieces at most."""
+"""Streams of up to this many bytes are also read byte by byte, longer ones in at most this many pieces."""
 ROOM, TIMES = 20_000, 300
-"""A client is sent no more bytes than so many, and so many times what came."""
+"""Limit of the output: ROOM bytes plus TIMES × the size of the input."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """From whom, to whom, and how: indexes, so that a row is told in short."""
+class Route:
+    """Source, target and options of a translation. Tools and options are indexes, so that a row prints short."""
 
     source: str
     target: str
@@ -54,9 +54,9 @@ class Way:
     options: int
 
     @classmethod
-    def chosen_by(cls, dice: Dice) -> Way:
-        source, target, dialect = dice.pick(WIRES), dice.pick(WIRES), dice.pick(DIALECTS)
-        return cls(source, target, dialect, dice.below(len(TOOLS)), dice.below(len(OPTIONS)))
+    def from_bytes(cls, chooser: ByteChooser) -> Route:
+        source, target, dialect = chooser.pick(WIRES), chooser.pick(WIRES), chooser.pick(DIALECTS)
+        return cls(source, target, dialect, chooser.below(len(TOOLS)), chooser.below(len(OPTIONS)))
 
     def translator(self) -> il.Translator:
         return il.Translator(
@@ -65,8 +65,8 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a client was sent, as events, and the kinds of what was found."""
+class ClientView:
+    """Events that the client received, and the kinds of the findings."""
 
     events: list[tuple[str, str]]
     findings: list[str]
@@ -74,14 +74,14 @@ class Told:
 
 @dataclass(frozen=True)
 class Row:
-    """What comes from an upstream, and how it is cut."""
+    """Stream of an upstream, and the positions where it is cut."""
 
-    way: Way
+    way: Route
     stream: bytes
     cuts: tuple[int, ...]
 
     @classmethod
-    def of(cls, way: Way, stream: bytes, cuts: Iterable[int]) -> Row:
+    def of(cls, way: Route, stream: bytes, cuts: Iterable[int]) -> Row:
         return cls(way, stream, tuple(sorted(cut % (len(stream) + 1) for cut in cuts)))
 
     @property
@@ -90,14 +90,14 @@ class Row:
 
     @cached_property
     def sent(self) -> bytes:
-        """What goes out if all comes at once."""
+        """Output if the stream arrives in one piece."""
         translator = self.way.translator()
         return translator.feed(self.stream) + translator.close()
 
-    def told(self, pieces: Iterable[bytes]) -> Told:
+    def client_view(self, pieces: Iterable[bytes]) -> ClientView:
         translator = self.way.translator()
         out = b"".join([*map(translator.feed, pieces), translator.close()])
-        return Told(events(out), [finding.kind for finding in translator.findings])
+        return ClientView(events(out), [finding.kind for finding in translator.findings])
 
     @property
     def family(self) -> str:
@@ -128,36 +128,36 @@ def _blocks(stream: bytes) -> list[sse.SseBlock]:
 
 
 def events(stream: bytes) -> list[tuple[str, str]]:
-    """The name and the data of each event, as a browser would read it."""
+    """Return name and data of each event, as a browser would parse it."""
     decoder = sse.SseDecoder()
     messages = decoder.feed(stream)
     if rest := decoder.close():
-        assert not rest[0].has_data, f"an event that is not closed: {rest[0].raw!r}"
+        assert not rest[0].has_data, f"event without a final blank line: {rest[0].raw!r}"
     return [(message.event, message.data) for message in messages if message.has_data]
 
 
-# ── what must hold ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def same_in_every_cutting(row: Row) -> None:
-    whole = row.told([row.stream])
+def check_cuts(row: Row) -> None:
+    whole = row.client_view([row.stream])
     size = 1 + len(row.stream) // PER_BYTE
     small = [row.stream[at : at + size] for at in range(0, len(row.stream), size)]
     for how, pieces in (("as cut", row.pieces), (f"{size} bytes at a time", small)):
-        told = row.told(pieces)
-        if told.events != whole.events:
-            ours, theirs = (f"{one.events!r:.3000}" for one in (whole, told))
-            raise Broken("the same in every cutting", "events", f"whole: {ours}\n{how}: {theirs}")
-        if told.findings != whole.findings:
-            raise Broken("the same in every cutting", "findings", f"whole: {whole}\n{how}: {told}")
+        view = row.client_view(pieces)
+        if view.events != whole.events:
+            ours, theirs = (f"{one.events!r:.3000}" for one in (whole, view))
+            raise BrokenPromise("result does not depend on cuts", "events", f"whole: {ours}\n{how}: {theirs}")
+        if view.findings != whole.findings:
+            raise BrokenPromise("result does not depend on cuts", "findings", f"whole: {whole}\n{how}: {view}")
 
 
-def ends_once(row: Row) -> None:
-    """Well or with an error, and nothing follows. All before it is JSON."""
-    told = events(row.sent)
-    ends = [n for n, (_, data) in enumerate(told) if _is_end(data, row.way.target)]
-    if ends != [len(told) - 1]:
-        raise Broken("a stream ends once, with its end", f"{len(ends)} ends", f"sent: {row.sent!r:.3000}")
+def check_ends_once(row: Row) -> None:
+    """Check that the stream ends once, normally or with an error, and that all events are JSON."""
+    view = events(row.sent)
+    ends = [n for n, (_, data) in enumerate(view) if _is_end(data, row.way.target)]
+    if ends != [len(view) - 1]:
+        raise BrokenPromise("a stream ends exactly once", f"{len(ends)} ends", f"sent: {row.sent!r:.3000}")
 
 
 def _is_end(data: str, wire: str) -> bool:
@@ -175,45 +175,47 @@ ENDS = {
 }
 
 
-def understood_by_a_strict_client(row: Row) -> None:
-    """All that we tell ourselves. Between two that speak one wire much passes as it came, whatever it is."""
+def check_strict_client(row: Row) -> None:
+    """Check that a strict client accepts the output. Skipped on the same wire, where input is forwarded unchanged."""
     if row.way.source == row.way.target:
         return
     plain = b"".join(sse.encode_event(data, event) for event, data in events(row.sent))
     try:
-        heard = LISTEN[row.way.target](plain)
+        view = STRICT_READERS[row.way.target](plain)
     except (AssertionError, LookupError, TypeError, ValueError) as error:
         way = f"{type(error).__name__} {str(error).partition(':')[0]:.40}"
-        raise Broken("a strict client understands", way, f"{error}\nsent: {plain!r:.3000}") from error
-    if heard.done == (heard.error is not None):
-        raise Broken("a stream ends well or with an error", "both or neither", f"sent: {plain!r:.3000}")
+        raise BrokenPromise("a strict client accepts the stream", way, f"{error}\nsent: {plain!r:.3000}") from error
+    if view.done == (view.error is not None):
+        raise BrokenPromise("a stream ends normally or with an error", "both or neither", f"sent: {plain!r:.3000}")
 
 
-LISTEN: dict[str, Callable[[bytes], sdk.StreamView | anthropic_client.MessageView]] = {
+STRICT_READERS: dict[str, Callable[[bytes], sdk.StreamView | anthropic_client.MessageView]] = {
     CHAT: sdk.read_strict,
     MESSAGES: anthropic_client.read_strict,
     RESPONSES: responses_clients.read_strict,
 }
 
 
-def bounded(row: Row) -> None:
+def check_bounded(row: Row) -> None:
     translator = row.way.translator()
-    came = 0
+    received = 0
     for piece in row.pieces:
-        came += len(piece)
+        received += len(piece)
         translator.feed(piece)
-        if len(translator.held) > came:
-            raise Broken("no more is held than came", "held", f"{len(translator.held)} of {came}")
+        if len(translator.held) > received:
+            raise BrokenPromise(
+                "no more is buffered than was received", "buffered", f"{len(translator.held)} of {received}"
+            )
     if len(row.sent) > ROOM + TIMES * len(row.stream):
-        raise Broken("what goes out is bounded", "bytes", f"{len(row.sent)} for {len(row.stream)}")
+        raise BrokenPromise("output is bounded", "bytes", f"{len(row.sent)} for {len(row.stream)}")
 
 
-def folded(row: Row) -> None:
-    """For a client that wants a whole reply. An upstream that fails is an error of ours, and nothing else."""
+def check_fold(row: Row) -> None:
+    """Check the translation for a non-streaming client. It may raise only `InterlinguaError`."""
     try:
         row.way.translator().fold(row.stream)
     except InterlinguaError:
         return
 
 
-CHECKS = [same_in_every_cutting, ends_once, understood_by_a_strict_client, bounded, folded]
+CHECKS = [check_cuts, check_ends_once, check_strict_client, check_bounded, check_fold]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +10,16 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.support.client_loops")  # so that it tells what differs
 
+from tests.support.budget import PROFILE, examples  # noqa: E402
 from tests.support.client_loops import GatewaySession, block_external_connections, demo_gateway  # noqa: E402
 from tests.support.upstream_server import UpstreamServer  # noqa: E402
 
 # A busy machine is no failure: time is measured where it matters, by ratio. The same code gives the same result twice;
 # new examples are for `make fuzz`.
-settings.register_profile("project", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("quick", deadline=None, print_blob=True, derandomize=True, max_examples=examples(100))
+settings.register_profile("full", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "project"))
+settings.load_profile(PROFILE)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
-"""What ours costs beside nginx, LiteLLM and claude-code-router: one table from one run.
+"""Benchmark of our gateway against nginx, LiteLLM and claude-code-router: one table from one run.
 
     python -m bench.peers            about ten minutes; the first time two more, to install the peers
-    python -m bench.peers --quick    one short round, and noisier
-    python -m bench.peers --write    the same, and docs/peers.md is what it has found
+    python -m bench.peers --quick    one short round, less exact
+    python -m bench.peers --write    the same, and write the results to docs/peers.md
 
-All stand in front of the same upstream, are asked by the same clients, and take turns on one core; the rest has the
-other. nginx passes through and understands nothing; the others read and translate. The streams are paced so that all
-can follow. Only ratios carry over from machine to machine. Needs Linux, two cores, a C compiler, nginx and npm.
+All have the same upstream and the same clients, and take turns on one core; the other core is for the rest. nginx only
+forwards bytes; the others parse and translate. The pace of the streams is slow enough for all. Only ratios can be
+compared between machines. Needs Linux, two cores, a C compiler, nginx and npm.
 """
 
 from __future__ import annotations
@@ -20,8 +20,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.gateway import CONFIG, Run, measured
-from bench.loopback import CORES, UNDER_TEST, Load, Process, Seen, born_on, compiled, gateway, nginx, upstream
+from bench.gateway import CONFIG, Run, measure_rounds
+from bench.loopback import (
+    CORES,
+    UNDER_TEST,
+    Load,
+    Measurement,
+    Process,
+    compile_program,
+    gateway,
+    nginx,
+    pin_to_core,
+    upstream,
+)
 from bench.peers import ccr, install, litellm
 from bench.peers.report import Loads, Row, report
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
@@ -29,10 +40,10 @@ from interlingua.upstreams.profile import CHAT, MESSAGES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 STREAMS, RATE = 20, 10
-"""LiteLLM's core is full at about 700 events a second, and no core is all its own."""
+"""LiteLLM uses a whole core at about 700 events per second, and other programs use the cores too."""
 TOGETHER, BURST = 4, 1000
-"""Streams, and events in each, that come as fast as they are taken. LiteLLM reads one such stream to its end before the
-next, and no window opens until each has heard a word."""
+"""Number of streams at full speed, and events in each. LiteLLM reads one such stream to its end before the next, and
+the time window starts only when every client has received an event."""
 SIZES = (40_000, 400_000)
 
 
@@ -51,30 +62,30 @@ QUICK = Lengths(rounds=1, paced=2.0, saturated=0.8, request=0.8, idle=100)
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table: a server, and how it is asked."""
+    """One row of the table: a server, and how to send requests to it."""
 
     name: str
     server: Process
     wire: str
     ask: Callable[[str], str]
-    """The model that it is asked for, to hear a script."""
+    """Return the model id that selects a script."""
     scripts: str = "structured"
     first: bool = True
-    """Whether it is the first of its server: what a later one would take, memory that is free again may serve."""
-    passed: bool = False
-    """Whether it is asked where the upstream is, not where its wire is asked."""
+    """True for the first row of its server. Later rows reuse freed memory, so their memory is not measured."""
+    forwarded: bool = False
+    """True if requests use the upstream's path instead of the path of the wire."""
 
     def path(self, script: str) -> str:
-        return f"/{script}/v1/chat/completions" if self.passed else PATHS[self.wire]
+        return f"/{script}/v1/chat/completions" if self.forwarded else PATHS[self.wire]
 
 
-class Ring:
-    """The upstream, and all that stand in front of it."""
+class Comparison:
+    """Upstream, and the servers that are compared."""
 
     def __init__(self, folder: Path, stack: ExitStack, lengths: Lengths) -> None:
         self._folder = folder
-        self._client = compiled(folder, "client")
-        # Text for the first half and a call for the second: the window lies over the middle.
+        self._client = compile_program(folder, "client")
+        # The first half is text, the second half a call; the time window covers the middle.
         count = int(RATE * (lengths.paced + 1))
         scripts = {
             "structured-paced": (1_000_000 // RATE, structured(count)),
@@ -86,20 +97,20 @@ class Ring:
             "structured-short": (0, short(CHAT)),
             "native-short": (0, short(CHAT)),
         }
-        files = [(name, pause, self._written(name, text.encode())) for name, (pause, text) in scripts.items()]
-        self.model = stack.enter_context(upstream(compiled(folder, "upstream"), files))
+        files = [(name, pause, self._write_file(name, text.encode())) for name, (pause, text) in scripts.items()]
+        self.model = stack.enter_context(upstream(compile_program(folder, "upstream"), files))
         self._urls = {name: f"http://127.0.0.1:{self.model.port}/{name}/v1" for name in scripts}
 
     def contenders(self, stack: ExitStack) -> list[Contender]:
-        """Fresh ones."""
+        """Start all servers."""
         passing = stack.enter_context(nginx(self._folder, self.model))
         ours = stack.enter_context(gateway(self._folder, self._config()))
-        with born_on(UNDER_TEST):
+        with pin_to_core(UNDER_TEST):
             lite = stack.enter_context(litellm(self._urls))
             router = stack.enter_context(ccr(self._urls))
         their, routing = Process(lite.pid, lite.port), Process(router.pid, router.port)
         return [
-            Contender("nginx", passing, CHAT, _same, passed=True),
+            Contender("nginx", passing, CHAT, _same, forwarded=True),
             Contender("ours, Messages → Kimi's text", ours, MESSAGES, _same, "native"),
             Contender("ours, Messages → chat", ours, MESSAGES, _same, first=False),
             Contender("ours, chat → chat", ours, CHAT, _same, first=False),
@@ -112,12 +123,12 @@ class Ring:
         script = f"{one.scripts}-{kind}"
         model = one.ask(script)
         body = agent_request(one.wire, model, size) if size else small_request(one.wire, model)
-        file = self._written(f"{script}.{one.name}.{size}".replace("/", "-"), http_request(one.path(script), body))
+        file = self._write_file(f"{script}.{one.name}.{size}".replace("/", "-"), http_request(one.path(script), body))
         return Run(one.name, Load(self._client, file, clients), one.server)
 
     def direct(self) -> Run:
-        """Clients that ask the upstream itself, with nobody between."""
-        return self.run(Contender("direct", self.model, CHAT, _same, passed=True), "paced", STREAMS)
+        """Return clients that send requests directly to the upstream."""
+        return self.run(Contender("direct", self.model, CHAT, _same, forwarded=True), "paced", STREAMS)
 
     def _config(self) -> str:
         upstreams = "".join(f"  {name}: {{url: '{url}', api: {CHAT}}}\n" for name, url in self._urls.items())
@@ -128,7 +139,7 @@ class Ring:
         )
         return CONFIG.format(upstreams=upstreams, models=models)
 
-    def _written(self, name: str, text: bytes) -> Path:
+    def _write_file(self, name: str, text: bytes) -> Path:
         path = self._folder / name
         path.write_bytes(text)
         return path
@@ -138,27 +149,31 @@ def _same(name: str) -> str:
     return name
 
 
-def compared(ring: Ring, lengths: Lengths) -> list[Row]:
-    # Streams that were never heard to the end may stay behind in a peer: those are for the fresh ones that come after.
+def compare(comparison: Comparison, lengths: Lengths) -> list[Row]:
+    # Unfinished streams may stay in a peer, so events and requests are measured with newly started servers.
     with ExitStack() as stack:
-        told("starting all: idle streams")
-        all_ = ring.contenders(stack)
-        measured([ring.run(one, "short", 4) for one in all_], 1.0, 1)
-        idle = {one.name: ring.run(one, "idle", lengths.idle).seen(0.5).memory for one in all_ if one.first}
+        log("starting all: idle streams")
+        all_ = comparison.contenders(stack)
+        measure_rounds([comparison.run(one, "short", 4) for one in all_], 1.0, 1)
+        idle = {one.name: comparison.run(one, "idle", lengths.idle).measure(0.5).memory for one in all_ if one.first}
     with ExitStack() as stack:
-        told("starting all: events and requests")
-        all_ = ring.contenders(stack)
-        measured([ring.run(one, "short", 4) for one in all_], 1.0, 1)
-        told("paced streams")
-        runs = [ring.direct(), *(ring.run(one, "paced", STREAMS) for one in all_)]
-        direct, *paced = measured(runs, lengths.paced, lengths.rounds)
-        told("requests")
-        asked = {
-            size: measured([ring.run(one, "short", 4, size) for one in all_], lengths.request, lengths.rounds)
+        log("starting all: events and requests")
+        all_ = comparison.contenders(stack)
+        measure_rounds([comparison.run(one, "short", 4) for one in all_], 1.0, 1)
+        log("paced streams")
+        runs = [comparison.direct(), *(comparison.run(one, "paced", STREAMS) for one in all_)]
+        direct, *paced = measure_rounds(runs, lengths.paced, lengths.rounds)
+        log("requests")
+        requests = {
+            size: measure_rounds(
+                [comparison.run(one, "short", 4, size) for one in all_], lengths.request, lengths.rounds
+            )
             for size in SIZES
         }
-        told("saturated streams")
-        fast = measured([ring.run(one, "saturated", TOGETHER) for one in all_], lengths.saturated, lengths.rounds)
+        log("saturated streams")
+        fast = measure_rounds(
+            [comparison.run(one, "saturated", TOGETHER) for one in all_], lengths.saturated, lengths.rounds
+        )
     return [
         Row(
             one.name,
@@ -166,20 +181,20 @@ def compared(ring: Ring, lengths: Lengths) -> list[Row]:
             p50=[max(1.0, seen.p50 - alone.p50) for seen, alone in zip(paced[n], direct, strict=True)],
             kept=_rate(paced[n]) > 0.9 * STREAMS * RATE,
             idle=idle[one.name] / lengths.idle / 1024 if one.first else None,
-            small=[seen.cpu / max(1, seen.responses) * 1e3 for seen in asked[SIZES[0]][n]],
-            large=[seen.cpu / max(1, seen.responses) * 1e3 for seen in asked[SIZES[1]][n]],
+            small=[seen.cpu / max(1, seen.responses) * 1e3 for seen in requests[SIZES[0]][n]],
+            large=[seen.cpu / max(1, seen.responses) * 1e3 for seen in requests[SIZES[1]][n]],
             fast=[seen.events / seen.seconds for seen in fast[n]],
         )
         for n, one in enumerate(all_)
     ]
 
 
-def _rate(seen: list[Seen]) -> float:
+def _rate(seen: list[Measurement]) -> float:
     return sum(one.events for one in seen) / sum(one.seconds for one in seen)
 
 
-def told(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
+def log(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -190,12 +205,12 @@ def main() -> int:
     options.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
     chosen = options.parse_args()
     if sys.platform != "linux" or len(CORES) < 2 or not shutil.which("nginx"):
-        print("bench.peers is left out: it needs Linux, two cores and nginx (apt-get install nginx-light)")
+        print("bench.peers skipped: it needs Linux, two cores and nginx (apt-get install nginx-light)")
         return 0
     install.litellm()
     install.ccr()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        rows = compared(Ring(Path(name), stack, lengths := QUICK if chosen.quick else FULL), lengths)
+        rows = compare(Comparison(Path(name), stack, lengths := QUICK if chosen.quick else FULL), lengths)
     loads = Loads(
         paced=f"{STREAMS} streams × {RATE} events/s",
         saturated=f"{TOGETHER} streams of {BURST} events",

@@ -1,4 +1,4 @@
-"""claude-code-router as `ccr start` runs it, in front of chat completions; it answers `/v1/messages` only."""
+"""claude-code-router as `ccr start` runs it, with chat completions upstream; it offers only `/v1/messages`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.peers import install
-from bench.peers.running import Peer, free_port, running
+from bench.peers.running import Peer, free_port, run_peer
 
 __all__ = ["ccr"]
 
 
 @contextmanager
 def ccr(models: Mapping[str, str], key: str = "none") -> Iterator[Peer]:
-    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name.
+    """Run claude-code-router. It has no setting for the upstream timeout, which is an hour.
 
-    The key is the upstream's. There is no setting for how long it waits: an hour.
+    Args:
+        models: Model ids, and the base URL of each, including `/v1`.
+        key: Key of the upstream.
     """
     node, program = install.ccr()
     port = free_port()
@@ -28,8 +30,8 @@ def ccr(models: Mapping[str, str], key: str = "none") -> Iterator[Peer]:
         config.parent.mkdir()
         config.write_text(json.dumps(_config(models, port, key)), encoding="utf-8")
         env = {"SERVICE_PORT": str(port), "DO_NOT_TRACK": "1", "NODE_ENV": "production"}
-        with running([str(node), str(program), "start"], home, port, "/health", env) as process:
-            # Named so, a model is taken as it stands, and no rule of the router chooses another.
+        with run_peer([str(node), str(program), "start"], home, port, "/health", env) as process:
+            # With `provider,model` the router uses exactly this model; its rules do not choose another.
             yield Peer(
                 "claude-code-router", install.CCR, process.pid, port, lambda model: f"{model},{model}", home / "log"
             )

@@ -1,6 +1,6 @@
-"""Which release of each peer is compared, and how it comes under `.peers/`: once, and nowhere else.
+"""Pinned releases of the peers, and their installation under `.peers/`, once.
 
-python -m bench.peers.install    all of them, ahead of time
+python -m bench.peers.install    install all peers in advance
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["CCR", "LITELLM", "PEERS", "ccr", "litellm"]
 
 PEERS = Path(__file__).resolve().parents[2] / ".peers"
 LITELLM = "1.106.2"
-"""The newest whose dependencies were all to be had on 2026-11-15: those behind it ask for a certifi that was not."""
+"""Newest release whose dependencies were all available on 2026-11-15: later ones need an unavailable certifi."""
 CCR = "2.0.0"
-"""The newest that could be installed on 2026-11-15: 3.1 asks for a package that the registry did not have."""
+"""Newest release that could be installed on 2026-11-15: 3.1 needs a package that the registry did not have."""
 NODE = "24"
-"""Installed beside it where the system has no Node that is young enough."""
+"""Release of Node that is installed too, if the system has no recent one."""
 OLDEST_NODE = 20
 
 
 def litellm() -> Path:
-    """The `litellm` command, in a virtual environment."""
+    """Install LiteLLM in a virtual environment and return the path of its command."""
     folder = PEERS / "litellm"
 
     def install() -> None:
@@ -40,7 +40,7 @@ def litellm() -> Path:
 
 
 def ccr() -> tuple[Path, Path]:
-    """Node, and the program of claude-code-router for it."""
+    """Install claude-code-router and return the paths of Node and of its program."""
     folder = PEERS / "ccr"
 
     def install() -> None:
@@ -62,7 +62,7 @@ def ccr() -> tuple[Path, Path]:
 
 
 def _once(folder: Path, what: str, time: str, install: Callable[[], None]) -> None:
-    """One process at a time, and nothing if this release is there."""
+    """Install, unless this release is already there. A lock file allows only one process at a time."""
     PEERS.mkdir(exist_ok=True)
     done = folder / ".installed"
     with (PEERS / f"{folder.name}.lock").open("w") as lock:
@@ -77,17 +77,17 @@ def _once(folder: Path, what: str, time: str, install: Callable[[], None]) -> No
 def _run(args: list[str], folder: Path | None = None) -> None:
     try:
         subprocess.run(args, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=900)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as wrong:
-        raise SystemExit(f"error: a peer could not be installed: {wrong}") from None
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise SystemExit(f"error: cannot install a peer: {error}") from None
 
 
 def _node() -> Path | None:
-    """The system's, if it is young enough."""
+    """Return the system's Node, or None if there is none or it is too old."""
     if (path := shutil.which("node")) is None:
         return None
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)\.", told)
-    return Path(os.path.realpath(path)) if found and int(found[1]) >= OLDEST_NODE else None
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"v(\d+)\.", output)
+    return Path(os.path.realpath(path)) if version and int(version[1]) >= OLDEST_NODE else None
 
 
 if __name__ == "__main__":

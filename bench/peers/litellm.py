@@ -1,4 +1,4 @@
-"""LiteLLM's proxy as its documentation starts it, in front of chat completions; it also answers `/v1/messages`."""
+"""LiteLLM's proxy, started as its documentation says, with chat completions upstream; it also offers `/v1/messages`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.peers import install
-from bench.peers.running import Peer, free_port, running
+from bench.peers.running import Peer, free_port, run_peer
 
 __all__ = ["litellm"]
 
 SETTINGS = {
     "telemetry": False,
-    # Messages would otherwise be asked for as Responses, which few upstreams have.
+    # Otherwise LiteLLM translates Messages to Responses, which few upstreams offer.
     "use_chat_completions_url_for_anthropic_messages": True,
 }
 QUIET = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # its prices come with it, not from the network
-    "LITELLM_MODE": "PRODUCTION",  # no .env of the folder that it is started in
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # use the included prices, do not download them
+    "LITELLM_MODE": "PRODUCTION",  # do not read .env in the working directory
     "LITELLM_LOG": "ERROR",
-    # No key, as our gateway asks for none on loopback: else its checking would be measured, too.
+    # No key, because our gateway needs none on loopback: otherwise the check of the key would be measured too.
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
     "DISABLE_ADMIN_UI": "True",
     "DO_NOT_TRACK": "1",
@@ -31,9 +31,12 @@ QUIET = {
 
 @contextmanager
 def litellm(models: Mapping[str, str], key: str = "none", timeout: float | None = None) -> Iterator[Peer]:
-    """Models are names that clients ask for, and the base URL, `/v1` included, where each is served under its name.
+    """Run LiteLLM's proxy.
 
-    The key is the upstream's; the timeout, in seconds, counts for whatever it waits for.
+    Args:
+        models: Model ids, and the base URL of each, including `/v1`.
+        key: Key of the upstream.
+        timeout: Timeout in seconds for requests and for streams; None: LiteLLM's default.
     """
     program = install.litellm()
     port = free_port()
@@ -52,16 +55,16 @@ def litellm(models: Mapping[str, str], key: str = "none", timeout: float | None 
             "--telemetry",
             "False",
         ]
-        with running(args, home, port, "/health/liveliness", QUIET) as process:
+        with run_peer(args, home, port, "/health/liveliness", QUIET) as process:
             yield Peer("LiteLLM", install.LITELLM, process.pid, port, lambda model: model, home / "log")
 
 
 def _config(models: Mapping[str, str], key: str, timeout: float | None) -> dict[str, object]:
-    waits = {} if timeout is None else {"timeout": timeout, "stream_timeout": timeout}
+    timeouts = {} if timeout is None else {"timeout": timeout, "stream_timeout": timeout}
     served = [
         {
             "model_name": name,
-            "litellm_params": {"model": f"openai/{name}", "api_base": url, "api_key": key, **waits},
+            "litellm_params": {"model": f"openai/{name}", "api_base": url, "api_key": key, **timeouts},
         }
         for name, url in models.items()
     ]

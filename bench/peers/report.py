@@ -1,4 +1,4 @@
-"""What `python -m bench.peers` has measured, as a page: the table, and each target with what was found."""
+"""Markdown page with the results of `python -m bench.peers`: the table, and each target with the measured value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from bench.peers import install
 __all__ = ["Loads", "Row", "report"]
 
 PAGE = """\
-# Beside other gateways
+# Cost compared with other gateways
 
-Written by `python -m bench.peers --write`, which installs the peers under `.peers/` and starts all in front of one
-upstream; they take turns on one core. nginx passes through and understands nothing. Only ratios carry over from machine
-to machine.
+Written by `python -m bench.peers --write`, which installs the peers under `.peers/` and starts all of them in front of
+one upstream; they take turns on one core. nginx only forwards bytes. Only ratios can be compared between machines.
 
 | | |
 |---|---|
@@ -34,10 +33,12 @@ to machine.
 
 {table}
 
-Saturated: {saturated} again and again, as fast as they go. Idle: {idle} streams that have said one word. “Kimi's text”
-is a model whose calls come as text, which ours reads and no other here does.
+Saturated: {saturated}, repeated at full speed. Idle: {idle} streams that have sent one event. “Kimi's text” is a model
+that writes its calls as text, which only our gateway parses.
 
-## Against the targets
+In the table, “ours” is Interlingua.
+
+## Targets
 
 {targets}
 
@@ -58,7 +59,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Loads:
-    """What was asked of each."""
+    """Load of the benchmark, as text for the page."""
 
     paced: str
     saturated: str
@@ -68,27 +69,27 @@ class Loads:
 
 @dataclass(frozen=True)
 class Row:
-    """What one has cost, in each round."""
+    """Measured values of one server, one per round."""
 
     name: str
     event: list[float]
-    """Microseconds of processor time per event of the paced streams."""
+    """CPU time in microseconds per event of the paced streams."""
     p50: list[float]
-    """Microseconds that it has added to the way of an event."""
+    """Added latency per event in microseconds."""
     kept: bool
-    """Whether it could follow the pace, so that its latency says something."""
+    """True if the server kept the pace, so that its latency is meaningful."""
     idle: float | None
     """KiB per idle stream, for the first row of each server."""
     small: list[float]
-    """Milliseconds of processor time per request of 40 KB."""
+    """CPU time in milliseconds per request of 40 KB."""
     large: list[float]
-    """The same with 400 KB."""
+    """CPU time in milliseconds per request of 400 KB."""
     fast: list[float]
     """Events per second, saturated."""
 
 
 BUSY = 1000
-"""Microseconds that nginx adds where the machine has other work: then latencies say nothing of anybody."""
+"""Latency of nginx in microseconds above which the machine is busy, so that no latency is meaningful."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,17 @@ class Target:
     wanted: str
     measured: str
     met: bool | None
-    """None if this run cannot tell."""
+    """None if this run cannot decide."""
 
     @property
-    def told(self) -> str:
-        verdict = {True: "met", False: "**missed**", None: "cannot be told"}[self.met]
+    def table_row(self) -> str:
+        verdict = {True: "met", False: "**missed**", None: "undecided"}[self.met]
         return f"| {self.what} | {self.wanted} | {self.measured} | {verdict} |"
 
 
 def report(rows: list[Row], loads: Loads) -> str:
     found = list(_targets({row.name: row for row in rows}))
-    missed = [one for one in found if one.met is False]
+    missed = [target for target in found if target.met is False]
     return PAGE.format(
         when=time.strftime("%Y-%m-%d", time.gmtime()),
         machine=_machine(),
@@ -117,8 +118,8 @@ def report(rows: list[Row], loads: Loads) -> str:
         rounds=loads.rounds,
         table=_table(rows),
         idle=loads.idle,
-        targets="\n".join(["| | target | measured | |", "|---|---|---|---|", *(one.told for one in found)]),
-        summary=f"Missed: {len(missed)} of {len(found)}." if missed else "None is missed.",
+        targets="\n".join(["| | target | measured | |", "|---|---|---|---|", *(target.table_row for target in found)]),
+        summary=f"Missed: {len(missed)} of {len(found)}." if missed else "All targets are met.",
     )
 
 
@@ -143,7 +144,7 @@ def _table(rows: list[Row]) -> str:
 
 
 def _spread(values: list[float], form: str) -> str:
-    """The median, and least and most where they lie apart."""
+    """Format the median, with minimum and maximum if they differ by more than 15 %."""
     middle = format(statistics.median(values), form)
     if max(values) <= 1.15 * min(values):
         return middle
@@ -155,32 +156,32 @@ def _targets(rows: dict[str, Row]) -> Iterator[Target]:
     ours, kimi = rows["ours, Messages → chat"], rows["ours, Messages → Kimi's text"]
     chat, lite_chat = rows["ours, chat → chat"], rows["LiteLLM, chat → chat"]
 
-    def most(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
+    def at_most(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
         ratio = _ratio(mine, theirs)
         return Target(what, f"≤ {limit:g} ×", f"{ratio:.3g} ×", ratio <= limit)
 
-    def less(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
+    def cheaper_by(what: str, mine: list[float], theirs: list[float], limit: float) -> Target:
         ratio = _ratio(theirs, mine)
         return Target(what, f"≥ {limit:g} × less", f"{ratio:.3g} ×", ratio >= limit)
 
-    yield most("CPU per event, Kimi's text → Messages, against nginx", kimi.event, nginx.event, 1.8)
-    yield most("CPU per event, chat → Messages, against nginx", ours.event, nginx.event, 1.8)
-    yield less("CPU per event, chat → chat, against LiteLLM", chat.event, lite_chat.event, 12)
-    yield less("CPU per event, chat → Messages, against LiteLLM", ours.event, lite.event, 12)
-    yield less("CPU per event, chat → Messages, against claude-code-router", ours.event, router.event, 2.5)
-    p50 = most("added p50 per event, Kimi's text → Messages, against nginx", kimi.p50, nginx.p50, 2)
+    yield at_most("CPU per event, Kimi's text → Messages, against nginx", kimi.event, nginx.event, 1.8)
+    yield at_most("CPU per event, chat → Messages, against nginx", ours.event, nginx.event, 1.8)
+    yield cheaper_by("CPU per event, chat → chat, against LiteLLM", chat.event, lite_chat.event, 12)
+    yield cheaper_by("CPU per event, chat → Messages, against LiteLLM", ours.event, lite.event, 12)
+    yield cheaper_by("CPU per event, chat → Messages, against claude-code-router", ours.event, router.event, 2.5)
+    p50 = at_most("added p50 per event, Kimi's text → Messages, against nginx", kimi.p50, nginx.p50, 2)
     busy = statistics.median(nginx.p50) > BUSY or not kimi.kept
     yield Target(p50.what, p50.wanted, "the machine was busy", None) if busy else p50
     idle = kimi.idle or 0.0
     yield Target("memory per idle stream", "≤ 32 KiB", f"{idle:.3g} KiB", idle <= 32)
-    yield less("CPU per request of 40 KB, chat → chat, against LiteLLM", chat.small, lite_chat.small, 12)
-    yield less("CPU per request of 40 KB, Messages → chat, against LiteLLM", ours.small, lite.small, 12)
-    yield less("CPU per request of 400 KB, chat → chat, against LiteLLM", chat.large, lite_chat.large, 12)
-    yield less("CPU per request of 400 KB, Messages → chat, against LiteLLM", ours.large, lite.large, 12)
+    yield cheaper_by("CPU per request of 40 KB, chat → chat, against LiteLLM", chat.small, lite_chat.small, 12)
+    yield cheaper_by("CPU per request of 40 KB, Messages → chat, against LiteLLM", ours.small, lite.small, 12)
+    yield cheaper_by("CPU per request of 400 KB, chat → chat, against LiteLLM", chat.large, lite_chat.large, 12)
+    yield cheaper_by("CPU per request of 400 KB, Messages → chat, against LiteLLM", ours.large, lite.large, 12)
 
 
 def _ratio(one: list[float], other: list[float]) -> float:
-    """The median of what the rounds say, each within itself: the machine is not the same from round to round."""
+    """Return the median of the ratios per round. The load of the machine differs from round to round."""
     return statistics.median(mine / max(theirs, 1e-9) for mine, theirs in zip(one, other, strict=True))
 
 

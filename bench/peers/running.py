@@ -1,4 +1,4 @@
-"""A peer that runs: on a free port of loopback, with a home of its own, and ended as a group."""
+"""Run a peer on a free loopback port, with its own home, and end its process group."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Peer", "free_port", "running"]
+__all__ = ["Peer", "free_port", "run_peer"]
 
-BEGINNING = 120.0
-"""Seconds within which a peer must answer; LiteLLM alone takes ten to import."""
-ENDING = 5.0
+START_TIMEOUT_SECONDS = 120.0
+"""LiteLLM needs ten seconds for its imports alone."""
+STOP_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another gateway, which answers."""
+    """Running gateway to compare with."""
 
     name: str
     version: str
     pid: int
     port: int
     ask: Callable[[str], str]
-    """The name under which clients ask it for a model."""
+    """Return the model id that clients must send for a model."""
     log: Path
 
     @property
@@ -40,12 +40,20 @@ class Peer:
 
 
 @contextmanager
-def running(
+def run_peer(
     args: list[str], home: Path, port: int, health: str, env: dict[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, once it answers at this path; it knows nothing of this process' environment but the path."""
+    """Start a peer and yield its process once it answers.
+
+    Args:
+        args: Command line.
+        home: Home and working directory.
+        port: Port on which it listens.
+        health: Path of its health check.
+        env: Environment variables. Only PATH is inherited from this process.
+    """
     known = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": str(home)}
-    # It must not outlive us, however we end.
+    # The peer must not outlive this process, even if this process is killed.
     bound = [setpriv, "--pdeathsig", "KILL"] if (setpriv := shutil.which("setpriv")) else []
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -58,7 +66,7 @@ def running(
             start_new_session=True,
         )
     try:
-        _answering(process, f"http://127.0.0.1:{port}{health}", home / "log")
+        _wait_until_answering(process, f"http://127.0.0.1:{port}{health}", home / "log")
         yield process
     finally:
         _end(process)
@@ -70,8 +78,8 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _answering(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    until = time.monotonic() + BEGINNING
+def _wait_until_answering(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    until = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < until and process.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=5):
@@ -80,14 +88,14 @@ def _answering(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
             return
         except OSError:
             time.sleep(0.1)
-    told = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-    raise RuntimeError(f"{process.args!r} does not answer at {url}\n{told}")
+    output = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+    raise RuntimeError(f"{process.args!r} does not answer at {url}\n{output}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The group ends as a whole: also those of it whose parent has gone."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
+    """End the whole process group, including processes whose parent has ended."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, how)
+            os.killpg(process.pid, signal_number)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(ENDING)
+            process.wait(STOP_TIMEOUT_SECONDS)

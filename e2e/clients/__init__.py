@@ -1,4 +1,4 @@
-"""The clients that are run, one file each; they do not know each other."""
+"""Registry of the clients, one independent file each."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ NPM = {
 
 
 def start(task: Task) -> Launch:
-    """A module finds packages only in folders above its own: so it is put beside a link to them."""
-    beside = 'ln -s "$NPM/node_modules" "$HOME" && exec node "$HOME/$0" "$@"'
+    """Start the script next to a link to node_modules, because Node searches packages only in parent folders."""
+    command = 'ln -s "$NPM/node_modules" "$HOME" && exec node "$HOME/$0" "$@"'
     return Launch(
-        argv=["sh", "-c", beside, SCRIPT, task.api, task.base, task.model, task.prompt],
+        argv=["sh", "-c", command, SCRIPT, task.api, task.base, task.model, task.prompt],
         environment={"KEY": task.key, "NPM": task.npm},
         files={SCRIPT: (SCRIPTS / SCRIPT).read_text(encoding="utf-8")},
     )

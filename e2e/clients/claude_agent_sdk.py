@@ -1,9 +1,9 @@
-"""The Claude Agent SDK, which brings Claude Code along."""
+"""The Claude Agent SDK, which includes Claude Code."""
 
 from __future__ import annotations
 
 from e2e.client import Client
-from e2e.script import by_script, pins
+from e2e.script import launch_script, pins
 
 __all__ = ["CLIENT"]
 
@@ -13,7 +13,7 @@ CLIENT = Client(
     title="Claude Agent SDK",
     version=PINS["claude-agent-sdk"],
     apis=("anthropic-messages",),
-    start=by_script("python", "claude_agent_sdk_loop.py"),
+    start=launch_script("python", "claude_agent_sdk_loop.py"),
     tool="mcp__shell__bash",
     python=PINS,
     venv="claude-agent-sdk",

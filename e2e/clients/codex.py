@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from e2e.client import of_agent
+from e2e.client import agent_client
 from interlingua.agents import AGENTS
 
 __all__ = ["CLIENT"]
 
-CLIENT = of_agent(AGENTS["codex"], "0.166.0", tool="exec_command", param="cmd")
+CLIENT = agent_client(AGENTS["codex"], "0.166.0", tool="exec_command", param="cmd")

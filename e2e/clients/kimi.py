@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from e2e.client import of_agent
+from e2e.client import agent_client
 from interlingua.agents import AGENTS
 
 __all__ = ["CLIENT"]
 
-CLIENT = of_agent(AGENTS["kimi"], "2.1.0", tool="Bash")
+CLIENT = agent_client(AGENTS["kimi"], "2.1.0", tool="Bash")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from e2e.client import Client
-from e2e.script import by_script, pins
+from e2e.script import launch_script, pins
 
 __all__ = ["CLIENT"]
 
@@ -13,7 +13,7 @@ CLIENT = Client(
     title="llm",
     version=PINS["llm"],
     apis=("openai-chat", "anthropic-messages", "openai-responses"),
-    start=by_script("bash", "llm_loop.sh"),
+    start=launch_script("bash", "llm_loop.sh"),
     python=PINS,
     venv="llm",
 )

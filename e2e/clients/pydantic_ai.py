@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from e2e.client import DEV, Client
-from e2e.script import by_script, dev_pins
+from e2e.script import dev_pins, launch_script
 
 __all__ = ["CLIENT"]
 
@@ -13,7 +13,7 @@ CLIENT = Client(
     title="pydantic-ai",
     version=PINS["pydantic-ai-slim"],
     apis=("openai-chat", "anthropic-messages", "openai-responses"),
-    start=by_script("python", "pydantic_ai_loop.py"),
+    start=launch_script("python", "pydantic_ai_loop.py"),
     python=PINS,
     venv=DEV,
 )

@@ -18,7 +18,7 @@ const apis = {
 };
 
 const bash = tool({
-  description: "Runs a command of the shell.",
+  description: "Run a shell command.",
   inputSchema: z.object({ command: z.string() }),
   execute: async ({ command }) => execFileSync("bash", ["-c", command], { encoding: "utf8", timeout: 60_000 }),
 });

@@ -1,6 +1,6 @@
 """A streaming tool loop of the Claude Agent SDK: `KEY=… python claude_agent_sdk_loop.py API BASE MODEL PROMPT`.
 
-The tool is a function of this process. The SDK offers it to Claude Code, which it brings along and starts.
+The tool is a function of this process. The SDK offers it to Claude Code, which the SDK includes and starts.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_server, query, tool
 
 
-@tool("bash", "Runs a command of the shell.", {"command": str})
+@tool("bash", "Run a shell command.", {"command": str})
 async def bash(args: dict[str, Any]) -> dict[str, Any]:
     done = subprocess.run(["bash", "-c", args["command"]], capture_output=True, text=True, timeout=60)
     return {"content": [{"type": "text", "text": done.stdout + done.stderr}]}

@@ -28,7 +28,7 @@ APIS = {"openai-chat": chat, "anthropic-messages": messages, "openai-responses":
 
 @tool
 def bash(command: str) -> str:
-    """Runs a command of the shell."""
+    """Run a shell command."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
 

@@ -13,22 +13,22 @@ from openai import AsyncOpenAI
 APIS = {"openai-chat": ChatModel, "openai-responses": ResponsesModel}
 
 
-def spoken(api: str, base: str, key: str, model: str) -> Model:
+def create_model(api: str, base: str, key: str, model: str) -> Model:
     set_tracing_disabled(True)
     client = AsyncOpenAI(base_url=f"{base}/v1", api_key=key)
-    speaks = APIS[api]
-    return speaks(model, client)
+    model_class = APIS[api]
+    return model_class(model, client)
 
 
 @function_tool
 def bash(command: str) -> str:
-    """Runs a command of the shell."""
+    """Run a shell command."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
 
 
 async def main(api: str, base: str, model: str, prompt: str) -> None:
-    agent = Agent("shell", model=spoken(api, base, os.environ["KEY"], model), tools=[bash])
+    agent = Agent("shell", model=create_model(api, base, os.environ["KEY"], model), tools=[bash])
     result = Runner.run_streamed(agent, prompt)
     async for _ in result.stream_events():
         pass

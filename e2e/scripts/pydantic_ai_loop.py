@@ -23,16 +23,16 @@ def messages(base: str, key: str, model: str) -> Model:
 
 
 def responses(base: str, key: str, model: str) -> Model:
-    keeps_thinking = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=True)
+    profile = OpenAIModelProfile(openai_supports_encrypted_reasoning_content=True)
     provider = OpenAIProvider(base_url=f"{base}/v1", api_key=key)
-    return OpenAIResponsesModel(model, provider=provider, profile=keeps_thinking)
+    return OpenAIResponsesModel(model, provider=provider, profile=profile)
 
 
 APIS = {"openai-chat": chat, "anthropic-messages": messages, "openai-responses": responses}
 
 
 def bash(command: str) -> str:
-    """Runs a command of the shell."""
+    """Run a shell command."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
 

@@ -1,16 +1,26 @@
-"""Any model's tool calls, in any client's API, exactly."""
+"""Translation of LLM tool calls between model dialects and client protocols.
 
-from interlingua.client import Accumulator, ToolBox, ToolResult
-from interlingua.core.options import Limits, Options
-from interlingua.core.reply import Call, Reply, fold
-from interlingua.core.tools import Tool
-from interlingua.dialects.native_text import Parser, parse, render
-from interlingua.dialects.registry import dialect_for, dialects
-from interlingua.dialects.yaml_loader import load_dialect
-from interlingua.errors import CallError, InterlinguaError
-from interlingua.parsing.dialect import Dialect, Span
-from interlingua.translation.request_translation import translate_request
-from interlingua.translation.translator import Translator, translate_reply
+The names below are imported on first use, so that `import interlingua` is fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interlingua.client.accumulator import Accumulator
+    from interlingua.client.tools.tool_result import ToolResult
+    from interlingua.client.tools.toolbox import ToolBox
+    from interlingua.core.options import Limits, Options
+    from interlingua.core.reply import Call, Reply, fold
+    from interlingua.core.tools import Tool
+    from interlingua.dialects.native_text import Parser, parse, render
+    from interlingua.dialects.registry import dialect_for, list_dialects
+    from interlingua.dialects.registry import list_dialects as dialects
+    from interlingua.dialects.yaml_loader import load_dialect
+    from interlingua.errors import CallError, InterlinguaError
+    from interlingua.parsing.dialect import Dialect, Span
+    from interlingua.translation.request_translation import translate_request
+    from interlingua.translation.translator import Translator, translate_reply
 
 __all__ = [
     "Accumulator",
@@ -30,6 +40,7 @@ __all__ = [
     "dialect_for",
     "dialects",
     "fold",
+    "list_dialects",
     "load_dialect",
     "parse",
     "render",
@@ -37,3 +48,43 @@ __all__ = [
     "translate_request",
 ]
 __version__ = "0.1.0"
+
+_MODULES = {
+    "Accumulator": "client.accumulator",
+    "Call": "core.reply",
+    "CallError": "errors",
+    "Dialect": "parsing.dialect",
+    "InterlinguaError": "errors",
+    "Limits": "core.options",
+    "Options": "core.options",
+    "Parser": "dialects.native_text",
+    "Reply": "core.reply",
+    "Span": "parsing.dialect",
+    "Tool": "core.tools",
+    "ToolBox": "client.tools.toolbox",
+    "ToolResult": "client.tools.tool_result",
+    "Translator": "translation.translator",
+    "dialect_for": "dialects.registry",
+    "fold": "core.reply",
+    "list_dialects": "dialects.registry",
+    "load_dialect": "dialects.yaml_loader",
+    "parse": "dialects.native_text",
+    "render": "dialects.native_text",
+    "translate_reply": "translation.translator",
+    "translate_request": "translation.request_translation",
+}
+"""Each public name and its module. `dialects` is the package of that name, which can be called: see there."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "dialects":
+        return import_module("interlingua.dialects")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m interlingua` is `interlingua`."""
+"""Entry point of `python -m interlingua`."""
 
 from interlingua.cli import main
 

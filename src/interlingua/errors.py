@@ -1,20 +1,21 @@
-"""Everything this library raises, and whose fault each one is.
+"""Exceptions of this library, grouped by the party at fault.
 
     InterlinguaError
     ├── UsageError          the caller's program: a wrong argument, a call after close()
     │   ├── UnknownDialect
     │   ├── UnknownUpstream
     │   ├── UnknownWire
-    │   └── RenderError     a reply that this dialect has no way to write
+    │   └── RenderError     a reply that the dialect cannot express
     ├── BadInput            the caller's data: a file or body that cannot be read at all
-    │   ├── BadSetting      a setting of the gateway; `path` is its place among them
-    │   └── BadRequest      a client's request; `path` is the place in it
+    │   ├── BadSetting      a setting of the gateway; `path` is its place in the settings
+    │   └── BadRequest      a client's request; `path` is the place in its body
     │       └── UnknownModel
-    ├── CallError           the model: the arguments of a call, once a program asks for them as an object
-    └── UpstreamError       the model server: it broke the protocol or failed
+    ├── CallError           the model: invalid arguments of a call, raised when a program parses them
+    └── UpstreamError       the model server: it violated the protocol or failed
 
-What a *model* wrote never raises while it is read: that is a Finding. An error says what is wrong, and its `hint` what
-to do about it. `status` and `type` say how it goes out over HTTP, in the words that the wires share.
+Malformed model output never raises while it is parsed: it becomes a Finding. The message of an error states what is
+wrong, and its `hint` states what to do about it. `status` and `type` are the HTTP status and the error type that the
+gateway sends; all wires use the same types.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ __all__ = [
 
 
 class InterlinguaError(Exception):
-    """The root of the tree: catch this one to catch them all."""
+    """Base class of all exceptions of this library."""
 
     status = 500
     type = "api_error"
@@ -87,14 +88,14 @@ class BadInput(InterlinguaError):
 
 
 class BadRequest(BadInput):
-    """A request that cannot be understood or sent on."""
+    """A request that cannot be parsed or forwarded."""
 
     def __init__(self, path: str, message: str, hint: str = "", code: str = "") -> None:
         path, message = _elide_middle(path, 300), _elide_middle(message)
         super().__init__(f"{path}: {message}" if path else message, _elide_middle(hint))
         self.path = path
         self.code = code
-        """A word for programs, where a client acts on one."""
+        """Machine-readable error code, for clients that handle specific codes."""
 
 
 class UnknownModel(BadRequest):
@@ -104,7 +105,7 @@ class UnknownModel(BadRequest):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         requested, names = shorten(name), sorted(known)
         matches = " or ".join(map(repr, difflib.get_close_matches(requested, names, n=3)))
-        hint = f"did you mean {matches}?" if matches else "GET /v1/models lists those that are known"
+        hint = f"did you mean {matches}?" if matches else "GET /v1/models lists the known models"
         super().__init__("model", f"no model is called {requested!r}", hint, "model_not_found")
 
 
@@ -115,7 +116,7 @@ class BadSetting(BadInput):
 
 
 class CallError(InterlinguaError):
-    """A call that cannot be run. Its text is for the model: what is wrong, one problem in each line."""
+    """A call that cannot be run. Its message is written for the model: one problem per line."""
 
     status = 400
     type = "invalid_request_error"
@@ -123,7 +124,7 @@ class CallError(InterlinguaError):
     def __init__(self, name: str, kind: str, problems: list[str]) -> None:
         super().__init__(
             f"The call of {name!r} was not run.\n" + "\n".join(f"- {problem}" for problem in problems),
-            "give this text to the model as the result of its call",
+            "send this message to the model as the result of its call",
         )
         self.name = name
         self.kind = kind
@@ -136,18 +137,18 @@ class UpstreamError(InterlinguaError):
 
 
 def shorten(text: str, max_chars: int = 100) -> str:
-    """What a stranger sent, with no more of it than a message has room for."""
+    """Truncate untrusted text so that it fits into a message."""
     return text if len(text) <= max_chars else f"{text[:max_chars]}…"
 
 
 def _elide_middle(text: str, max_chars: int = 1000) -> str:
-    """A message with no more of what a stranger sent than it has room for: what is wrong may stand behind that."""
+    """Shorten a message by cutting its middle. The end is kept because it may state the problem."""
     tail = max_chars // 4
     return text if len(text) <= max_chars else f"{text[: max_chars - tail]}…{text[-tail:]}"
 
 
 def suggestion_hint(name: str, known_names: Iterable[str]) -> str:
-    """A hint that names the known words that begin with this one, the closest, or all of them."""
+    """Return a hint with the known names that start with this name, else the closest one, else all known names."""
     requested, names = str(name), sorted(known_names)
     extensions = [word for word in names if len(requested) > 2 and word.startswith(requested)][:4]
     matches = extensions or difflib.get_close_matches(requested, names, n=1)
@@ -155,23 +156,24 @@ def suggestion_hint(name: str, known_names: Iterable[str]) -> str:
 
 
 def check_field_types(settings: msgspec.Struct) -> None:
-    """Raises UsageError if a setting is not of its type: a Struct does not look when a program makes it."""
+    """Raise UsageError if a field has the wrong type: msgspec does not validate a Struct that a program constructs."""
     for field in _struct_fields(type(settings)):
         value = getattr(settings, field.name)
         try:
             if not isinstance(value, msgspec.Struct):
                 msgspec.convert(value, field.type)
         except msgspec.ValidationError as error:
-            raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"it takes: {field.type}") from None
+            raise UsageError(f"{type(settings).__name__}.{field.name}: {error}", f"expected: {field.type}") from None
 
 
 @cache
 def _struct_fields(settings: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Looked up once for each type: resolving its annotations takes longer than all the rest of making a Parser."""
+    """Return the fields of a type, cached: resolving the annotations takes longer than all other work of creating a
+    Parser."""
     return msgspec.structs.fields(settings)
 
 
 def expect_type(value: object, expected_type: type | UnionType, message: str, hint: str) -> None:
-    """Raises UsageError if a program gave something else."""
+    """Raise UsageError if the caller passed a value of another type."""
     if not isinstance(value, expected_type):
         raise UsageError(f"{message}, not {type(value).__name__}", hint)

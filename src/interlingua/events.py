@@ -48,11 +48,11 @@ __all__ = [
 
 StopReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
 TRUNCATION_REASONS: tuple[StopReason, ...] = ("length", "content_filter")
-"""The reasons for which a reply may stop anywhere, a call's arguments too."""
+"""Stop reasons that can cut a reply at any place, also inside the arguments of a call."""
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """The upstream has begun to answer. What it did not say is None."""
+    """The upstream has started to reply. Fields that it did not send are None."""
 
     id: str | None = None
     model: str | None = None
@@ -68,9 +68,9 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What an upstream sends beside the thinking before it and wants back with it: a signature, or the thinking itself,
-    encrypted. `wire` is the upstream's; `data` are the fields as that wire has them. `upstream` is its name, if it
-    has come back from a client with one."""
+    """Data that the upstream sends with the preceding reasoning and expects back in the next request: a signature, or
+    the reasoning itself, encrypted. `wire` is the upstream's wire, and `data` holds the fields as that wire has them.
+    `upstream` is the upstream's name, if the client returned the data with one."""
 
     wire: str
     data: dict[str, Any]
@@ -82,9 +82,10 @@ class RefusalDelta(msgspec.Struct, frozen=True):
 
 
 class CallStart(msgspec.Struct, frozen=True):
-    """A call's name is known. `id` is the model's own, or None where it gave none; the guard leaves no None.
+    """Start of a call, sent when its name is known. `id` is the model's own id, or None if it sent none; the guard
+    replaces None.
 
-    `extra` is what an upstream said about the call beyond the standard fields.
+    `extra` holds fields of the call beyond the standard ones, as the upstream sent them.
     """
 
     index: int
@@ -94,21 +95,25 @@ class CallStart(msgspec.Struct, frozen=True):
 
 
 class ArgsDelta(msgspec.Struct, frozen=True):
-    """The next characters of a call's arguments, as JSON text."""
+    """The next characters of a call's arguments, as JSON text.
+
+    `runaway` is for the guard: the arguments go on with more whitespace than `Limits.blanks` allows, and are cut here.
+    """
 
     index: int
     text: str
+    runaway: bool = False
 
 
 class CallEnd(msgspec.Struct, frozen=True):
-    """The call is over. It is complete if the model closed it, not if the reply was cut inside it."""
+    """End of a call. `complete` is true if the model closed the call, and false if the reply was cut inside it."""
 
     index: int
     complete: bool = True
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens counted by the upstream so far; a later one replaces an earlier one.
+    """Tokens counted by the upstream so far; a later event replaces an earlier one.
 
     `input` includes `cached` and `cache_written`, `output` includes `reasoning`. `native` is the upstream's own object.
     """
@@ -120,13 +125,14 @@ class Usage(msgspec.Struct, frozen=True):
     native: dict[str, Any] = msgspec.field(default_factory=dict)
     cache_written: int = 0
     estimated: bool = False
-    """The upstream has not counted: it is our guess."""
+    """True if the upstream reported no usage and the values are an estimate."""
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The reply has ended well. None means that nobody said why; the guard leaves no None.
+    """Regular end of a reply. A `reason` of None means that the upstream sent none; the guard replaces None.
 
-    `sequence` is the stop sequence that was met. `native` is the upstream's own word, if `reason` says less.
+    `sequence` is the stop sequence that ended the reply. `native` is the upstream's own value, if it is more specific
+    than `reason`.
     """
 
     reason: StopReason | None
@@ -135,7 +141,7 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The reply has ended badly: nothing may follow, and what is open stays open."""
+    """End of a reply by an error. No event may follow, and an open call stays open."""
 
     message: str
     type: str = "api_error"
@@ -144,7 +150,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something odd that was seen, where, and what was done about it."""
+    """An irregularity in a reply or request, its place, and the correction that was made."""
 
     kind: str
     message: str
@@ -192,7 +198,7 @@ for _state in ReplyState:
 
 
 class EventOrder:
-    """Follows a reply's events and raises at the first that is out of order."""
+    """State machine that checks the order of a reply's events and raises UsageError at the first violation."""
 
     def __init__(self) -> None:
         self.state = ReplyState.FRESH
@@ -201,7 +207,7 @@ class EventOrder:
     def check(self, event: Event) -> None:
         next_state = TRANSITIONS.get((self.state, type(event)))
         if next_state is None:
-            raise UsageError(f"{type(event).__name__} cannot follow here: the reply is {self.state.value}")
+            raise UsageError(f"{type(event).__name__} is not allowed here: the reply is {self.state.value}")
         if isinstance(event, CallStart):
             self._check_index(event.index, self.calls)
             self.calls += 1
@@ -211,4 +217,4 @@ class EventOrder:
 
     def _check_index(self, index: int, expected: int) -> None:
         if index != expected:
-            raise UsageError(f"call {index} cannot speak here: call {expected} was expected")
+            raise UsageError(f"event for call {index} is not allowed here: expected call {expected}")

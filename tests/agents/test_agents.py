@@ -1,4 +1,4 @@
-"""How agents are pointed at a gateway. That they then ask there is seen by `make e2e`, with the real programs."""
+"""Setup of agents for a gateway. `make e2e` tests with the real programs that they then use it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from interlingua.agents import AGENTS, Agent, AgentSetup, AgentTarget, format_shell_command
 
-WAYS = [(agent, api) for agent in AGENTS.values() for api in agent.apis]
+AGENT_APIS = [(agent, api) for agent in AGENTS.values() for api in agent.apis]
 
 
-@pytest.fixture(params=WAYS, ids=[f"{agent.name}-{api}" for agent, api in WAYS])
-def way(request: pytest.FixtureRequest) -> tuple[Agent, AgentSetup]:
+@pytest.fixture(params=AGENT_APIS, ids=[f"{agent.name}-{api}" for agent, api in AGENT_APIS])
+def agent_setup(request: pytest.FixtureRequest) -> tuple[Agent, AgentSetup]:
     agent, api = request.param
     target = AgentTarget(
         gateway_url="http://127.0.0.1:4321", api=api, model="a/model-1", key="THE-KEY", folder="/run/x"
@@ -21,44 +21,44 @@ def way(request: pytest.FixtureRequest) -> tuple[Agent, AgentSetup]:
     return agent, agent.setup(target)
 
 
-def test_the_key_is_in_no_argument(way: tuple[Agent, AgentSetup]) -> None:
-    _, setup = way
-    assert not any("THE-KEY" in word for word in (*setup.argv, *setup.override_argv, *setup.one_shot_argv))
+def test_key_is_not_in_the_arguments(agent_setup: tuple[Agent, AgentSetup]) -> None:
+    _, setup = agent_setup
+    assert not any("THE-KEY" in argument for argument in (*setup.argv, *setup.override_argv, *setup.one_shot_argv))
     assert any("THE-KEY" in text for text in (*setup.environment.values(), *setup.files.values()))
 
 
-def test_base_and_model_are_told(way: tuple[Agent, AgentSetup]) -> None:
-    agent, setup = way
-    told = [*setup.argv, *setup.environment.values(), *setup.files.values()]
+def test_base_url_and_model_are_configured(agent_setup: tuple[Agent, AgentSetup]) -> None:
+    agent, setup = agent_setup
+    texts = [*setup.argv, *setup.environment.values(), *setup.files.values()]
     assert setup.argv[0] == agent.command
-    assert any("http://127.0.0.1:4321" in text for text in told)
-    assert any("a/model-1" in text for text in told)
+    assert any("http://127.0.0.1:4321" in text for text in texts)
+    assert any("a/model-1" in text for text in texts)
 
 
-def test_files_are_in_the_folder_of_the_run(way: tuple[Agent, AgentSetup]) -> None:
-    _, setup = way
+def test_setup_files_are_in_the_run_folder(agent_setup: tuple[Agent, AgentSetup]) -> None:
+    _, setup = agent_setup
     for name in setup.files:
         assert not PurePosixPath(name).is_absolute()
         assert ".." not in PurePosixPath(name).parts
         assert any(f"/run/x/{name}" in text for text in (*setup.argv, *setup.override_argv))
 
 
-def test_what_is_set_is_not_unset(way: tuple[Agent, AgentSetup]) -> None:
-    _, setup = way
+def test_set_variables_are_not_unset(agent_setup: tuple[Agent, AgentSetup]) -> None:
+    _, setup = agent_setup
     assert not set(setup.unset_variables) & set(setup.environment)
 
 
-@pytest.mark.parametrize(("agent", "api"), WAYS, ids=lambda way: getattr(way, "name", way))
-def test_how_much_the_model_takes_is_told(agent: Agent, api: str) -> None:
+@pytest.mark.parametrize(("agent", "api"), AGENT_APIS, ids=lambda value: getattr(value, "name", value))
+def test_context_window_is_configured_if_supported(agent: Agent, api: str) -> None:
     target = AgentTarget(
         gateway_url="http://127.0.0.1:1", api=api, model="m", key="k", folder="/f", context_tokens=65_432
     )
     setup = agent.setup(target)
-    told = " ".join([*setup.argv, *setup.environment.values(), *setup.files.values()])
-    assert ("65432" in told) == agent.has_context_setting
+    config = " ".join([*setup.argv, *setup.environment.values(), *setup.files.values()])
+    assert ("65432" in config) == agent.has_context_setting
 
 
-def test_only_messages_has_no_version_in_its_base() -> None:
+def test_only_messages_base_url_has_no_version() -> None:
     def url(api: str) -> str:
         return AgentTarget(gateway_url="http://127.0.0.1:1", api=api, model="m", key="k", folder="/f").api_base_url
 
@@ -66,16 +66,18 @@ def test_only_messages_has_no_version_in_its_base() -> None:
     assert {url(api) for api in ("openai-chat", "openai-responses", "kimi")} == {"http://127.0.0.1:1/v1"}
 
 
-def test_keys_for_others_are_not_shown_to_the_gateway() -> None:
+def test_keys_of_other_services_are_unset() -> None:
     target = AgentTarget(gateway_url="http://127.0.0.1:1", api="anthropic-messages", model="m", key="k", folder="/f")
     assert "ANTHROPIC_API_KEY" in AGENTS["claude"].setup(target).unset_variables
     assert "OPENAI_API_KEY" in AGENTS["qwen"].setup(target).unset_variables
 
 
-def test_a_setup_is_a_line_for_a_shell(way: tuple[Agent, AgentSetup]) -> None:
-    _, setup = way
+def test_setup_as_a_shell_command(agent_setup: tuple[Agent, AgentSetup]) -> None:
+    _, setup = agent_setup
     text = format_shell_command(setup)
     longest = max(map(len, text.splitlines()))
     variables = [f"{name}={value}" for name, value in setup.environment.items()]
     assert shlex.split(text.replace("\\\n", "")) == [*variables, *setup.argv]
-    assert longest <= 112 or longest < max(map(len, variables)) + 10  # what cannot be cut has a line of its own
+    assert (
+        longest <= 112 or longest < max(map(len, variables)) + 10
+    )  # a value that cannot be split is on a separate line

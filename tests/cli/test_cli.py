@@ -1,4 +1,4 @@
-"""The command line: in this process where it can be, in one of its own where pipes, signals and time matter."""
+"""Tests of the command line. They use a subprocess where pipes, signals or timing matter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 import interlingua as il
 from interlingua.cli import main
-from interlingua.cli.common import two_columns as columns
+from interlingua.cli.common import two_columns
 from interlingua.cli.translate.explain import Explainer
 from interlingua.translation.translator import TraceStep
 from tests.support.paths import ROOT
@@ -30,7 +30,7 @@ KIMI = (
 DONE = "data: [DONE]\n\n"
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     status: int
     out: str
     err: str
@@ -41,7 +41,7 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-Cli = Callable[..., Ran]
+Cli = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -52,16 +52,19 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs a command here; `kind` is what the streams are, and `missing` which of them is not there."""
+    """Return a function that runs a command in this process.
+
+    `kind` is the class of the standard streams; `missing` names a stream that is closed.
+    """
 
     def run(
         *argv: str | Path,
         stdin: str | bytes = b"",
         kind: type[io.TextIOWrapper] = io.TextIOWrapper,
         missing: str = "",
-    ) -> Ran:
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        streams = [kind(io.BytesIO(raw), encoding="utf-8") for raw in (given, b"", b"")]
+    ) -> CommandResult:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        streams = [kind(io.BytesIO(raw), encoding="utf-8") for raw in (data, b"", b"")]
         for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             monkeypatch.setattr(sys, name, stream if name != missing else None)
         try:
@@ -69,7 +72,7 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Cli:
         except SystemExit as end:
             status = int(end.code or 0)
         out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])  # type: ignore[attr-defined]
-        return Ran(status, out, err)
+        return CommandResult(status, out, err)
 
     return run
 
@@ -84,24 +87,24 @@ def frames(out: str) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in out.splitlines() if line.startswith("data: {")]
 
 
-# ── the way in ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── options and errors ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_version(cli: Cli) -> None:
     assert cli("--version") == (0, f"interlingua {il.__version__}\n", "")
 
 
-def test_without_a_command_help_goes_to_standard_error(cli: Cli) -> None:
-    ran = cli()
-    assert (ran.status, ran.out) == (2, "")
-    assert "examples:" in ran.err
+def test_help_goes_to_stderr_without_a_command(cli: Cli) -> None:
+    result = cli()
+    assert (result.status, result.out) == (2, "")
+    assert "examples:" in result.err
 
 
 @pytest.mark.parametrize("command", ["parse", "render", "translate", "dialects"])
 def test_every_command_has_help_with_examples(cli: Cli, command: str) -> None:
-    ran = cli(command, "--help")
-    assert (ran.status, ran.err) == (0, "")
-    assert f"interlingua {command}" in ran.out.partition("examples:")[2]
+    result = cli(command, "--help")
+    assert (result.status, result.err) == (0, "")
+    assert f"interlingua {command}" in result.out.partition("examples:")[2]
     assert command in cli("--help").out
 
 
@@ -114,65 +117,65 @@ BAD_TOOLS = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_TOOLS.values(), ids=BAD_TOOLS)
+@pytest.mark.parametrize(("text", "expected"), BAD_TOOLS.values(), ids=BAD_TOOLS)
 @pytest.mark.parametrize("command", [("parse", "--dialect=kimi_k2"), ("translate",)], ids=" ".join)
-def test_bad_tools_file(cli: Cli, tmp_path: Path, command: tuple[str, ...], text: str, said: str) -> None:
+def test_bad_tools_file(cli: Cli, tmp_path: Path, command: tuple[str, ...], text: str, expected: str) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text(text)
-    ran = cli(*command, "--tools", tools, stdin="hello")
-    assert (ran.status, ran.out) == (1, "")
-    assert_error(ran, said, str(tools))
+    result = cli(*command, "--tools", tools, stdin="hello")
+    assert (result.status, result.out) == (1, "")
+    assert_error(result, expected, str(tools))
 
 
 ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "unknown command": (["pars"], "", 2, "'pars'"),
     "unknown option": (["parse", "--dialct", "x"], "", 2, "--dialct"),
-    "no dialect": (["parse"], "hello", 2, "which dialect"),
-    "no dialect to render": (["render"], "{}", 2, "which dialect"),
+    "no dialect": (["parse"], "hello", 2, "the dialect is not specified"),
+    "no dialect to render": (["render"], "{}", 2, "the dialect is not specified"),
     "unknown dialect": (["parse", "--dialect", "kimi-k2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown dialect to render": (["render", "--dialect", "kimi_2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown dialect to translate": (["translate", "--dialect", "kimik2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown wire": (["translate", "--to", "openai-chta"], "", 2, "did you mean 'openai-chat'?"),
     "unknown delivery": (["translate", "--delivery", "later"], "", 2, "'later'"),
     "quiet and json": (["translate", "--quiet", "--json"], "", 2, "not allowed with"),
-    "no such file": (["parse", "--dialect", "kimi_k2", "no/such/file"], "", 1, "no/such/file: there is no such file"),
-    "no such tools": (["translate", "--tools", "no/such/file"], "", 1, "no/such/file: there is no such file"),
+    "no such file": (["parse", "--dialect", "kimi_k2", "no/such/file"], "", 1, "no/such/file: no such file"),
+    "no such tools": (["translate", "--tools", "no/such/file"], "", 1, "no/such/file: no such file"),
     "a directory": (["translate", "/"], "", 1, "it is a directory"),
     "no JSON": (["render", "--dialect", "kimi_k2"], "<think>", 1, "malformed"),
     "no input": (["render", "--dialect", "kimi_k2"], " \n", 1, "is empty"),
     "no UTF-8": (["render", "--dialect", "kimi_k2"], '{"text": "\udcff"}', 1, "utf-8"),
-    "too deep": (["render", "--dialect", "kimi_k2"], '{"x": ' + "[" * 100_000, 1, "too deep"),
+    "too deeply nested": (["render", "--dialect", "kimi_k2"], '{"x": ' + "[" * 100_000, 1, "too deep"),
     "a list": (["render", "--dialect", "kimi_k2"], "[]", 1, "Expected `object`, got `array`"),
-    "no parts": (["render", "--dialect", "kimi_k2"], "{}", 1, "neither parts nor"),
+    "no parts": (["render", "--dialect", "kimi_k2"], "{}", 1, "no parts, text, reasoning or calls"),
     "unknown kind": (["render", "--dialect", "kimi_k2"], '{"parts": [{"kind": "x"}]}', 1, "`$.parts[0].kind`"),
-    "a field missing": (
+    "missing field": (
         ["render", "--dialect", "kimi_k2"],
         '{"parts": [{"kind": "call"}]}',
         1,
         "`id` - at `$.parts[0]`",
     ),
-    "no way to write it": (["render", "--dialect", "standard"], '{"reasoning": "x"}', 1, "no way to write thinking"),
-    "half a body": (["translate"], '{"choices": [', 1, "truncated"),
+    "not renderable": (["render", "--dialect", "standard"], '{"reasoning": "x"}', 1, "cannot express thinking"),
+    "truncated body": (["translate"], '{"choices": [', 1, "truncated"),
     "two bodies": (["translate"], "{}\n{}", 1, "trailing characters"),
     "an empty stream": (["translate"], "", 1, "ended without a reply"),
 }
 
 
-@pytest.mark.parametrize(("argv", "stdin", "status", "said"), ERRORS.values(), ids=ERRORS)
-def test_every_error_comes_with_a_hint(cli: Cli, argv: list[str], stdin: str, status: int, said: str) -> None:
-    ran = cli(*argv, stdin=stdin.encode("utf-8", "surrogateescape"))
-    assert ran.status == status
-    assert_error(ran, said)
+@pytest.mark.parametrize(("argv", "stdin", "status", "expected"), ERRORS.values(), ids=ERRORS)
+def test_every_error_comes_with_a_hint(cli: Cli, argv: list[str], stdin: str, status: int, expected: str) -> None:
+    result = cli(*argv, stdin=stdin.encode("utf-8", "surrogateescape"))
+    assert result.status == status
+    assert_error(result, expected)
 
 
-def assert_error(ran: Ran, *said: str) -> None:
-    error, hint = ran.err.splitlines()
+def assert_error(result: CommandResult, *expected: str) -> None:
+    error, hint = result.err.splitlines()
     assert error.startswith("error: ")
     assert hint.startswith("hint: ")
-    assert all(words in ran.err for words in said), ran.err
+    assert all(words in result.err for words in expected), result.err
 
 
-def test_a_file_without_permission(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_read_permission(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
@@ -180,49 +183,49 @@ def test_a_file_without_permission(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     assert_error(cli("translate", "secret.sse"), "cannot read secret.sse: permission denied")
 
 
-def test_errors_of_reading_midway(cli: Cli) -> None:
+def test_read_error_after_opening_the_file(cli: Cli) -> None:
     assert_error(cli("translate", "/proc/self/mem"), "cannot read /proc/self/mem: ")
 
 
-def test_a_terminal_is_told_what_is_awaited(cli: Cli) -> None:
-    ran = cli("parse", "--dialect", "kimi_k2", stdin="hello", kind=Terminal)
-    assert ran.err == "reading the model's text from the terminal: end it with Ctrl-D\n"
-    assert json.loads(ran.out)["text"] == "hello"
+def test_prompt_for_input_on_a_terminal(cli: Cli) -> None:
+    result = cli("parse", "--dialect", "kimi_k2", stdin="hello", kind=Terminal)
+    assert result.err == "reading the model's text from the terminal; press Ctrl-D to finish\n"
+    assert json.loads(result.out)["text"] == "hello"
 
 
 @pytest.mark.parametrize(
-    ("missing", "status", "said"),
+    ("missing", "status", "expected"),
     [
-        ("stdin", 1, "error: there is no standard input"),
-        ("stdout", 1, "error: the standard output is closed"),
+        ("stdin", 1, "error: standard input is closed"),
+        ("stdout", 1, "error: standard output is closed"),
         ("stderr", 0, ""),
     ],
 )
-def test_a_stream_may_be_missing(cli: Cli, missing: str, status: int, said: str) -> None:
-    ran = cli("parse", "--dialect", "kimi_k2", stdin="a<|im_end|>", missing=missing)
-    assert ran.status == status
-    assert ran.err.startswith(said)
-    assert ran.out.count("\n") == (missing == "stderr")
+def test_closed_standard_streams(cli: Cli, missing: str, status: int, expected: str) -> None:
+    result = cli("parse", "--dialect", "kimi_k2", stdin="a<|im_end|>", missing=missing)
+    assert result.status == status
+    assert result.err.startswith(expected)
+    assert result.out.count("\n") == (missing == "stderr")
 
 
-def test_a_full_disk(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(_: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("interlingua.cli.common.console.write", write)
-    ran = cli("dialects")
-    assert ran.status == 1
-    assert_error(ran, "No space left on device")
+    result = cli("dialects")
+    assert result.status == 1
+    assert_error(result, "No space left on device")
 
 
 # ── parse and render ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_parse_tells_the_reply(cli: Cli) -> None:
+def test_parse_prints_the_reply(cli: Cli) -> None:
     call = {"id": "functions.weather:0", "name": "weather", "arguments": '{"city": "São Paulo"}', "complete": True}
-    ran = cli("parse", "--dialect", "kimi_k2", stdin=KIMI)
-    assert (ran.status, ran.err, ran.out.count("\n")) == (0, "", 1)
-    assert json.loads(ran.out) == {
+    result = cli("parse", "--dialect", "kimi_k2", stdin=KIMI)
+    assert (result.status, result.err, result.out.count("\n")) == (0, "", 1)
+    assert json.loads(result.out) == {
         "text": "Looking.",
         "reasoning": "Two cities.",
         "calls": [call],
@@ -237,39 +240,41 @@ def test_parse_tells_the_reply(cli: Cli) -> None:
 
 
 def test_parse_is_indented_on_a_terminal(cli: Cli) -> None:
-    ran = cli("parse", "--model", "kimi-k2", "-", stdin=KIMI, kind=Terminal)
-    assert ran.out.startswith('{\n  "text": "Looking.",\n')
-    assert json.loads(ran.out) == json.loads(cli("parse", "--dialect", "kimi_k2", stdin=KIMI).out)
+    result = cli("parse", "--model", "kimi-k2", "-", stdin=KIMI, kind=Terminal)
+    assert result.out.startswith('{\n  "text": "Looking.",\n')
+    assert json.loads(result.out) == json.loads(cli("parse", "--dialect", "kimi_k2", stdin=KIMI).out)
 
 
-def test_parse_takes_prefill_and_tools(cli: Cli, tmp_path: Path) -> None:
+def test_parse_with_prefill_and_tools(cli: Cli, tmp_path: Path) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text('[{"name": "bash"}]')
-    ran = cli("parse", "--dialect=kimi_k2", "--prefill=<think>", "--tools", tools, stdin=KIMI.removeprefix("<think>"))
-    assert json.loads(ran.out)["reasoning"] == "Two cities."
-    assert ran.err.startswith("finding: unknown-tool")
+    result = cli(
+        "parse", "--dialect=kimi_k2", "--prefill=<think>", "--tools", tools, stdin=KIMI.removeprefix("<think>")
+    )
+    assert json.loads(result.out)["reasoning"] == "Two cities."
+    assert result.err.startswith("finding: unknown-tool")
 
 
-def test_parse_escapes_what_a_terminal_would_obey(cli: Cli) -> None:
+def test_parse_escapes_control_characters(cli: Cli) -> None:
     text = "\x1b]0;gotcha\x07 \x9b2J \u202e é 漢 👩\u200d💻"
     for kind in (io.TextIOWrapper, Terminal):
-        ran = cli("parse", "--dialect", "standard", stdin=text, kind=kind)
-        assert json.loads(ran.out)["text"] == text
-        assert ran.out.replace("\n", "").isprintable()
-        assert "é 漢" in ran.out
+        result = cli("parse", "--dialect", "standard", stdin=text, kind=kind)
+        assert json.loads(result.out)["text"] == text
+        assert result.out.replace("\n", "").isprintable()
+        assert "é 漢" in result.out
 
 
-def test_events_are_one_line_each(cli: Cli) -> None:
-    ran = cli("parse", "--dialect", "kimi_k2", "--events", stdin=KIMI + "<|im_end|>")
-    events = [json.loads(line) for line in ran.out.splitlines()]
+def test_parse_events_prints_one_line_per_event(cli: Cli) -> None:
+    result = cli("parse", "--dialect", "kimi_k2", "--events", stdin=KIMI + "<|im_end|>")
+    events = [json.loads(line) for line in result.out.splitlines()]
     kinds = "ReasoningDelta TextDelta CallStart ArgsDelta CallEnd Finding Stop"
     assert list(dict.fromkeys(event["event"] for event in events)) == kinds.split()
     assert {"event": "TextDelta", "text": "Looking."} in events
-    assert ran.err.startswith("finding: noise at character ")
+    assert result.err.startswith("finding: noise at character ")
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "expected_stderr"),
     [
         ([], "finding: noise at character 11: <|im_end|> is not part of the reply: dropped\n"),
         (["--quiet"], ""),
@@ -279,26 +284,26 @@ def test_events_are_one_line_each(cli: Cli) -> None:
         ),
     ],
 )
-def test_findings_are_told_on_standard_error(cli: Cli, option: list[str], told: str) -> None:
-    ran = cli("parse", "--dialect", "kimi_k2", *option, stdin="a<|im_end|>")
-    assert (ran.status, ran.err) == (0, told)
-    assert len(json.loads(ran.out)["findings"]) == 1
+def test_findings_are_printed_to_stderr(cli: Cli, option: list[str], expected_stderr: str) -> None:
+    result = cli("parse", "--dialect", "kimi_k2", *option, stdin="a<|im_end|>")
+    assert (result.status, result.err) == (0, expected_stderr)
+    assert len(json.loads(result.out)["findings"]) == 1
 
 
 @pytest.mark.parametrize(
     ("raw", "text", "place"),
     [
-        (b"a\xff\xfeb", "a\ufffd\ufffdb", "2 bytes are not UTF-8: read as U+FFFD"),
-        ("é".encode()[:1], "\ufffd", "1 byte is not UTF-8: read as U+FFFD"),
+        (b"a\xff\xfeb", "a\ufffd\ufffdb", "2 bytes are not valid UTF-8 and decoded as U+FFFD"),
+        ("é".encode()[:1], "\ufffd", "1 byte is not valid UTF-8 and decoded as U+FFFD"),
     ],
 )
-def test_bytes_that_are_not_utf_8(cli: Cli, raw: bytes, text: str, place: str) -> None:
-    ran = cli("parse", "--dialect", "standard", stdin=raw)
-    assert json.loads(ran.out)["text"] == text
-    assert place in ran.err
+def test_invalid_utf_8_is_replaced_and_reported(cli: Cli, raw: bytes, text: str, place: str) -> None:
+    result = cli("parse", "--dialect", "standard", stdin=raw)
+    assert json.loads(result.out)["text"] == text
+    assert place in result.err
 
 
-def test_utf_8_is_read_across_pieces(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utf_8_is_decoded_across_chunks(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = cli("parse", "--dialect", "kimi_k2", stdin=KIMI + "é漢👩")
     monkeypatch.setattr("interlingua.cli.common.console.READ_CHUNK_BYTES", 1)
     assert cli("parse", "--dialect", "kimi_k2", stdin=KIMI + "é漢👩") == whole
@@ -319,7 +324,7 @@ def test_render_without_parts(cli: Cli) -> None:
 
 # ── request ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-ASKED = {
+REQUEST_BODY = {
     "model": "kimi",
     "max_tokens": 9,
     "top_k": 3,
@@ -332,18 +337,18 @@ TO_CHAT = ("request", "--from", "anthropic-messages", "--to", "openai-chat")
 
 
 def test_request(cli: Cli) -> None:
-    ran = cli(*TO_CHAT, "--model", "kimi-k2.5", "--upstream", "moonshot", stdin=json.dumps(ASKED))
-    body = json.loads(ran.out)
-    assert ran.status == 0
+    result = cli(*TO_CHAT, "--model", "kimi-k2.5", "--upstream", "moonshot", stdin=json.dumps(REQUEST_BODY))
+    body = json.loads(result.out)
+    assert result.status == 0
     assert (body["model"], body["max_completion_tokens"]) == ("kimi-k2.5", 9)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool"]
     assert body["messages"][1]["tool_calls"][0]["id"] == body["messages"][2]["tool_call_id"] == "functions.ls:0"
-    assert "finding: no-result" in ran.err
-    assert "top_k" in ran.err
+    assert "finding: no-result" in result.err
+    assert "top_k" in result.err
 
 
-def test_a_request_that_is_refused(cli: Cli) -> None:
-    assert_error(cli(*TO_CHAT, "--strict", stdin=json.dumps(ASKED)), "messages[1]")
+def test_request_errors(cli: Cli) -> None:
+    assert_error(cli(*TO_CHAT, "--strict", stdin=json.dumps(REQUEST_BODY)), "messages[1]")
     assert_error(cli(*TO_CHAT, "--upstream", "moonshoot", stdin="{}"), "'moonshot'")
     assert_error(cli("request", stdin='{"model": "m", "messages": 5}'), "messages: should be a list")
 
@@ -354,9 +359,9 @@ def test_a_request_that_is_refused(cli: Cli) -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_dialects_fit_the_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    ran = cli("dialects")
-    assert all(len(line) <= width for line in ran.out.splitlines())
-    assert all(word in ran.out for dialect in il.dialects() for word in (dialect.name, *dialect.models))
+    result = cli("dialects")
+    assert all(len(line) <= width for line in result.out.splitlines())
+    assert all(word in result.out for dialect in il.dialects() for word in (dialect.name, *dialect.models))
 
 
 def test_dialects_as_json(cli: Cli) -> None:
@@ -368,13 +373,15 @@ def test_dialects_as_json(cli: Cli) -> None:
 # ── translate ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_translate_turns_native_calls_into_tool_calls(cli: Cli) -> None:
-    ran = cli("translate", STREAM)
-    assert ran.status == 0
-    assert ran.err == "finding: stop-reason at event 37: the upstream stopped with 'stop': corrected to 'tool_calls'\n"
-    assert ran.out.endswith(DONE)
-    assert "<|tool" not in ran.out
-    choices = [choice for frame in frames(ran.out) for choice in frame["choices"]]
+def test_translate_converts_native_calls_to_tool_calls(cli: Cli) -> None:
+    result = cli("translate", STREAM)
+    assert result.status == 0
+    assert (
+        result.err == "finding: stop-reason at event 37: the upstream stopped with 'stop': corrected to 'tool_calls'\n"
+    )
+    assert result.out.endswith(DONE)
+    assert "<|tool" not in result.out
+    choices = [choice for frame in frames(result.out) for choice in frame["choices"]]
     entries = [entry for choice in choices for entry in choice["delta"].get("tool_calls", ())]
     assert [(entry["id"], entry["function"]["name"]) for entry in entries if "id" in entry] == [
         ("functions.task:45", "task"),
@@ -385,7 +392,7 @@ def test_translate_turns_native_calls_into_tool_calls(cli: Cli) -> None:
     assert [choice["finish_reason"] for choice in choices if choice["finish_reason"]] == ["tool_calls"]
 
 
-def test_translate_takes_its_options(cli: Cli) -> None:
+def test_translate_options(cli: Cli) -> None:
     stream = chunk({"role": "assistant", "reasoning": "hm"}) + chunk({"content": "x"}) + chunk({}, "stop") + DONE
     options = [
         "--from=openai-chat",
@@ -401,32 +408,32 @@ def test_translate_takes_its_options(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 1000])
-def test_a_whole_reply_is_translated_whole(cli: Cli, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_translate_whole_reply(cli: Cli, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     monkeypatch.setattr("interlingua.cli.common.console.READ_CHUNK_BYTES", piece)
     body = {"model": "kimi-k2", "choices": [{"index": 0, "message": {"content": KIMI}, "finish_reason": "stop"}]}
-    ran = cli("translate", stdin=b"\xef\xbb\xbf\n " + json.dumps(body).encode())
-    assert ran.status == 0
-    choice = json.loads(ran.out)["choices"][0]
+    result = cli("translate", stdin=b"\xef\xbb\xbf\n " + json.dumps(body).encode())
+    assert result.status == 0
+    choice = json.loads(result.out)["choices"][0]
     assert choice["finish_reason"] == "tool_calls"
     assert choice["message"]["tool_calls"][0]["function"]["name"] == "weather"
 
 
-FAILED = '{"error": {"message": "overloaded \\u001b[2J", "code": 503}}'
+FAILURE = '{"error": {"message": "overloaded \\u001b[2J", "code": 503}}'
 
 
 @pytest.mark.parametrize(
     "stdin",
-    [f"data: {FAILED}\n\n", chunk({"role": "assistant", "content": "x"}) + f"data: {FAILED}\n\n", FAILED],
+    [f"data: {FAILURE}\n\n", chunk({"role": "assistant", "content": "x"}) + f"data: {FAILURE}\n\n", FAILURE],
     ids=["stream", "stream after text", "whole"],
 )
-def test_a_reply_that_failed_is_given_out_and_told(cli: Cli, stdin: str) -> None:
-    ran = cli("translate", stdin=stdin)
-    assert ran.status == 1
-    assert "overloaded" in ran.out
-    assert_error(ran, "the reply failed: overloaded \\u001b[2J")
+def test_failed_reply_is_translated_and_reported(cli: Cli, stdin: str) -> None:
+    result = cli("translate", stdin=stdin)
+    assert result.status == 1
+    assert "overloaded" in result.out
+    assert_error(result, "the reply failed: overloaded \\u001b[2J")
 
 
-def test_a_body_whose_error_is_a_mere_text(cli: Cli) -> None:
+def test_error_body_with_a_string(cli: Cli) -> None:
     assert_error(cli("translate", stdin='{"error": "no"}'), "the reply failed: no")
 
 
@@ -436,13 +443,13 @@ def test_a_body_whose_error_is_a_mere_text(cli: Cli) -> None:
 @pytest.mark.parametrize("width", [40, 80, 100, 140])
 def test_explain_fits_the_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    ran = cli("translate", "--explain", STREAM)
-    assert (ran.status, ran.err) == (0, "")
-    assert all(len(line) <= width for line in ran.out.splitlines())
-    assert ("│" in ran.out) == (width >= 100)
-    for words in ("held back", "marker <|tool_call_begin|>", "call opened: task", "untouched", "! finding stop-reason"):
-        assert words in ran.out
-    assert ran.out.endswith("39 chunks in, 28 frames out: 2 calls, 1 finding\n" if width > 40 else "finding\n")
+    result = cli("translate", "--explain", STREAM)
+    assert (result.status, result.err) == (0, "")
+    assert all(len(line) <= width for line in result.out.splitlines())
+    assert ("│" in result.out) == (width >= 100)
+    for words in ("buffered", "marker <|tool_call_begin|>", "call opened: task", "unchanged", "! finding stop-reason"):
+        assert words in result.out
+    assert result.out.endswith("39 chunks in, 28 frames out: 2 calls, 1 finding\n" if width > 40 else "finding\n")
 
 
 def test_explain_is_coloured_on_a_terminal_only(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,16 +465,16 @@ for _ in range(30):
 
 BASH = {"name": "bash", "arguments": "{}"}
 STEPS: dict[str, tuple[str, list[str]]] = {
-    "text": (chunk({"role": "assistant", "content": "hi"}), ['{"content":"hi"}', "= untouched", "dialect: kimi_k2"]),
-    "held": (chunk({"content": "a <|tool_"}), ['→ {"content":"a "}', 'held back: "<|tool_" may become a marker']),
-    "blank": (chunk({"content": "<think>"}) + chunk({"content": " "}), ['held back: " " white space']),
+    "text": (chunk({"role": "assistant", "content": "hi"}), ['{"content":"hi"}', "= unchanged", "dialect: kimi_k2"]),
+    "buffered": (chunk({"content": "a <|tool_"}), ['→ {"content":"a "}', 'buffered: "<|tool_" (may become a marker)']),
+    "blank": (chunk({"content": "<think>"}) + chunk({"content": " "}), ['buffered: " " (whitespace']),
     "no marker": (
         chunk({"content": "a<|tool_"}) + chunk({"content": "box"}),
-        ['"<|tool_" was no marker after all', '→ {"content":"<|tool_box"}'],
+        ['"<|tool_" is not a marker after all', '→ {"content":"<|tool_box"}'],
     ),
-    "cut marker": (chunk({"content": "a<thi"}) + chunk({"content": "nk>"}), ["marker <think>"]),
-    "no role": (chunk({"content": "x"}), ["= a role, then untouched"]),
-    "header": (chunk({"content": "<|tool_call_begin|>functions.l"}), ['"functions.l" is not known to be a call yet']),
+    "split marker": (chunk({"content": "a<thi"}) + chunk({"content": "nk>"}), ["marker <think>"]),
+    "no role": (chunk({"content": "x"}), ["= a role, then unchanged"]),
+    "header": (chunk({"content": "<|tool_call_begin|>functions.l"}), ['"functions.l" (may become a call)']),
     "repeated role": (
         chunk({"role": "assistant", "content": "x"}) + chunk({"role": "assistant", "content": "y"}),
         ["≈ the same, without role"],
@@ -476,14 +483,14 @@ STEPS: dict[str, tuple[str, list[str]]] = {
         chunk({"role": "assistant", "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": BASH}]}),
         ["call opened: bash, id a", "call closed"],
     ),
-    "refusal": (chunk({"refusal": "no", "content": "<think>x"}), ["refusal passed on", "the reply begins"]),
+    "refusal": (chunk({"refusal": "no", "content": "<think>x"}), ["refusal forwarded", "start of the reply"]),
     "usage": (chunk({"content": "<think>x"}, usage={"prompt_tokens": 1}), ["usage: 1 tokens in, 0 out"]),
-    "cut call": (
+    "truncated call": (
         chunk({"content": KIMI.partition("ão")[0]}) + chunk({}, "length"),
-        ["call left incomplete", "→ [DONE]", "the client's stream is ended"],
+        ["call ended incomplete", "→ [DONE]", "end of the client's stream"],
     ),
     "marker as data": (chunk({"content": KIMI.replace("São", "<think>")}), ['"arguments":"{\\"city\\": \\"<think>']),
-    "failed": (f"data: {FAILED}\n\n", ["! failed: overloaded \\u001b[2J", "= untouched"]),
+    "failed": (f"data: {FAILURE}\n\n", ["! failed: overloaded \\u001b[2J", "= unchanged"]),
     "not JSON": ("data: \x1b[2J\n\n", ["\\u001b[2J", "! finding bad-json"]),
     "no object": ("data: [1]\n\n", ["1  [1]"]),
     "escapes": (chunk({"content": "\x1b[2J\x9b\u202e"}), ['{"content":"\\u001b[2J\\u009b\\u202e"}']),
@@ -495,37 +502,37 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     ),
     "no choices": ('data: {"type":"ping","x":null}\n\n', ['{"type":"ping"}']),
     "deep": (chunk({"role": "assistant", "content": "x", "deep": DEEP}), ['"…"']),
-    "the end": (chunk({"role": "assistant"}), ["(the end)"]),
+    "end of stream": (chunk({"role": "assistant"}), ["(end of stream)"]),
 }
 
 
-@pytest.mark.parametrize(("stream", "said"), STEPS.values(), ids=STEPS)
-def test_explain_says_why(cli: Cli, monkeypatch: pytest.MonkeyPatch, stream: str, said: list[str]) -> None:
-    monkeypatch.setenv("COLUMNS", "99")  # stacked, so that few lines are wrapped
-    ran = cli("translate", "--explain", stdin=stream)
-    joined = ran.out.replace("\n          ", "")
-    assert all(words in joined for words in said), ran.out
-    assert ran.out.replace("\n", "").isprintable()
+@pytest.mark.parametrize(("stream", "expected"), STEPS.values(), ids=STEPS)
+def test_explain_shows_reasons(cli: Cli, monkeypatch: pytest.MonkeyPatch, stream: str, expected: list[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "99")  # stacked layout, in which fewer lines are wrapped
+    result = cli("translate", "--explain", stdin=stream)
+    joined = result.out.replace("\n          ", "")
+    assert all(words in joined for words in expected), result.out
+    assert result.out.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(
     ("sent", "why"), [(b"", "nothing to send"), (b"data: {}\n\n", "rewritten for the client")], ids=["silent", "sent"]
 )
-def test_explain_has_a_word_for_what_no_event_explains(sent: bytes, why: str) -> None:
+def test_explain_step_without_events(sent: bytes, why: str) -> None:
     row = Explainer(il.Translator(dialect="standard")).explain(TraceStep(b'data: {"x":1}\n\n', '{"x":1}', [], sent, ""))
     assert row.right[-1].text == why
 
 
-def test_columns_are_aligned_whatever_stands_in_them() -> None:
-    layout = columns.ColumnLayout(100)
+def test_columns_are_aligned_for_wide_and_combining_characters() -> None:
+    layout = two_columns.ColumnLayout(100)
     for text in ("a", "漢字" * 40, "e\u0301" * 60, "a b, " * 60, ""):
         row = layout.format_row(
-            columns.ColumnRow("1", [columns.ColumnLine(text)], [columns.ColumnLine(text, prefix="→")])
+            two_columns.ColumnRow("1", [two_columns.ColumnLine(text)], [two_columns.ColumnLine(text, prefix="→")])
         )
-        assert {columns._display_width(line.partition("│")[0]) for line in row.splitlines()} == {44}
+        assert {two_columns._display_width(line.partition("│")[0]) for line in row.splitlines()} == {44}
 
 
-def test_explain_and_translate_send_the_same() -> None:
+def test_explain_and_translate_send_the_same_frames() -> None:
     translator = il.Translator()
     explainer = Explainer(translator)
     steps = translator.trace(STREAM.read_bytes()) + translator.trace_end()
@@ -534,7 +541,7 @@ def test_explain_and_translate_send_the_same() -> None:
     assert b"".join(step.sent for step in steps) == il.Translator().feed(STREAM.read_bytes())
 
 
-# ── in a process of its own ───────────────────────────────────────────────────────────────────────────────────────────
+# ── subprocesses ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
@@ -556,18 +563,18 @@ SLOW: dict[str, tuple[list[str], str, bytes]] = {
 
 
 @pytest.mark.parametrize(("argv", "first", "out"), SLOW.values(), ids=SLOW)
-def test_slow_input_gives_slow_output(argv: list[str], first: str, out: bytes) -> None:
+def test_output_is_flushed_while_input_is_open(argv: list[str], first: str, out: bytes) -> None:
     with started(*argv) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(first.encode())
         process.stdin.flush()
-        assert out in process.stdout.readline()  # while the input is still open
+        assert out in process.stdout.readline()  # the input is still open
         if argv[-1] == "--explain":
             assert b": ping" in process.stdout.readline() + process.stdout.readline()
 
 
-def test_ctrl_c_ends_quietly() -> None:
+def test_ctrl_c_exits_without_traceback() -> None:
     with started("translate") as process:
         assert process.stdin
         assert process.stdout
@@ -585,10 +592,10 @@ def test_ctrl_c_ends_quietly() -> None:
     [
         (["translate"], {141}),
         (["--help"], {141, 0}),
-    ],  # where output is not buffered, argparse keeps the error to itself
+    ],  # with unbuffered output, argparse swallows the error
     ids=["translate", "help"],
 )
-def test_a_closed_pipe_ends_quietly(argv: list[str], statuses: set[int]) -> None:
+def test_closed_pipe_exits_without_traceback(argv: list[str], statuses: set[int]) -> None:
     with started(*argv) as process:
         assert process.stdin
         assert process.stdout
@@ -601,22 +608,22 @@ def test_a_closed_pipe_ends_quietly(argv: list[str], statuses: set[int]) -> None
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_device_ends_with_an_error() -> None:
+def test_full_device_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "interlingua", "dialects"]
-        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert ran.returncode == 1
-    assert_error(Ran(1, "", ran.stderr), "cannot write the output: No space left on device")
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 1
+    assert_error(CommandResult(1, "", result.stderr), "cannot write the output: No space left on device")
 
 
-def test_the_demo_runs() -> None:
-    ran = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert '"finish_reason": "tool_calls"' in ran.stdout
-    assert "│ · marker <|tool_calls_section_begin|>" in ran.stdout
+def test_demo_script_runs() -> None:
+    result = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert '"finish_reason": "tool_calls"' in result.stdout
+    assert "│ · marker <|tool_calls_section_begin|>" in result.stdout
 
 
-def test_only_the_gateway_needs_what_it_runs_on() -> None:
-    """Every other command would wait for aiohttp, twice as long as for itself."""
+def test_cli_import_does_not_load_aiohttp() -> None:
+    """Importing aiohttp takes twice as long as the rest of the command line. Only the gateway needs it."""
     look = "import sys, interlingua.cli; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look]).returncode == 0

@@ -1,4 +1,4 @@
-"""`interlingua config` and its commands: check, show and schema; and the options that `serve` has for settings."""
+"""Tests of `interlingua config` (check, show, schema) and of the options that override settings."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ seal_key: "${KEY}"
 """
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     status: int
     out: str
     err: str
 
 
-Cli = Callable[..., Ran]
+Cli = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -55,21 +55,21 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("KEY", "sk-secret")
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
-    def run(*argv: str) -> Ran:
+    def run(*argv: str) -> CommandResult:
         try:
             status = main(argv)
         except SystemExit as end:
             status = int(end.code or 0)
-        return Ran(status, *capsys.readouterr())
+        return CommandResult(status, *capsys.readouterr())
 
     return run
 
 
 @pytest.mark.parametrize("command", ["check", "show", "schema"])
 def test_every_command_has_help_with_examples(cli: Cli, command: str) -> None:
-    ran = cli("config", command, "--help")
-    assert (ran.status, ran.err) == (0, "")
-    assert f"interlingua config {command}" in ran.out.partition("examples:")[2]
+    result = cli("config", command, "--help")
+    assert (result.status, result.err) == (0, "")
+    assert f"interlingua config {command}" in result.out.partition("examples:")[2]
     assert f"interlingua config {command}" in cli("config", "--help").out
 
 
@@ -91,34 +91,34 @@ tiers:
   opus    router: moonshotai/kimi-k2 (kimi_k2), then own: x (detect)
 every other model: unknown
 """
-    assert cli("config", "check") == cli("config") == Ran(0, expected, "")
+    assert cli("config", "check") == cli("config") == CommandResult(0, expected, "")
 
 
-def test_check_tells_what_is_wrong(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_reports_errors_and_notes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mine.yaml").write_text(FILE.replace("fast: kimi", "fast: kimmi"), encoding="utf-8")
-    ran = cli("config", "check", "mine.yaml")
+    result = cli("config", "check", "mine.yaml")
     error = "error: mine.yaml:8: models.fast: no entry of `models` is called 'kimmi'\nhint: did you mean 'kimi'?\n"
-    assert ran == Ran(1, "", error)
+    assert result == CommandResult(1, "", error)
     monkeypatch.setenv("INTERLINGUA_PROT", "1")
-    note = "note: INTERLINGUA_PROT is no setting, and is left out; did you mean 'INTERLINGUA_PORT'?\n"
+    note = "note: INTERLINGUA_PROT ignored, because it is not a setting; did you mean 'INTERLINGUA_PORT'?\n"
     assert cli("config", "check", "mine.yaml").err == note + error
 
 
 def test_check_without_a_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = "error: upstreams: there is none, so that nobody can be asked\nhint: name one, or start with --demo\n"
-    assert cli("config", "check") == Ran(1, "", nobody)
+    error = "error: upstreams: no upstream is configured\nhint: add one, or start with --demo\n"
+    assert cli("config", "check") == CommandResult(1, "", error)
     monkeypatch.setenv("INTERLINGUA_UPSTREAM", "http://localhost:8000/v1")
-    ran = cli("config", "check")
-    assert (ran.status, ran.out.splitlines()[0]) == (0, "settings: no file")
-    assert ran.out.endswith("every other model: localhost\n")
+    result = cli("config", "check")
+    assert (result.status, result.out.splitlines()[0]) == (0, "settings: no file")
+    assert result.out.endswith("every other model: localhost\n")
 
 
 def test_show(cli: Cli) -> None:
     Path("interlingua.yaml").write_text(FILE, encoding="utf-8")
-    ran = cli("config", "show")
-    assert (ran.status, ran.err) == (0, "settings: interlingua.yaml\n")
-    assert "sk-secret" not in ran.out
-    shown = yaml.safe_load(ran.out)
+    result = cli("config", "show")
+    assert (result.status, result.err) == (0, "settings: interlingua.yaml\n")
+    assert "sk-secret" not in result.out
+    shown = yaml.safe_load(result.out)
     assert list(shown) == list(Settings.__struct_fields__)
     router = shown["upstreams"]["router"]
     assert (router["key"], router["headers"]) == ("***", {"Authorization": "***", "X-Title": "mine"})
@@ -127,7 +127,7 @@ def test_show(cli: Cli) -> None:
     assert msgspec.convert(shown, Settings).models == load_settings("interlingua.yaml", {"KEY": "k"}).settings.models
 
 
-def test_what_variables_bring_to_upstreams_is_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_redacts_values_from_variables(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """\
 upstreams:
   u:
@@ -138,8 +138,14 @@ models:
   m: {upstream: u, model: "${MODEL}", extra: {custom: "${CUSTOM}"}}
 """
     Path("interlingua.yaml").write_text(text, encoding="utf-8")
-    given = {"ORG": "org-0123456789", "SHORT": "abc", "CUSTOM": "some words", "HOST": "localhost:1", "MODEL": "kimi"}
-    for name, value in given.items():
+    environment = {
+        "ORG": "org-0123456789",
+        "SHORT": "abc",
+        "CUSTOM": "some words",
+        "HOST": "localhost:1",
+        "MODEL": "kimi",
+    }
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     shown = yaml.safe_load(cli("config", "show").out)
     upstream, model = shown["upstreams"]["u"], shown["models"]["m"]
@@ -147,9 +153,9 @@ models:
     assert upstream["extra"] == {"custom": "***", "deep": {"list": ["***"]}, "plain": "a *** b", "n": 3}
     assert (upstream["url"], model["model"], model["extra"]) == ("http://localhost:1/v1", "kimi", {"custom": "***"})
 
-    known = load_settings("interlingua.yaml", given)
-    assert known.variable_secrets == {"org-0123456789", "abc", "team abc", "some words"}
-    assert {*known.variable_secrets, "open-secret"} == set(collect_secrets(known.settings, known.variable_secrets))
+    loaded = load_settings("interlingua.yaml", environment)
+    assert loaded.variable_secrets == {"org-0123456789", "abc", "team abc", "some words"}
+    assert {*loaded.variable_secrets, "open-secret"} == set(collect_secrets(loaded.settings, loaded.variable_secrets))
 
 
 def test_schema(cli: Cli) -> None:
@@ -160,7 +166,7 @@ def test_schema(cli: Cli) -> None:
         "minimum": 0,
         "maximum": 65535,
         "default": 8484,
-        "description": "0: any that is free.",
+        "description": "TCP port that the gateway listens on. 0: any free port.",
     }
     assert parts["Upstream"]["properties"]["key"]["writeOnly"] is True
     assert {name: part["required"] for name, part in parts.items() if part.get("required")} == {
@@ -171,16 +177,16 @@ def test_schema(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("kind", [Settings, *NESTED_SETTINGS.values()], ids=lambda kind: str(kind.__name__))
-def test_every_setting_is_explained(kind: type[msgspec.Struct]) -> None:
+def test_every_setting_has_a_docstring(kind: type[msgspec.Struct]) -> None:
     assert [name for name in kind.__struct_fields__ if not struct_field_docs(kind).get(name)] == []
 
 
-def test_the_example() -> None:
+def test_example_settings() -> None:
     settings = load_settings(EXAMPLE_SETTINGS_PATH, {"OPENROUTER_API_KEY": "k"})
     assert settings.notes == []
-    found = {id: routes_for(settings).find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
+    routes_by_id = {id: routes_for(settings).find(id) for id in ("claude-opus-4-5", "or/z-ai/glm-4.5", "haiku", "else")}
     assert {
-        id: [(route.name, route.model, route.dialect_name) for route in routes] for id, routes in found.items()
+        id: [(route.name, route.model, route.dialect_name) for route in routes] for id, routes in routes_by_id.items()
     } == {
         "claude-opus-4-5": [
             ("openrouter", "moonshotai/kimi-k2-0905", "kimi_k2"),
@@ -192,24 +198,24 @@ def test_the_example() -> None:
     }
 
 
-# ── the options of `serve` ────────────────────────────────────────────────────────────────────────────────────────────
+# ── options of `serve` ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def started(*argv: str) -> Any:
+def load_from_options(*argv: str) -> Any:
     parser = argparse.ArgumentParser()
     add_options(parser)
     return settings_from_args(parser.parse_args(argv))
 
 
 @pytest.mark.usefixtures("cli")
-def test_options() -> None:
+def test_options_override_settings() -> None:
     Path("mine.yaml").write_text(FILE, encoding="utf-8")
-    assert started("--config", "mine.yaml", "--port", "1").settings.port == 1
-    one = started(
+    assert load_from_options("--config", "mine.yaml", "--port", "1").settings.port == 1
+    loaded = load_from_options(
         "--upstream", "http://localhost:8000/v1", "--upstream-key-env=KEY", "--demo", "--capture=d", "--workers=2"
     )
-    settings = one.settings
+    settings = loaded.settings
     assert (settings.demo, settings.workers, settings.default) == (True, 2, "localhost")
     assert settings.upstreams["localhost"].key == "sk-secret"
     with pytest.raises(UsageError, match=re.escape("--workers: workers: expected a whole number from 1 to 256")):
-        started("--workers", "0")
+        load_from_options("--workers", "0")

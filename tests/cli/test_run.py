@@ -1,4 +1,4 @@
-"""`interlingua run`, with a program of ours in the agent's place."""
+"""Tests of `interlingua run`, with a script in place of the agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENT = f"""\
 #!{sys.executable}
 import json, os, pathlib, signal, sys, time, urllib.error, urllib.request
 
-def ask(key):
+def send_request(key):
     messages = [{{"role": "user", "content": "hi"}}]
     body = {{"model": os.environ["ANTHROPIC_MODEL"], "max_tokens": 99, "messages": messages}}
     headers = {{"content-type": "application/json", "authorization": f"Bearer {{key}}"}}
@@ -37,11 +37,11 @@ def ask(key):
 report = pathlib.Path(os.environ["REPORT"])
 settings = json.loads(pathlib.Path(sys.argv[sys.argv.index("--settings") + 1]).read_text())
 key = os.environ["ANTHROPIC_AUTH_TOKEN"]
-told = {{"argv": sys.argv[1:], "env": dict(os.environ), "settings": settings, "pid": os.getpid(),
-         "with_key": ask(key), "without": ask("another")}}
+data = {{"argv": sys.argv[1:], "env": dict(os.environ), "settings": settings, "pid": os.getpid(),
+         "with_key": send_request(key), "without": send_request("another")}}
 interrupts = []
 signal.signal(signal.SIGINT, lambda *_: interrupts.append(1))
-report.write_text(json.dumps(told))
+report.write_text(json.dumps(data))
 match os.environ.get("DO"):
     case "exit":
         sys.exit(7)
@@ -53,7 +53,7 @@ match os.environ.get("DO"):
         until = time.monotonic() + 20
         while not interrupts and time.monotonic() < until:
             time.sleep(0.01)
-        report.write_text(json.dumps({{**told, "interrupts": len(interrupts), "after": ask(key)}}))
+        report.write_text(json.dumps({{**data, "interrupts": len(interrupts), "after": send_request(key)}}))
 """
 SECONDS = 20
 
@@ -63,24 +63,24 @@ class Run:
     process: subprocess.Popen[str]
     report: Path
 
-    def told(self) -> dict[str, Any]:
-        """What the agent has seen, once it has come so far."""
+    def report_data(self) -> dict[str, Any]:
+        """Wait for the report of the agent and return it."""
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             with suppress(OSError, ValueError):
-                told: dict[str, Any] = json.loads(self.report.read_text())
-                return told
+                report: dict[str, Any] = json.loads(self.report.read_text())
+                return report
             assert self.process.poll() is None, self.process.communicate()[1]
             time.sleep(0.02)
         raise AssertionError("the agent was not started")
 
     def end(self) -> tuple[int, str]:
-        said = self.process.communicate(timeout=SECONDS)[1]
-        return self.process.returncode, said
+        stderr = self.process.communicate(timeout=SECONDS)[1]
+        return self.process.returncode, stderr
 
 
 @dataclass
-class Stage:
+class Sandbox:
     folder: Path
     runs: list[Run]
 
@@ -103,7 +103,7 @@ class Stage:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # its group stands for the terminal's
+            start_new_session=True,  # its process group stands in for the terminal's foreground group
         )
         self.runs.append(Run(process, report))
         return self.runs[-1]
@@ -114,16 +114,16 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     for name in ("bin", "tmp"):
         (tmp_path / name).mkdir()
     agent = tmp_path / "bin" / "claude"
     agent.write_text(AGENT)
     agent.chmod(0o755)
-    stage = Stage(tmp_path, [])
-    yield stage
-    for run in stage.runs:
-        if run.process.poll() is None:  # else its number may be another's by now
+    sandbox = Sandbox(tmp_path, [])
+    yield sandbox
+    for run in sandbox.runs:
+        if run.process.poll() is None:  # otherwise the pid may have been reused
             with suppress(ProcessLookupError):
                 os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
@@ -131,8 +131,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
             run.process.stderr.close()
 
 
-def is_gone(base: str) -> bool:
-    """Whether nobody listens there any more, soon."""
+def is_closed_soon(base: str) -> bool:
+    """Return whether the server stops listening within some seconds."""
     host, port = urlsplit(base).hostname, urlsplit(base).port
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
@@ -144,135 +144,136 @@ def is_gone(base: str) -> bool:
     return False
 
 
-def test_the_agent_asks_the_gateway_with_a_key_of_its_own(stage: Stage) -> None:
-    run = stage.run(
+def test_agent_uses_the_gateway_with_a_generated_key(sandbox: Sandbox) -> None:
+    run = sandbox.run(
         "claude", "--demo", "--", "-p", "--model", "x", ANTHROPIC_API_KEY="the user's", HTTP_PROXY="http://p"
     )
-    code, said = run.end()
-    told = run.told()
-    assert code == 0, said
-    assert (told["with_key"], told["without"]) == (200, 401)
-    assert told["argv"][-3:] == ["-p", "--model", "x"]
-    key = told["env"]["ANTHROPIC_AUTH_TOKEN"]
+    code, stderr = run.end()
+    report = run.report_data()
+    assert code == 0, stderr
+    assert (report["with_key"], report["without"]) == (200, 401)
+    assert report["argv"][-3:] == ["-p", "--model", "x"]
+    key = report["env"]["ANTHROPIC_AUTH_TOKEN"]
     assert len(key) >= 32
-    assert key not in " ".join(told["argv"]) + said
-    assert told["settings"]["env"]["ANTHROPIC_AUTH_TOKEN"] == key
-    assert "ANTHROPIC_API_KEY" not in told["env"]
-    assert told["env"]["NO_PROXY"] == "127.0.0.1"
-    assert told["env"]["ANTHROPIC_MODEL"] == "demo/kimi_k2"
-    base = told["env"]["ANTHROPIC_BASE_URL"]
-    assert said.splitlines() == [
-        f"interlingua: Claude Code asks {base} (anthropic-messages), with a key for this run alone",
-        "interlingua: that asks the demo model in it for kimi_k2, and reads its calls as kimi_k2",
-        "interlingua: Claude Code is told that this model has room for 128000 tokens (--context)",
+    assert key not in " ".join(report["argv"]) + stderr
+    assert report["settings"]["env"]["ANTHROPIC_AUTH_TOKEN"] == key
+    assert "ANTHROPIC_API_KEY" not in report["env"]
+    assert report["env"]["NO_PROXY"] == "127.0.0.1"
+    assert report["env"]["ANTHROPIC_MODEL"] == "demo/kimi_k2"
+    base = report["env"]["ANTHROPIC_BASE_URL"]
+    assert stderr.splitlines() == [
+        f"interlingua: Claude Code uses the gateway at {base} (anthropic-messages), "
+        "with a key that is valid for this run only",
+        "interlingua: the gateway uses its built-in demo model: model kimi_k2, dialect kimi_k2",
+        "interlingua: Claude Code is configured for a context window of 128000 tokens (--context)",
     ]
-    assert is_gone(base)
-    assert stage.left_over == []
+    assert is_closed_soon(base)
+    assert sandbox.left_over == []
 
 
-def test_settings_of_the_user_are_the_upstreams(stage: Stage) -> None:
-    """Their keys and port are for a gateway that serves others."""
-    (stage.folder / "interlingua.yaml").write_text(
+def test_upstreams_of_the_settings_file_are_used(sandbox: Sandbox) -> None:
+    """Client keys, port and log file of the settings are for a shared gateway and are not used."""
+    (sandbox.folder / "interlingua.yaml").write_text(
         "port: 1\nkeys: [for-others]\nupstreams: {up: {url: 'http://127.0.0.1:9/v1'}}\n"
         "models: {kimi: {upstream: up, model: moonshotai/kimi-k2.5}}\n"
     )
-    elsewhere = stage.folder / "elsewhere.log"
-    run = stage.run(
+    elsewhere = sandbox.folder / "elsewhere.log"
+    run = sandbox.run(
         "claude", "--log", "gateway.log", INTERLINGUA_LOG__FORMAT="json", INTERLINGUA_LOG__FILE=str(elsewhere)
     )
-    code, said = run.end()
-    told = run.told()
+    code, stderr = run.end()
+    report = run.report_data()
     assert code == 0
-    assert "asks http://127.0.0.1:9/v1 (openai-chat) for moonshotai/kimi-k2.5, and reads its calls as kimi_k2" in said
-    assert (told["with_key"], told["without"]) == (502, 401)  # nobody listens there
-    assert not [name for name in told["env"] if name.startswith("INTERLINGUA_")]
-    assert '"outcome": "upstream-failed"' in (stage.folder / "gateway.log").read_text()
+    assert "uses http://127.0.0.1:9/v1 (openai-chat): model moonshotai/kimi-k2.5, dialect kimi_k2" in stderr
+    assert (report["with_key"], report["without"]) == (502, 401)  # no server listens on this port
+    assert not [name for name in report["env"] if name.startswith("INTERLINGUA_")]
+    assert '"outcome": "upstream-failed"' in (sandbox.folder / "gateway.log").read_text()
     assert not elsewhere.exists()
 
 
-def test_keys_of_upstreams_are_not_in_the_agents_environment(stage: Stage) -> None:
-    """Whatever the variable is called, and whatever else is made of it."""
-    (stage.folder / "interlingua.yaml").write_text(
+def test_upstream_keys_are_removed_from_the_agents_environment(sandbox: Sandbox) -> None:
+    """Independent of the variable's name, and also if the value is only part of a secret."""
+    (sandbox.folder / "interlingua.yaml").write_text(
         "upstreams:\n"
         "  one: {url: 'http://127.0.0.1:9/v1', key: '${ONE_KEY}', headers: {authorization: 'Bearer ${HEADER_KEY}'}}\n"
         "  two: {url: 'http://127.0.0.1:9/v1', key: 'made-of-${PART}', extra: {where: '${PLACE}'}}\n"
         "models: {kimi: {upstream: one, model: kimi-k2.5}}\n"
     )
     secrets = {"ONE_KEY": "first-secret", "COPY": "first-secret", "HEADER_KEY": "second-secret", "PART": "third-secret"}
-    run = stage.run("claude", **secrets, PLACE="fourth-secret", OTHER="stays-here", EMPTY="")
+    run = sandbox.run("claude", **secrets, PLACE="fourth-secret", OTHER="stays-here", EMPTY="")
     run.end()
-    environment = run.told()["env"]
+    environment = run.report_data()["env"]
     assert not {*secrets, "PLACE"} & set(environment)
     assert "-secret" not in json.dumps(environment)
     assert (environment["OTHER"], environment["EMPTY"]) == ("stays-here", "")
 
 
-def test_the_key_that_an_option_names_is_not_in_the_agents_environment(stage: Stage) -> None:
+def test_key_of_upstream_key_env_is_removed_from_the_agents_environment(sandbox: Sandbox) -> None:
     options = ("--upstream", "http://127.0.0.1:9/v1", "--upstream-key-env", "UP_KEY", "--model", "kimi-k2.5")
-    run = stage.run("claude", *options, UP_KEY="only-for-the-gateway")
+    run = sandbox.run("claude", *options, UP_KEY="only-for-the-gateway")
     run.end()
-    assert "only-for-the-gateway" not in json.dumps(run.told()["env"])
+    assert "only-for-the-gateway" not in json.dumps(run.report_data()["env"])
 
 
-def test_nobody_listens_there(stage: Stage) -> None:
-    """A person knows before the agent has asked for minutes, and what had failed if it gives up."""
-    run = stage.run("claude", "--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5", do="exit")
-    code, said = run.end()
+def test_unreachable_upstream_is_reported(sandbox: Sandbox) -> None:
+    """A note is printed at the start, and the failed requests are printed if the agent fails."""
+    run = sandbox.run("claude", "--upstream", "http://127.0.0.1:9/v1", "--model", "kimi-k2.5", do="exit")
+    code, stderr = run.end()
     assert code == 7
-    first, *_, head, failed, refused = said.splitlines()
-    assert first == "interlingua: note: nobody answers at http://127.0.0.1:9/v1: Connection refused"
-    assert head == "interlingua: the agent ended with an error; these requests had failed:"
+    first, *_, head, failed, refused = stderr.splitlines()
+    assert first == "interlingua: note: the upstream http://127.0.0.1:9/v1 cannot be reached: Connection refused"
+    assert head == "interlingua: the agent ended with an error; these requests failed:"
     assert " 502 upstream-failed " in failed
     assert " 401 refused " in refused
 
 
-def test_what_failed_before_this_run_is_not_told(stage: Stage) -> None:
-    (stage.folder / "gateway.log").write_text("2026-01-01T00:00:00.000Z 502 upstream-failed of another run\n")
-    run = stage.run("claude", "--demo", "--log", "gateway.log", do="exit")
+def test_failures_of_previous_runs_are_not_reported(sandbox: Sandbox) -> None:
+    (sandbox.folder / "gateway.log").write_text("2026-01-01T00:00:00.000Z 502 upstream-failed of another run\n")
+    run = sandbox.run("claude", "--demo", "--log", "gateway.log", do="exit")
     assert "of another run" not in run.end()[1]
 
 
-def test_how_much_the_model_takes(stage: Stage) -> None:
-    run = stage.run("claude", "--demo", "--context", "65536")
-    assert "has room for 65536 tokens" in run.end()[1]
-    assert run.told()["settings"]["env"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "65536"
+def test_context_option(sandbox: Sandbox) -> None:
+    run = sandbox.run("claude", "--demo", "--context", "65536")
+    assert "a context window of 65536 tokens" in run.end()[1]
+    assert run.report_data()["settings"]["env"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "65536"
 
 
 @pytest.mark.parametrize(("do", "code"), [("exit", 7), ("die", 128 + signal.SIGKILL)])
-def test_the_exit_status_is_the_agents(stage: Stage, do: str, code: int) -> None:
-    run = stage.run("claude", "--demo", do=do)
+def test_exit_status_is_that_of_the_agent(sandbox: Sandbox, do: str, code: int) -> None:
+    run = sandbox.run("claude", "--demo", do=do)
     assert run.end()[0] == code
-    assert is_gone(run.told()["env"]["ANTHROPIC_BASE_URL"])
-    assert stage.left_over == []
+    assert is_closed_soon(run.report_data()["env"]["ANTHROPIC_BASE_URL"])
+    assert sandbox.left_over == []
 
 
-def test_an_interrupt_is_for_the_agent(stage: Stage) -> None:
-    run = stage.run("claude", "--demo", do="be interrupted")
-    run.told()
+def test_sigint_reaches_the_agent_and_keeps_the_gateway_running(sandbox: Sandbox) -> None:
+    run = sandbox.run("claude", "--demo", do="be interrupted")
+    run.report_data()
     os.killpg(run.process.pid, signal.SIGINT)
     assert run.end()[0] == 0
-    told = run.told()
-    assert (told["interrupts"], told["after"]) == (1, 200)
-    assert is_gone(told["env"]["ANTHROPIC_BASE_URL"])
+    report = run.report_data()
+    assert (report["interrupts"], report["after"]) == (1, 200)
+    assert is_closed_soon(report["env"]["ANTHROPIC_BASE_URL"])
 
 
-def test_who_is_told_to_end_tells_the_agent(stage: Stage) -> None:
-    run = stage.run("claude", "--demo", do="wait")
-    base = run.told()["env"]["ANTHROPIC_BASE_URL"]
+def test_sigterm_is_forwarded_to_the_agent(sandbox: Sandbox) -> None:
+    run = sandbox.run("claude", "--demo", do="wait")
+    base = run.report_data()["env"]["ANTHROPIC_BASE_URL"]
     run.process.terminate()
     assert run.end()[0] == 128 + signal.SIGTERM
-    assert is_gone(base)
-    assert stage.left_over == []
+    assert is_closed_soon(base)
+    assert sandbox.left_over == []
 
 
-def test_the_gateway_ends_if_whoever_started_it_is_killed(stage: Stage) -> None:
-    run = stage.run("claude", "--demo", do="wait")
-    told = run.told()
+def test_gateway_ends_if_its_parent_is_killed(sandbox: Sandbox) -> None:
+    run = sandbox.run("claude", "--demo", do="wait")
+    report = run.report_data()
     run.process.kill()
     try:
-        assert is_gone(told["env"]["ANTHROPIC_BASE_URL"])
+        assert is_closed_soon(report["env"]["ANTHROPIC_BASE_URL"])
     finally:
-        os.kill(told["pid"], signal.SIGKILL)
+        os.kill(report["pid"], signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -286,51 +287,56 @@ def test_the_gateway_ends_if_whoever_started_it_is_killed(stage: Stage) -> None:
         (
             ["claude", "--demo", "--api", "openai-chat"],
             2,
-            "error: Claude Code does not speak openai-chat\nhint: it speaks anthropic-messages\n",
+            "error: Claude Code does not support the API openai-chat\nhint: it supports anthropic-messages\n",
         ),
         (
             ["claude", "--demo", "-p", "hello"],
             2,
             "error: unrecognized arguments: -p hello\n"
-            "hint: what is for the agent stands behind `--`; see `interlingua run --help`\n",
+            "hint: arguments for the agent go after `--`; see `interlingua run --help`\n",
         ),
         (
             ["claude", "--upstream", "http://127.0.0.1:9/v1"],
             2,
-            "error: which model is meant is not known\nhint: add --model NAME, as the upstream calls it\n",
+            "error: the model is not specified, and the settings list none\n"
+            "hint: add --model NAME, with the name that the upstream uses\n",
         ),
         (
             ["claude", "--demo", "--log", "/nowhere/gateway.log"],
             1,
             "error: cannot write the log /nowhere/gateway.log: No such file or directory\n"
-            "hint: give --log a file in a folder of yours\n",
+            "hint: choose a --log file in a folder that you can write to\n",
         ),
         (
             ["claude", "--demo", "--log", "/"],
             1,
-            "error: cannot write the log /: Is a directory\nhint: give --log a file in a folder of yours\n",
+            "error: cannot write the log /: Is a directory\n"
+            "hint: choose a --log file in a folder that you can write to\n",
         ),
         *(
             (
                 ["claude", "--demo", "--context", context],
                 2,
-                f"error: --context: {context!r} is no number of tokens\nhint: for example: --context 128000\n",
+                f"error: --context: {context!r} is not a number of tokens (at least 1000)\n"
+                "hint: for example: --context 128000\n",
             )
             for context in ("128k", "0", "999", "")
         ),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_starts(stage: Stage, args: list[str], code: int, error: str) -> None:
-    path = f"{stage.folder / 'bin'}:/nowhere"
-    run = stage.run(*args, PATH=path)
+def test_errors_are_reported_before_anything_starts(sandbox: Sandbox, args: list[str], code: int, error: str) -> None:
+    path = f"{sandbox.folder / 'bin'}:/nowhere"
+    run = sandbox.run(*args, PATH=path)
     assert run.end() == (code, error)
     assert not run.report.exists()
-    assert stage.left_over == []
+    assert sandbox.left_over == []
 
 
-def test_a_model_that_nobody_knows(stage: Stage) -> None:
-    """No gateway runs yet that could be asked for its models."""
-    code, said = stage.run("claude", "--demo", "--model", "nonsense").end()
-    error, hint = said.splitlines()
-    assert (code, error) == (2, "error: --model: no model is called 'nonsense'")
-    assert re.fullmatch(r"hint: known are (demo/\w+, ){4}demo/\w+ and \d+ more; `interlingua config show` .*", hint)
+def test_unknown_model(sandbox: Sandbox) -> None:
+    """The hint lists the known models, because no gateway is running whose models the user could list."""
+    code, stderr = sandbox.run("claude", "--demo", "--model", "nonsense").end()
+    error, hint = stderr.splitlines()
+    assert (code, error) == (2, "error: --model: unknown model 'nonsense'")
+    assert re.fullmatch(
+        r"hint: known models: (demo/\w+, ){4}demo/\w+ and \d+ more; see `interlingua config show`", hint
+    )

@@ -1,4 +1,4 @@
-"""Tools run: at once, with limits, and whatever goes wrong is a result in words for the model."""
+"""Tests of the tool box: concurrent calls, limits, and errors as results for the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def call(name: str, arguments: str = "{}", id: str = "call_1") -> Call:
     return Call(id, name, arguments)
 
 
-def ran(box: ToolBox, *calls: Call) -> list[ToolResult]:
+def run_calls(box: ToolBox, *calls: Call) -> list[ToolResult]:
     return asyncio.run(box.run(calls))
 
 
@@ -84,7 +84,7 @@ def numpy_style(a: float) -> None:
     """
 
 
-def test_schemas_come_from_hints_and_docstrings() -> None:
+def test_schema_from_type_hints_and_docstring() -> None:
     tools = {tool.name: tool for tool in ToolBox(read, fetch, numpy_style).tools}
     assert tools["read"].description == "Reads a file.\n\nAs much of it as you like."
     schema = tools["read"].schema
@@ -101,17 +101,17 @@ def test_schemas_come_from_hints_and_docstrings() -> None:
 
 
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic-messages", "openai-responses"])
-def test_what_is_offered_is_read_back_the_same(wire: str) -> None:
+def test_offered_tools_can_be_read_back(wire: str) -> None:
     box = ToolBox(read, fetch)
-    again = [il.Tool.read(tool) for tool in box.offer(wire)]
-    assert [(tool.name, tool.description, tool.schema) for tool in again] == [
+    read_back = [il.Tool.read(tool) for tool in box.offer(wire)]
+    assert [(tool.name, tool.description, tool.schema) for tool in read_back] == [
         (tool.name, tool.description, tool.schema) for tool in box.tools
     ]
 
 
-def test_calls_run_with_their_types() -> None:
+def test_arguments_are_converted_to_the_hinted_types() -> None:
     box = ToolBox(read, fetch)
-    results = ran(
+    results = run_calls(
         box,
         call("read", '{"path": "a", "mode": "w", "within": {"first": 3}}'),
         call("fetch", '{"url": "u", "kind": "html"}', "call_2"),
@@ -124,17 +124,17 @@ def test_calls_run_with_their_types() -> None:
     assert box.run_sync([call("fetch", '{"url": "u"}')])[0].value == {"url": "u", "kind": "text"}
 
 
-def test_they_run_at_once() -> None:
-    meeting = threading.Barrier(3)
+def test_calls_run_concurrently() -> None:
+    barrier = threading.Barrier(3)
 
     def wait() -> str:
-        meeting.wait(10)
-        return "met"
+        barrier.wait(10)
+        return "passed"
 
-    assert [result.content for result in ran(ToolBox(wait), *[call("wait")] * 3)] == ["met"] * 3
+    assert [result.content for result in run_calls(ToolBox(wait), *[call("wait")] * 3)] == ["passed"] * 3
 
 
-def test_no_more_than_allowed_run_at_once() -> None:
+def test_parallel_limits_concurrent_calls() -> None:
     running, most = 0, 0
 
     async def work() -> None:
@@ -144,35 +144,35 @@ def test_no_more_than_allowed_run_at_once() -> None:
         await asyncio.sleep(0.01)
         running -= 1
 
-    ran(ToolBox(work, parallel=2), *[call("work")] * 6)
+    run_calls(ToolBox(work, parallel=2), *[call("work")] * 6)
     assert most == 2
 
 
-WHERE = contextvars.ContextVar("WHERE", default="elsewhere")
+CONTEXT_VALUE = contextvars.ContextVar("CONTEXT_VALUE", default="outside")
 
 
-def test_threads_that_hang_hold_up_nobody() -> None:
+def test_hanging_threads_do_not_block_other_calls() -> None:
     end = threading.Event()
 
     def hangs() -> None:
         end.wait(60)
 
     def quick() -> str:
-        return WHERE.get()
+        return CONTEXT_VALUE.get()
 
-    began = time.monotonic()
+    start_time = time.monotonic()
     box = ToolBox(hangs, quick, timeout=0.2, parallel=40)
-    WHERE.set("here")
+    CONTEXT_VALUE.set("inside")
     results = box.run_sync([*[call("hangs")] * 40, call("quick")])
     assert [result.outcome for result in results] == ["timeout"] * 40 + ["ok"]
-    assert results[-1].content == "here"
+    assert results[-1].content == "inside"
     assert box.run_sync([call("quick")])[0].ok
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start_time < 20
     assert any(thread.daemon and thread.name == "tool hangs" for thread in threading.enumerate())
     end.set()
 
 
-def test_the_timeout_begins_when_a_tool_runs() -> None:
+def test_timeout_starts_when_the_tool_starts() -> None:
     def work() -> None:
         time.sleep(0.2)
 
@@ -182,39 +182,39 @@ def test_the_timeout_begins_when_a_tool_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "outcome", "words"),
+    ("invalid_call", "outcome", "message"),
     [
         (call("reed", '{"path": "a"}'), "unknown-tool", "there is no tool 'reed'; did you mean 'read'?"),
         (call("xyz", "{}"), "unknown-tool", "known: fetch, read"),
         (call("read", ""), "bad-call", "the arguments are empty: send a JSON object with `path`"),
-        (call("read", '{"path": "a'), "bad-call", "cut short at character 11, inside a string"),
+        (call("read", '{"path": "a'), "bad-call", "cut off at character 11, inside a string"),
         (call("read", '{"limit": "5"}'), "bad-call", '`limit` should be an integer but is "5"'),
-        (call("read", '{"path": "a", "line": 1}'), "bad-call", "`line`, which is not known"),
+        (call("read", '{"path": "a", "line": 1}'), "bad-call", "unknown keys: `line`"),
         (Call("c", "read", '{"path": "a"}', complete=False), "bad-call", "the reply ended inside this call"),
         (call("\ud800"), "unknown-tool", "there is no tool"),
         (call("read", '{"path": ["\\ud800"]}'), "bad-call", "`path` should be a string"),
     ],
 )
-def test_a_wrong_call_is_told_to_the_model(one: Call, outcome: str, words: str) -> None:
-    (result,) = ran(ToolBox(read, fetch), one)
+def test_invalid_call_returns_an_error_text(invalid_call: Call, outcome: str, message: str) -> None:
+    (result,) = run_calls(ToolBox(read, fetch), invalid_call)
     assert (result.ok, result.outcome) == (False, outcome)
-    assert words in result.content
+    assert message in result.content
     assert result.content.encode()
 
 
-def test_a_box_without_tools_says_so() -> None:
-    assert "there is no tool 'a'; no tools are offered" in ran(ToolBox(), call("a"))[0].content
+def test_toolbox_without_tools() -> None:
+    assert "there is no tool 'a'; no tools are offered" in run_calls(ToolBox(), call("a"))[0].content
 
 
-def test_whole_numbers_are_integers_however_they_are_written() -> None:
+def test_integral_floats_are_accepted_as_integers() -> None:
     def add(numbers: list[int], ratio: float = 0.5) -> str:
         return repr((numbers, ratio))
 
-    assert ran(ToolBox(add), call("add", '{"numbers": [5.0, 1e2], "ratio": 2.0}'))[0].content == "([5, 100], 2.0)"
-    assert ran(ToolBox(add), call("add", '{"numbers": [5.5]}'))[0].outcome == "bad-call"
+    assert run_calls(ToolBox(add), call("add", '{"numbers": [5.0, 1e2], "ratio": 2.0}'))[0].content == "([5, 100], 2.0)"
+    assert run_calls(ToolBox(add), call("add", '{"numbers": [5.5]}'))[0].outcome == "bad-call"
 
 
-def test_what_a_tool_raises_is_named_and_its_trace_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_is_named_and_its_traceback_logged(caplog: pytest.LogCaptureFixture) -> None:
     def boom() -> None:
         raise FileNotFoundError("no such file: a.txt")  # in this line
 
@@ -228,7 +228,9 @@ def test_what_a_tool_raises_is_named_and_its_trace_is_logged(caplog: pytest.LogC
         raise StopIteration
 
     with caplog.at_level(logging.ERROR, "interlingua.client"):
-        results = ran(ToolBox(boom, exits, sync_exits, stops), *map(call, ("boom", "exits", "sync_exits", "stops")))
+        results = run_calls(
+            ToolBox(boom, exits, sync_exits, stops), *map(call, ("boom", "exits", "sync_exits", "stops"))
+        )
     assert [result.outcome for result in results] == ["failed"] * 4
     assert results[0].content == "The tool 'boom' failed. FileNotFoundError: no such file: a.txt"
     assert isinstance(results[0].error, FileNotFoundError)
@@ -245,47 +247,47 @@ class Silent(Exception):
 @pytest.mark.parametrize(
     "error", [Silent(), BaseException("x"), GeneratorExit(), KeyboardInterrupt(), SystemExit(), StopAsyncIteration()]
 )
-def test_nothing_that_a_tool_raises_comes_out(error: BaseException) -> None:
+def test_exceptions_of_tools_do_not_propagate(error: BaseException) -> None:
     def raises() -> None:
         raise error
 
     async def later() -> None:
-        raise error if not isinstance(error, KeyboardInterrupt) else ValueError  # that one is the user's
+        raise error if not isinstance(error, KeyboardInterrupt) else ValueError  # KeyboardInterrupt must propagate
 
-    for result in ran(ToolBox(raises, later), call("raises"), call("later")):
+    for result in run_calls(ToolBox(raises, later), call("raises"), call("later")):
         assert result.outcome == "failed"
         assert result.error is not None
         assert type(result.error).__name__ in result.content
 
 
-def test_wrong_use_is_told_at_once() -> None:
+def test_wrong_usage_raises_usage_error() -> None:
     for wrong in ([{"id": "1", "name": "read", "arguments": "{}"}], call("read"), None):
-        with pytest.raises(UsageError, match="takes a list of calls"):
+        with pytest.raises(UsageError, match="expects a list of calls"):
             ToolBox(read).run_sync(wrong)  # type: ignore[arg-type]
     for settings in ({"parallel": 0}, {"timeout": 0}, {"longest": 0}, {"repair": True}):
         with pytest.raises(UsageError, match=next(iter(settings))):
             ToolBox(read, **settings)
-    with pytest.raises(UsageError, match="no function"):
+    with pytest.raises(UsageError, match="not callable"):
         ToolBox("read")  # type: ignore[arg-type]
 
 
-def test_a_slow_tool_is_given_up() -> None:
+def test_slow_tool_times_out() -> None:
     async def slow() -> None:
         await asyncio.sleep(60)
 
     def own() -> None:
         raise TimeoutError("of its own")
 
-    began = time.monotonic()
-    slow_one, own_one, good = ran(
+    start_time = time.monotonic()
+    slow_result, own_result, good = run_calls(
         ToolBox(slow, own, read, timeout=0.1), call("slow"), call("own"), call("read", '{"path": "a"}')
     )
-    assert time.monotonic() - began < 10
-    assert (slow_one.outcome, slow_one.content) == ("timeout", "The tool 'slow' took more than 0.1 s: given up.")
-    assert (own_one.outcome, good.outcome) == ("failed", "ok")
+    assert time.monotonic() - start_time < 10
+    assert (slow_result.outcome, slow_result.content) == ("timeout", "The tool 'slow' took more than 0.1 s: timed out.")
+    assert (own_result.outcome, good.outcome) == ("failed", "ok")
 
 
-def test_cancelling_cancels_the_tools() -> None:
+def test_cancelling_run_cancels_the_tools() -> None:
     stopped: list[str] = []
 
     async def slow(name: str) -> None:
@@ -312,11 +314,11 @@ def test_cancelling_cancels_the_tools() -> None:
     assert sorted(stopped) == ["a", "b"]
 
 
-def test_long_results_are_cut_in_the_middle() -> None:
+def test_long_result_loses_its_middle() -> None:
     def long() -> str:
         return "a" * 500 + "b" * 500
 
-    (result,) = ran(ToolBox(long, longest=100), call("long"))
+    (result,) = run_calls(ToolBox(long, longest=100), call("long"))
     assert result.content == "a" * 50 + "\n[… 900 characters left out …]\n" + "b" * 50
 
 
@@ -335,11 +337,11 @@ def test_long_results_are_cut_in_the_middle() -> None:
         (Silent(), "<Silent>"),
     ],
 )
-def test_what_tools_return_is_text(value: Any, content: str) -> None:
+def test_return_values_are_converted_to_text(value: Any, content: str) -> None:
     def give() -> Any:
         return value
 
-    assert ran(ToolBox(give), call("give"))[0].content in (content, f'"{content}"')
+    assert run_calls(ToolBox(give), call("give"))[0].content in (content, f'"{content}"')
 
 
 class Model(pydantic.BaseModel):
@@ -354,23 +356,23 @@ class Picky:
         raise KeyError("nothing pleases")
 
 
-def test_types_of_a_tool_may_raise_what_they_like() -> None:
+def test_argument_types_may_raise_any_exception() -> None:
     def picky(one: Picky) -> None: ...
 
     def gone() -> Picky:
         return Picky.__new__(Picky)  # without its attributes
 
-    wrong, odd = ran(ToolBox(picky, gone), call("picky", '{"one": {"a": 1}}'), call("gone"))
+    wrong, odd = run_calls(ToolBox(picky, gone), call("picky", '{"one": {"a": 1}}'), call("gone"))
     assert (wrong.outcome, "nothing pleases" in wrong.content) == ("bad-call", True)
     assert odd.ok
 
     def day(day: datetime.date, any: Any) -> None: ...
 
     deep = f'{{"day": "no day", "any": {"[" * 900}1.0{"]" * 900}}}'
-    assert ran(ToolBox(day), call("day", deep))[0].outcome == "bad-call"
+    assert run_calls(ToolBox(day), call("day", deep))[0].outcome == "bad-call"
 
 
-def test_what_is_yielded_is_a_list() -> None:
+def test_yielded_items_become_a_list() -> None:
     def lines() -> Iterator[str]:
         yield from "ab"
 
@@ -387,19 +389,19 @@ def test_what_is_yielded_is_a_list() -> None:
             yield 1
 
     functions = (lines, later, endless, endless_later)
-    results = ran(ToolBox(*functions), *(call(function.__name__) for function in functions))
+    results = run_calls(ToolBox(*functions), *(call(function.__name__) for function in functions))
     assert [result.content for result in results[:2]] == ['["a","b"]', '[{"a":1},{"a":2}]']
     assert results[0].value == ["a", "b"]
     for result in results[2:]:
         assert (result.outcome, "more than 10,000 items" in result.content) == ("failed", True)
 
 
-def test_repairs_are_seen() -> None:
-    (result,) = ran(ToolBox(read, repair="safe"), call("read", '{"path": "a",}'))
+def test_repair_is_reported_as_a_finding() -> None:
+    (result,) = run_calls(ToolBox(read, repair="safe"), call("read", '{"path": "a",}'))
     assert (result.ok, [finding.kind for finding in result.findings]) == (True, ["repaired-arguments"])
 
 
-def test_functions_that_cannot_be_tools() -> None:
+def test_functions_that_cannot_be_tools_raise() -> None:
     def many(*names: str) -> None: ...
 
     class Odd: ...
@@ -416,9 +418,9 @@ def test_functions_that_cannot_be_tools() -> None:
     with pytest.raises(UsageError, match=r"its param 'p' is Path: JSON has no such type") as raised:
         ToolBox(path)
     assert "box.add(function, tool=Tool(name, schema))" in raised.value.hint
-    with pytest.raises(UsageError, match="'<lambda>' is no name"):
+    with pytest.raises(UsageError, match="'<lambda>' is not a valid tool name"):
         ToolBox(lambda: None)
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="is not a valid tool name"):
         ToolBox().add(read, name="r" * 65)
     with pytest.raises(UsageError, match="already"):
         ToolBox(read, read)
@@ -426,7 +428,7 @@ def test_functions_that_cannot_be_tools() -> None:
     async def inside() -> None:
         ToolBox(read).run_sync([])
 
-    with pytest.raises(UsageError, match="a loop is running"):
+    with pytest.raises(UsageError, match="loop is already running"):
         asyncio.run(inside())
 
 
@@ -436,7 +438,7 @@ def schema(function: Callable[..., Any], name: str = "") -> Any:
     return box.tools[0].schema["properties"]
 
 
-def test_params_tell_their_defaults_and_what_annotations_say() -> None:
+def test_schema_has_defaults_and_annotated_metadata() -> None:
     def defaults(a: list[int] = [1, 2], b: float = float("inf"), c: Any = object, d: object = None) -> Any:  # noqa: B006
         return a, b, c, d
 
@@ -446,7 +448,7 @@ def test_params_tell_their_defaults_and_what_annotations_say() -> None:
         "c": {},
         "d": {"default": None},
     }
-    assert ran(ToolBox(defaults), call("defaults"))[0].value == ([1, 2], float("inf"), object, None)
+    assert run_calls(ToolBox(defaults), call("defaults"))[0].value == ([1, 2], float("inf"), object, None)
 
     def said(
         a: Annotated[str, "the path"],
@@ -477,7 +479,7 @@ class Greeter:
         return f"hello {name}" * times
 
 
-def test_all_that_can_be_called_is_a_tool() -> None:
+def test_callables_other_than_functions() -> None:
     box = ToolBox(Greeter(), Greeter().again)
     box.add(functools.partial(Greeter().again, times=2), name="twice")
     assert [(tool.name, tool.description) for tool in box.tools] == [
@@ -485,15 +487,15 @@ def test_all_that_can_be_called_is_a_tool() -> None:
         ("again", "Greets again."),
         ("twice", "Greets again."),
     ]
-    results = ran(box, call("Greeter", '{"name": "x"}'), call("twice", '{"name": "x"}'))
+    results = run_calls(box, call("Greeter", '{"name": "x"}'), call("twice", '{"name": "x"}'))
     assert [result.content for result in results] == ["hello x", "hello xhello x"]
 
     def within(range: Range) -> None: ...
 
-    assert set(schema(functools.partial(within), name="Range")) == {"range"}  # named as a type of its own
+    assert set(schema(functools.partial(within), name="Range")) == {"range"}  # the tool has the name of a type
 
 
-def test_a_tool_that_is_given() -> None:
+def test_explicit_tool_definition() -> None:
     box = ToolBox()
     wanted = {"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]}
 
@@ -502,15 +504,15 @@ def test_a_tool_that_is_given() -> None:
         return repr(p)
 
     assert box.tools == [il.Tool("size", wanted, "Tells.")]
-    good, bad = ran(box, call("size", '{"p": "a"}'), call("size", "{}"))
+    good, bad = run_calls(box, call("size", '{"p": "a"}'), call("size", "{}"))
     assert (good.content, bad.outcome) == ("'a'", "bad-call")
     with pytest.raises(BadInput, match="schema of the tool 'x'"):
         box.add(size_of, tool=il.Tool("x", {"type": "nope"}))
-    with pytest.raises(UsageError, match="a tool should be a Tool"):
+    with pytest.raises(UsageError, match="tool should be a Tool"):
         box.add(size_of, tool="x")  # type: ignore[call-overload]
 
 
-def test_a_decorator_leaves_the_function_what_it_is() -> None:
+def test_add_as_a_decorator_returns_the_function() -> None:
     box = ToolBox()
 
     @box.add
@@ -527,7 +529,7 @@ def test_a_decorator_leaves_the_function_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "about", "params"),
+    ("text", "description", "params"),
     [
         ("Reads.\n\nArgs:\n    a (dict[str, tuple(int)]): where\n\nWarning:\n    Slow.", "Reads.\n\nWarning:\n    Slow.", {"a": "where"}),  # noqa: E501
         ("Reads.\n\nArgs:\n    a: where. Note: x : y\n\nExample:\n    >>> 1\n\nMore.", "Reads.\n\nMore.", {"a": "where. Note: x : y"}),  # noqa: E501
@@ -540,30 +542,30 @@ def test_a_decorator_leaves_the_function_what_it_is() -> None:
         ("", "", {}),
     ],
 )  # fmt: skip
-def test_docstrings(text: str, about: str, params: dict[str, str]) -> None:
-    assert read_docstring(text) == (about, params)
+def test_docstring_styles(text: str, description: str, params: dict[str, str]) -> None:
+    assert read_docstring(text) == (description, params)
 
 
-def test_deep_arguments_are_a_result_too() -> None:
+def test_deeply_nested_arguments_are_a_bad_call() -> None:
     for depth in (400, 900, 5000):
         deep = f'{{"path": {"[" * depth}1.0{"]" * depth}}}'
-        (result,) = ran(ToolBox(read), call("read", deep))
+        (result,) = run_calls(ToolBox(read), call("read", deep))
         assert result.outcome == "bad-call"
     assert json.dumps(result.content)
 
 
-def test_results_are_messages_of_each_wire() -> None:
+def test_results_as_messages_of_each_wire() -> None:
     box = ToolBox(read)
     calls = [call("read", '{"path": "a"}', "functions.read:0"), call("read", "", "functions.read:1")]
     reply = Reply(parts=[Text("I look."), *calls])
-    results = ran(box, *calls)
+    results = run_calls(box, *calls)
     chat = box.messages("openai-chat", reply, results)
     assert [message["role"] for message in chat] == ["assistant", "tool", "tool"]
     assert [message["tool_call_id"] for message in chat[1:]] == ["functions.read:0", "functions.read:1"]
-    told, answered = box.messages("anthropic-messages", reply, results)
-    uses = [block["id"] for block in told["content"] if block["type"] == "tool_use"]
-    assert uses == [block["tool_use_id"] for block in answered["content"]]
-    assert [block.get("is_error", False) for block in answered["content"]] == [False, True]
+    assistant_message, result_message = box.messages("anthropic-messages", reply, results)
+    uses = [block["id"] for block in assistant_message["content"] if block["type"] == "tool_use"]
+    assert uses == [block["tool_use_id"] for block in result_message["content"]]
+    assert [block.get("is_error", False) for block in result_message["content"]] == [False, True]
     items = box.messages("openai-responses", reply, results)
     assert [item["type"] for item in items] == [
         "message",

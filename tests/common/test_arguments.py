@@ -1,4 +1,4 @@
-"""One call's arguments: an object passes as it comes, what is none is held and mended."""
+"""ArgumentsStream: a JSON object is forwarded as it arrives, anything else is buffered and repaired."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize(("pieces", "passed", "at_end", "notes"), ROWS.values(), ids=ROWS)
-def test_what_goes_on_and_when(pieces: list[str], passed: list[str], at_end: str, notes: list[str]) -> None:
+@pytest.mark.parametrize(("pieces", "forwarded", "rest", "notes"), ROWS.values(), ids=ROWS)
+def test_streamed_and_buffered_arguments(pieces: list[str], forwarded: list[str], rest: str, notes: list[str]) -> None:
     args = ArgumentsStream(max_buffered=1000)
-    assert [args.feed(piece)[0] for piece in pieces] == passed
-    assert args.end() == at_end
+    assert [args.feed(piece)[0] for piece in pieces] == forwarded
+    assert args.end() == rest
     assert [kind for kind, _ in args.notes] == notes
 
 
-def test_what_comes_after_an_object_is_not_its() -> None:
+def test_text_after_object_is_returned_separately() -> None:
     args = ArgumentsStream(max_buffered=1000)
     assert args.feed('{"a":1}} {"b"') == ('{"a":1}', '} {"b"')
     assert args.feed(":2}") == ("", ":2}")
 
 
-def test_a_cut_gives_out_what_was_held() -> None:
+def test_flush_returns_buffered_text_unchanged() -> None:
     args = ArgumentsStream(max_buffered=1000)
     args.feed(" nul")
     assert args.flush() == "nul"
     assert args.notes == []
 
 
-def test_what_is_held_is_bounded() -> None:
+def test_buffer_is_bounded() -> None:
     args = ArgumentsStream(max_buffered=5)
     assert [args.feed("abc")[0], args.feed("def")[0], args.feed("g")[0]] == ["", "abcdef", "g"]
     assert args.end() == ""

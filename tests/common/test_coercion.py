@@ -1,4 +1,4 @@
-"""Rows: a param's schema, the raw text that a model wrote for it, and the JSON that it is."""
+"""ValueCoercion. Rows: a param's schema, the raw text that a model wrote for it, and the expected JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFS = {
 }
 
 
-def plan(schema: object) -> ValueCoercion:
+def coercion(schema: object) -> ValueCoercion:
     tool = {"properties": {"p": schema}, "$defs": DEFS, "definitions": DEFS}
     return ToolSet([Tool("t", tool)]).coercion_for("t", "p")
 
@@ -43,7 +43,7 @@ BIG = "123456789012345678901234567890"
 
 
 @pytest.mark.parametrize(
-    ("schema", "text", "wanted"),
+    ("schema", "text", "expected"),
     [
         # A string is verbatim, whatever it looks like.
         (STRING, "  indented\n", '"  indented\\n"'),
@@ -76,7 +76,7 @@ BIG = "123456789012345678901234567890"
         *((BOOLEAN, text, "false") for text in ("false", "False", "FALSE")),
         (NULL, "null", "null"),
         (NULL, "None", "null"),
-        # Objects and arrays: JSON as it is, Python literals, either inside a string.
+        # Objects and arrays: unchanged JSON, Python literals, either inside a string.
         (OBJECT, ' {"a":1.50} ', '{"a":1.50}'),
         (OBJECT, "{'a': True}", '{"a": true}'),
         (OBJECT, '"{\\"a\\": 1}"', '{"a": 1}'),
@@ -92,7 +92,7 @@ BIG = "123456789012345678901234567890"
         (typed("string", "null"), '{"a": 1}', '"{\\"a\\": 1}"'),
         (typed("string", "null"), "nullable", '"nullable"'),
         (typed("integer", "null"), "5", "5"),
-        # Unions: what is no string comes first, but only without loss.
+        # Unions: other types take precedence over strings, but only without loss.
         (typed("string", "integer"), "123", "123"),
         (typed("string", "integer"), "02134", '"02134"'),
         (typed("string", "integer"), "5.0", '"5.0"'),
@@ -105,7 +105,7 @@ BIG = "123456789012345678901234567890"
         ({"oneOf": [ARRAY, INTEGER]}, "[1]", "[1]"),
         ({"oneOf": [ARRAY, INTEGER]}, "1.0", "1"),
         (any_of(any_of(INTEGER, NULL), BOOLEAN), "null", "null"),
-        # What holds at once is intersected.
+        # Constraints that apply together are intersected.
         ({"allOf": [typed("string", "integer"), typed("integer", "null")]}, "null", '"null"!'),
         ({"allOf": [NUMBER, INTEGER]}, "5.0", "5"),
         ({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, "{'a': 1}", '{"a": 1}'),
@@ -119,7 +119,7 @@ BIG = "123456789012345678901234567890"
         ({"enum": [1, "a", None, True]}, "else", '"else"'),
         ({"enum": ["1", 2]}, "1", '"1"'),
         ({"enum": ["1", 2]}, "2", "2"),
-        ({"enum": ["1", 1]}, "1", "1"),  # either: as in any union
+        ({"enum": ["1", 1]}, "1", "1"),  # ambiguous: handled like any union
         ({"enum": [1, 2], "type": "integer"}, "2.0", "2"),
         ({"enum": [0.5, 1]}, "0.5", "0.5"),
         ({"enum": ["a"], "type": "string", "nullable": True}, "null", "null"),
@@ -134,7 +134,7 @@ BIG = "123456789012345678901234567890"
         ({"$ref": "#/$defs/a~1b%20c"}, "True", "true"),
         ({"$ref": "#/$defs/list/0"}, "None", "null"),
         ({"$ref": "#"}, "{'p': 1}", '{"p": 1}'),
-        # Names of types that others use, and types that go without saying.
+        # Type names of other languages, and implied types.
         ({"type": "STRING"}, "123", '"123"'),
         ({"type": "int"}, "5.0", "5"),
         ({"type": "dict"}, "{'a': 1}", '{"a": 1}'),
@@ -142,10 +142,10 @@ BIG = "123456789012345678901234567890"
         ({"items": {}}, "['a']", '["a"]'),
     ],
 )
-def test_text_that_fits(schema: Any, text: str, wanted: str) -> None:
-    value = plan(schema).convert(text)
-    assert value.json == wanted.rstrip("!")
-    assert (value.problem is not None) == wanted.endswith("!")
+def test_convert_matching_text(schema: Any, text: str, expected: str) -> None:
+    value = coercion(schema).convert(text)
+    assert value.json == expected.rstrip("!")
+    assert (value.problem is not None) == expected.endswith("!")
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_text_that_fits(schema: Any, text: str, wanted: str) -> None:
         ({"enum": [1, 2]}, "x", "an integer"),
     ],
 )
-def test_text_that_does_not_fit_stays_a_string(schema: Any, text: str, expected: str) -> None:
+def test_text_of_wrong_type_stays_a_string(schema: Any, text: str, expected: str) -> None:
     problem = f"expected {expected}, found {text[:40]!r}; kept as a string"
-    assert plan(schema).convert(text) == ConvertedValue(json.dumps(text, ensure_ascii=False), problem)
+    assert coercion(schema).convert(text) == ConvertedValue(json.dumps(text, ensure_ascii=False), problem)
 
 
 STRANGE: dict[str, list[Any]] = {
@@ -183,15 +183,15 @@ STRANGE: dict[str, list[Any]] = {
 }
 UNKNOWN: list[Any] = [
     *({}, True, False, None, 5, "string", [STRING], {"description": "…"}, {"type": "string", "const": 5}),
-    *({word: said} for word, strange in STRANGE.items() for said in strange),
+    *({word: keyword} for word, strange in STRANGE.items() for keyword in strange),
     *({"$ref": f"#/$defs/list/{index}"} for index in ("1", "-1", "x", "9" * 5000)),
     typed("string", "number", "boolean", "null", "object", "array"),
 ]
 
 
 @pytest.mark.parametrize("schema", UNKNOWN)
-def test_a_schema_that_says_nothing_is_a_guess(schema: Any) -> None:
-    guess = plan(schema)
+def test_schema_without_facts_is_untyped(schema: Any) -> None:
+    guess = coercion(schema)
     assert guess.is_untyped
     assert not guess.is_string_only
     assert guess.kind == "any"
@@ -200,7 +200,7 @@ def test_a_schema_that_says_nothing_is_a_guess(schema: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("5", "5"),
         (" 5.0\n", "5.0"),
@@ -221,8 +221,8 @@ def test_a_schema_that_says_nothing_is_a_guess(schema: Any) -> None:
         (" ", '" "'),
     ],
 )
-def test_a_guess_takes_json_for_what_it_is(text: str, wanted: str) -> None:
-    assert plan({}).convert(text) == ConvertedValue(wanted)
+def test_untyped_param_accepts_json_values(text: str, expected: str) -> None:
+    assert coercion({}).convert(text) == ConvertedValue(expected)
 
 
 @pytest.mark.parametrize(
@@ -245,28 +245,28 @@ def test_a_guess_takes_json_for_what_it_is(text: str, wanted: str) -> None:
         (any_of(OBJECT, STRING), False, "any"),
     ],
 )
-def test_how_a_value_is_built(schema: Any, streams: bool, kind: str) -> None:
-    found = plan(schema)
-    assert (found.is_string_only, found.is_untyped, found.kind) == (streams, False, kind)
+def test_kind_and_string_only(schema: Any, streams: bool, kind: str) -> None:
+    resolved = coercion(schema)
+    assert (resolved.is_string_only, resolved.is_untyped, resolved.kind) == (streams, False, kind)
 
 
 @pytest.mark.parametrize(
-    ("schema", "starts", "others"),
+    ("schema", "starts", "excluded"),
     [
         ({}, "{[-0123456789tfn", "\"'(TFNaxé+<"),
         (STRING, "", '{["5tnx'),
-        (INTEGER, '5-x{"', ""),  # a problem is known only at the end
+        (INTEGER, '5-x{"', ""),  # an error is known only at the end of the text
         (typed("string", "null"), "nN", '{["5tx'),
         (typed("string", "integer"), "5-", '{["ntx'),
         (any_of(STRING, OBJECT), '{("', "[5tnx"),
         ({"enum": ["a", 5]}, '5"', "axtn"),
     ],
 )
-def test_what_may_yet_be_a_value(schema: Any, starts: str, others: str) -> None:
-    found = plan(schema)
-    assert [char for char in starts if not found.can_be_value(char)] == []
-    assert [char for char in others if found.can_be_value(char)] == []
-    assert found.can_be_value("") is not found.is_string_only
+def test_can_be_value_by_first_character(schema: Any, starts: str, excluded: str) -> None:
+    resolved = coercion(schema)
+    assert [char for char in starts if not resolved.can_be_value(char)] == []
+    assert [char for char in excluded if resolved.can_be_value(char)] == []
+    assert resolved.can_be_value("") is not resolved.is_string_only
 
 
 SCALARS: st.SearchStrategy[Any] = (
@@ -289,11 +289,11 @@ TEXTS = (
 
 
 @given(SCHEMAS, TEXTS)
-def test_text_that_may_go_on_at_once_is_what_it_becomes(schema: Any, text: str) -> None:
-    found = plan(schema)
-    value = found.convert(text)
+def test_text_forwarded_early_equals_converted_text(schema: Any, text: str) -> None:
+    resolved = coercion(schema)
+    value = resolved.convert(text)
     json.loads(value.json)
-    if not found.can_be_value(text.strip()[:1]):
+    if not resolved.can_be_value(text.strip()[:1]):
         assert (json.loads(value.json), value.problem) == (text, None)
 
 
@@ -313,8 +313,8 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING, st.text())
 def test_no_schema_raises(schema: Any, text: str) -> None:
-    found = ValueCoercion(schema, schema)
-    for each in (found, found.member("p"), found.item):
+    resolved = ValueCoercion(schema, schema)
+    for each in (resolved, resolved.member("p"), resolved.item):
         json.loads(each.convert(text).json)
         each.can_be_value(text[:1])
 
@@ -337,7 +337,7 @@ TREE = {
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "wanted"),
+    ("path", "text", "expected"),
     [
         (["tree", "tree", "rows"], "(1,)", "[1]"),
         (["rows", 0, 0], "5.0", "5"),
@@ -356,17 +356,17 @@ TREE = {
         (["else", "any", 0], "None", '"None"'),
     ],
 )
-def test_nested_params_have_plans_too(path: list[str | int], text: str, wanted: str) -> None:
-    found = ValueCoercion(TREE, TREE)
+def test_coercion_of_nested_params(path: list[str | int], text: str, expected: str) -> None:
+    resolved = ValueCoercion(TREE, TREE)
     for step in path:
-        found = found.member(step) if isinstance(step, str) else found.item
-    assert found.convert(text) == ConvertedValue(wanted)
+        resolved = resolved.member(step) if isinstance(step, str) else resolved.item
+    assert resolved.convert(text) == ConvertedValue(expected)
 
 
-def test_a_param_is_planned_once() -> None:
+def test_coercions_are_cached() -> None:
     offer = ToolSet([Tool("t", TREE)])
-    again = ToolSet(offer)
-    assert offer.coercion_for("t", "rows") is again.coercion_for("t", "rows")
+    copy = ToolSet(offer)
+    assert offer.coercion_for("t", "rows") is copy.coercion_for("t", "rows")
     assert offer.coercion_for("t", "rows").item is offer.coercion_for("t", "rows").item
     assert offer.coercion_for("t", "invented") is offer.coercion_for("t", "made up")
 
@@ -383,21 +383,21 @@ def test_a_param_is_planned_once() -> None:
         (ToolSet([Tool("t")]), "t", "rows", False),
     ],
 )
-def test_what_is_not_declared_is_a_guess(offer: ToolSet, tool: str, key: str, declared: bool) -> None:
+def test_undeclared_param_is_untyped(offer: ToolSet, tool: str, key: str, declared: bool) -> None:
     assert offer.has_param(tool, key) is declared
     assert offer.coercion_for(tool, key).is_untyped is not declared
 
 
-def test_other_params_may_have_a_schema() -> None:
+def test_additional_properties_schema() -> None:
     offer = ToolSet([Tool("t", {"properties": {"a": STRING}, "additionalProperties": INTEGER})])
     assert not offer.has_param("t", "b")
     assert offer.coercion_for("t", "b").convert("5.0") == ConvertedValue("5")
     assert offer.coercion_for("t", "a").convert("5.0") == ConvertedValue('"5.0"')
 
 
-def test_a_schema_nested_without_end_is_left_unread() -> None:
+def test_very_deep_schema_is_ignored() -> None:
     deep: Any = STRING
     for _ in range(5000):
         deep = {"allOf": [deep]}
-    assert plan(deep).is_untyped
-    assert plan(any_of(*[{"const": number} for number in range(900)])).convert("5.0") == ConvertedValue("5")
+    assert coercion(deep).is_untyped
+    assert coercion(any_of(*[{"const": number} for number in range(900)])).convert("5.0") == ConvertedValue("5")

@@ -1,4 +1,4 @@
-"""Text that may not be JSON."""
+"""Lenient JSON decoding and encoding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_read_object(text: str, keys: list[str] | None) -> None:
     assert (list(value) if value is not None else None) == keys
 
 
-def test_read_json_is_strict_about_the_type() -> None:
+def test_read_json_checks_the_type() -> None:
     assert read_json('"a"', str) == "a"
     assert read_json("1", str) is None
 
@@ -67,11 +67,11 @@ WRONG = [
     ('{"a": -1e400, "b": "\\ud83d"}', "the number -1e400 is too large"),
     ('{"a": ' + "9" * 5000 + "}", "a number has more than 4,300 digits"),
     ('{"a": ' + "1." + "9" * 5000 + "e400}", f"the number 1.{'9' * 38} is too large"),
-    ('{"a":' * 100_000, "it is nested too deep"),
+    ('{"a":' * 100_000, "it is nested too deeply"),
 ]
 
 
 @pytest.mark.parametrize(("text", "why"), WRONG, ids=[text[:20] for text, _ in WRONG])
-def test_why_a_text_is_no_object(text: str, why: str) -> None:
+def test_explain_invalid_object(text: str, why: str) -> None:
     assert read_full_object(text) is None
     assert explain_invalid_object(text) == why

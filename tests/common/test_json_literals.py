@@ -1,4 +1,4 @@
-"""Literals of two languages, mixed as models mix them."""
+"""Conversion of mixed Python and JSON literals to JSON."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from interlingua.common.jsontext.literals import MAX_DEPTH, literal_to_json
         "[" * 500 + "]" * 500,
     ],
 )
-def test_json_stays_as_it_is(text: str) -> None:
+def test_json_is_unchanged(text: str) -> None:
     assert literal_to_json(text) == text
     assert literal_to_json(f" \n{text}\t\r\n") == text
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("{'a': True, 'b': [None, False]}", '{"a": true, "b": [null, false]}'),
         ("{'a': true, \"b\": None}", '{"a": true, "b": null}'),
@@ -62,14 +62,14 @@ def test_json_stays_as_it_is(text: str) -> None:
         ("''''a'''", '"\'a"'),
         (r"'\x41\u00e9\U0001f600\101\0\a\v\d+\\'", '"Aé😀A\\u0000\\u0007\\u000b\\\\d+\\\\"'),
         ("'one \\\nline'", '"one line"'),
-        ('"a\nb\\/c"', '"a\\nb\\/c"'),  # a raw line end: not JSON, not Python, but what else could it be?
+        ('"a\nb\\/c"', '"a\\nb\\/c"'),  # a raw line break: neither JSON nor Python, but unambiguous
         ('"\\x41"', '"A"'),
         ("'\\ud83d\\ude00'", '"\\ud83d\\ude00"'),
     ],
 )
-def test_what_json_spells_otherwise(text: str, wanted: str) -> None:
-    assert literal_to_json(text) == wanted
-    json.loads(wanted)
+def test_python_literals_become_json(text: str, expected: str) -> None:
+    assert literal_to_json(text) == expected
+    json.loads(expected)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_json_spells_otherwise(text: str, wanted: str) -> None:
         "(" * 100_000,
     ],
 )
-def test_what_is_no_literal(text: str) -> None:
+def test_non_literals_are_rejected(text: str) -> None:
     assert literal_to_json(text) is None
 
 
@@ -110,30 +110,30 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]))
-def test_whatever_json_is_written_stays(value: Any, ascii_only: bool, indent: int | None) -> None:
+def test_any_valid_json_is_unchanged(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert literal_to_json(text) == text
 
 
 @given(VALUES)
-def test_whatever_python_prints_is_read(value: Any) -> None:
+def test_any_python_repr_is_converted(value: Any) -> None:
     text = literal_to_json(repr(value))
     assert text is not None
     assert json.loads(text) == value
 
 
-# Text that is nearly a literal gets further than text of any characters.
+# Text that is almost a literal reaches more code than random characters.
 NEARLY = st.lists(
     st.sampled_from([*"{}[](),:'\"\\ \n0.5e-+xuUN", "'''", "True", "null", "\\u00e9", "a", "\ud83d"])
 ).map("".join)
 
 
 @given(st.text() | NEARLY)
-def test_any_text_is_json_then_or_nothing(text: str) -> None:
-    found = literal_to_json(text)
-    if found is not None:
-        json.loads(found)
-        assert literal_to_json(found) == found
+def test_result_is_valid_json_or_none(text: str) -> None:
+    converted = literal_to_json(text)
+    if converted is not None:
+        json.loads(converted)
+        assert literal_to_json(converted) == converted
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_any_text_is_json_then_or_nothing(text: str) -> None:
     ["[", "(1,", "'a', ", '"a\\n", ', "'\\", "'''", "1", "1.", "{'a':", "{'a': 1}, ", " ", "\\", "\n,", "a", '"', "''"],
 )
 @pytest.mark.parametrize("opener", ["", "[", "'", '"""'])
-def test_long_text_takes_no_longer_than_it_should(opener: str, unit: str) -> None:
+def test_long_text_takes_linear_time(opener: str, unit: str) -> None:
     text = opener + unit * (200_000 // len(unit))
     begin = process_time()
     literal_to_json(text)
     literal_to_json(f"{text}]")
-    assert process_time() - begin < 3  # a walk that looks back takes minutes
+    assert process_time() - begin < 3  # quadratic time would take minutes

@@ -1,4 +1,4 @@
-"""Each row is walked whole, one character at a time and in every two-piece cut. All come to the same."""
+"""JsonScanner. Each row is scanned whole, one character at a time and in every two-piece cut, with the same outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interlingua.common.jsontext.scanner import MAX_DEPTH, MAX_SCALAR_CHARS, Jso
 
 
 class Outcome(NamedTuple):
-    """What a walk came to. `end` is the value's end, or the end of the text if the value never ended."""
+    """Result of a scan. `end` is the value's end, or the end of the text if the value never ended."""
 
     ended: bool
     problem: str | None
@@ -23,24 +23,24 @@ class Outcome(NamedTuple):
     first: str
 
 
-def walk(pieces: list[str]) -> Outcome:
-    """Walks over the pieces as a caller does that knows no markers: every odd character is skipped."""
-    cursor = JsonScanner()
+def scan_pieces(pieces: list[str]) -> Outcome:
+    """Scan the pieces like a caller without markers: every unknown character is skipped."""
+    scanner = JsonScanner()
     before = 0
     pos = 0
     for piece in pieces:
-        pos = cursor.scan(piece, 0)
-        while pos < len(piece) and not cursor.ended:
-            after = cursor.skip_char(piece, pos)
+        pos = scanner.scan(piece, 0)
+        while pos < len(piece) and not scanner.ended:
+            after = scanner.skip_char(piece, pos)
             assert after == pos + 1
-            pos = cursor.scan(piece, after)
+            pos = scanner.scan(piece, after)
             assert pos >= after
-        if cursor.ended:
+        if scanner.ended:
             break
         before += len(piece)
         pos = 0
-    cursor.finish()
-    return Outcome(cursor.ended, cursor.problem, before + pos, cursor.offset, cursor.first_char)
+    scanner.finish()
+    return Outcome(scanner.ended, scanner.problem, before + pos, scanner.offset, scanner.first_char)
 
 
 def cuttings(text: str) -> Iterator[list[str]]:
@@ -49,12 +49,12 @@ def cuttings(text: str) -> Iterator[list[str]]:
         yield [text[:cut], text[cut:]]
 
 
-def walk_all_ways(text: str) -> Outcome:
-    whole = walk([text])
+def scan_all_cuts(text: str) -> Outcome:
+    uncut = scan_pieces([text])
     for pieces in cuttings(text):
-        assert (pieces, walk(pieces)) == (pieces, whole)
-    assert whole.offset == whole.end
-    return whole
+        assert (pieces, scan_pieces(pieces)) == (pieces, uncut)
+    assert uncut.offset == uncut.end
+    return uncut
 
 
 def is_json(text: str) -> bool:
@@ -68,7 +68,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def assert_as_json_says(text: str, outcome: Outcome) -> None:
+def assert_same_as_json_module(text: str, outcome: Outcome) -> None:
     right = outcome.ended and outcome.problem is None
     assert (text[: outcome.end], right, outcome.problem) == (
         text[: outcome.end],
@@ -105,14 +105,14 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_what_is_json_has_no_problem(text: str) -> None:
-    outcome = walk_all_ways(text)
+def test_valid_json_has_no_problem(text: str) -> None:
+    outcome = scan_all_cuts(text)
     assert is_json(text)
     assert outcome == (True, None, len(text.rstrip()), len(text.rstrip()), text.lstrip()[0])
 
 
 BESIDE = [
-    # the value, and what follows it
+    # the value, and the text after it
     ("{}", "}"),
     ("{}", "<|tool_call_end|>"),
     (' {"a": 1}', " and so on"),
@@ -129,8 +129,8 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("value", "rest"), BESIDE)
-def test_what_follows_the_value_is_left_alone(value: str, rest: str) -> None:
-    assert walk_all_ways(value + rest) == (True, None, len(value), len(value), value.lstrip()[0])
+def test_text_after_value_is_not_consumed(value: str, rest: str) -> None:
+    assert scan_all_cuts(value + rest) == (True, None, len(value), len(value), value.lstrip()[0])
 
 
 SLIPS = [
@@ -198,7 +198,7 @@ SLIPS = [
     ('["a\nb"]', True, "raw control character '\\n' in a string at character 3"),
     ('["\x00"]', True, "raw control character '\\x00' in a string at character 2"),
     ('{"a\tb":1,"c":2}', True, "raw control character '\\t' in a string at character 3"),
-    # odd characters
+    # unknown characters
     ("['a']", True, "expected a value or ']', found \"'\" at character 1"),
     ("[1, <2]", True, "expected a value, found '<' at character 4"),
     ("[1|]", True, "expected ',' or ']', found '|' at character 2"),
@@ -209,52 +209,52 @@ SLIPS = [
     ("}{}", True, "expected a value, found '}' at character 0"),
     (" ,1", True, "expected a value, found ',' at character 1"),
     (":", False, "expected a value, found ':' at character 0"),
-    # the first problem is the one that is told
+    # only the first problem is reported
     ("[1,,<'x']", True, "expected a value, found ',' at character 3"),
     ("[<", False, "expected a value or ']', found '<' at character 1"),
 ]
 
 
 @pytest.mark.parametrize(("text", "ended", "problem"), SLIPS)
-def test_what_is_not_json_is_told_and_survived(text: str, ended: bool, problem: str) -> None:
-    outcome = walk_all_ways(text)
+def test_invalid_json_is_reported_and_scan_continues(text: str, ended: bool, problem: str) -> None:
+    outcome = scan_all_cuts(text)
     assert (outcome.ended, outcome.problem) == (ended, problem)
-    assert_as_json_says(text, outcome)
+    assert_same_as_json_module(text, outcome)
 
 
 ODD = [
-    # the text, and where the walk stops for the caller to look
+    # the text, and the position where the scan stops for the caller
     ('{"a": 1<|call_end|>', 7),
     ('{"a": "<|call_end|>"<|call_end|>', 20),
     ("[1, 'a']", 4),
     ("<", 0),
     (" }", 1),
-    ("[1 2 : , } <", 10),  # the brackets are closed, if wrongly: the value is over
+    ("[1 2 : , } <", 10),  # the brackets are closed (wrongly): the value has ended
     ("[1 2 : , <", 9),
 ]
 
 
 @pytest.mark.parametrize(("text", "stop"), ODD)
-def test_stops_at_what_may_begin_a_marker(text: str, stop: int) -> None:
+def test_scan_stops_at_possible_marker(text: str, stop: int) -> None:
     for pieces in cuttings(text[:stop]):
-        cursor = JsonScanner()
+        scanner = JsonScanner()
         for piece in pieces:
-            assert cursor.scan(piece, 0) == len(piece)
-        assert cursor.scan(text, stop) == stop
-        assert cursor.scan(text, stop) == stop
-        assert cursor.offset == stop
+            assert scanner.scan(piece, 0) == len(piece)
+        assert scanner.scan(text, stop) == stop
+        assert scanner.scan(text, stop) == stop
+        assert scanner.offset == stop
 
 
-def test_after_the_end_it_moves_no_more() -> None:
-    cursor = JsonScanner()
-    assert [cursor.scan("xx{}{}", 2), cursor.scan("xx{}{}", 4), cursor.scan("", 0)] == [4, 4, 0]
-    assert (cursor.ended, cursor.problem, cursor.offset) == (True, None, 2)
+def test_scan_after_end_consumes_nothing() -> None:
+    scanner = JsonScanner()
+    assert [scanner.scan("xx{}{}", 2), scanner.scan("xx{}{}", 4), scanner.scan("", 0)] == [4, 4, 0]
+    assert (scanner.ended, scanner.problem, scanner.offset) == (True, None, 2)
 
 
-def test_a_scalar_at_the_top_ends_only_when_something_shows_it() -> None:
-    cursor = JsonScanner()
-    assert (cursor.scan("12", 0), cursor.ended) == (2, False)
-    assert (cursor.scan("3 ", 0), cursor.ended, cursor.offset) == (1, True, 3)
+def test_top_level_scalar_ends_at_next_character() -> None:
+    scanner = JsonScanner()
+    assert (scanner.scan("12", 0), scanner.ended) == (2, False)
+    assert (scanner.scan("3 ", 0), scanner.ended, scanner.offset) == (1, True, 3)
 
 
 def in_pieces(text: str, size: int) -> list[str]:
@@ -274,9 +274,9 @@ TOO_LONG = "a number or literal longer than 4096 characters at character 3"
         (5 * MAX_DEPTH, "more than 1000 brackets open at character 5000"),
     ],
 )
-def test_depth_is_counted_beyond_its_limit(size: int, depth: int, problem: str | None) -> None:
+def test_nesting_beyond_max_depth_is_tracked(size: int, depth: int, problem: str | None) -> None:
     text = '{"a":' * depth + "1" + "}" * depth
-    assert walk(in_pieces(text + "}", size)) == (True, problem, len(text), len(text), "{")
+    assert scan_pieces(in_pieces(text + "}", size)) == (True, problem, len(text), len(text), "{")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -290,24 +290,24 @@ def test_depth_is_counted_beyond_its_limit(size: int, depth: int, problem: str |
         ("1" * 2000 + "." + "1" * 2000 + "e" + "1" * 95, TOO_LONG),
     ],
 )
-def test_length_of_a_number_is_bounded(size: int, scalar: str, problem: str | None) -> None:
+def test_number_length_is_bounded(size: int, scalar: str, problem: str | None) -> None:
     text = f"[1,{scalar},2]"
-    assert walk(in_pieces(text, size)) == (True, problem, len(text), len(text), "[")
+    assert scan_pieces(in_pieces(text, size)) == (True, problem, len(text), len(text), "[")
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_number_too_long_ends_where_it_ends(size: int) -> None:
+def test_end_of_too_long_number(size: int) -> None:
     text = "1" * 20_000
     problem = TOO_LONG.replace("3", "0")
-    assert walk(in_pieces(text, size)) == (True, problem, len(text), len(text), "1")
-    assert walk(in_pieces(text + "}", size)) == (True, problem, len(text), len(text), "1")
+    assert scan_pieces(in_pieces(text, size)) == (True, problem, len(text), len(text), "1")
+    assert scan_pieces(in_pieces(text + "}", size)) == (True, problem, len(text), len(text), "1")
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_many_bad_escapes_in_one_string(size: int) -> None:
     text = '"' + "\\x" * 5000 + '"'
     problem = "expected an escape after '\\', found 'x' at character 2"
-    assert walk(in_pieces(text, size)) == (True, problem, len(text), len(text), '"')
+    assert scan_pieces(in_pieces(text, size)) == (True, problem, len(text), len(text), '"')
 
 
 json_values = st.recursive(
@@ -325,11 +325,11 @@ layouts: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @given(json_values, layouts, st.text(" \t\n\r", max_size=2), st.text(max_size=8))
-def test_any_value_ends_where_it_ends(value: object, layout: dict[str, Any], lead: str, rest: str) -> None:
+def test_end_of_any_value(value: object, layout: dict[str, Any], lead: str, rest: str) -> None:
     text = lead + json.dumps(value, **layout)
     if text[-1] not in '"]}' and rest[:1] not in ("", *" \n<}],:"):
         rest = " " + rest
-    assert walk_all_ways(text + rest) == (True, None, len(text), len(text), text.lstrip()[0])
+    assert scan_all_cuts(text + rest) == (True, None, len(text), len(text), text.lstrip()[0])
 
 
 structure = st.text("{}[],:\"\\ \n\tu0a1-+.eEtrufalsn<'é\x01", max_size=30)
@@ -348,15 +348,15 @@ def mutated(draw: st.DrawFn) -> str:
 @given(mutated() | structure | st.text())
 @example('{"a":1,"b":01,"c":2}')
 @example('["\\u123')
-def test_a_value_without_problem_is_json_and_the_other_way_round(text: str) -> None:
-    outcome = walk_all_ways(text)
-    assert_as_json_says(text, outcome)
+def test_no_problem_if_and_only_if_valid_json(text: str) -> None:
+    outcome = scan_all_cuts(text)
+    assert_same_as_json_module(text, outcome)
     if is_json(text):
         assert (outcome.ended, outcome.problem) == (True, None)
 
 
 @given(mutated(), st.data())
-def test_random_cuts_come_to_the_same(text: str, data: st.DataObject) -> None:
+def test_random_cuts_have_same_outcome(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert walk(pieces) == walk([text])
+    assert scan_pieces(pieces) == scan_pieces([text])

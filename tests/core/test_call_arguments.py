@@ -1,4 +1,4 @@
-"""A call's arguments as an object that fits its tool, or what is wrong with them, in words for the model."""
+"""Parsing and validation of a call's arguments, and the error messages for the model."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ READ = {
 }
 
 
-AGAIN = "send the whole call again"
+AGAIN = "send the complete call again"
 NOT = "the arguments are not JSON"
+TOO_DEEP = "the arguments do not match the schema, and are nested too deeply to locate the error"
 
 
 def call(arguments: str) -> Call:
@@ -53,13 +54,13 @@ def call(arguments: str) -> Call:
         ("", "empty", "the arguments are empty: send a JSON object with `path`"),
         (" \n", "empty", "the arguments are empty: send a JSON object with `path`"),
         ("null", "empty", "the arguments are empty: send a JSON object with `path`"),
-        ('{"path": 1e400}', "not-json", "the arguments cannot be read: the number 1e400 is too large"),
-        ('{"path": "a', "cut", f"the arguments were cut short at character 11, inside a string: {AGAIN}"),
-        ('{"path": "a"', "cut", f"the arguments were cut short at character 12: {AGAIN}"),
-        ('{"path": "a",', "cut", f"the arguments were cut short at character 13: {AGAIN}"),
+        ('{"path": 1e400}', "not-json", "the arguments cannot be parsed: the number 1e400 is too large"),
+        ('{"path": "a', "cut", f"the arguments were cut off at character 11, inside a string: {AGAIN}"),
+        ('{"path": "a"', "cut", f"the arguments were cut off at character 12: {AGAIN}"),
+        ('{"path": "a",', "cut", f"the arguments were cut off at character 13: {AGAIN}"),
         ('{\n"path": "a" "limit": 5}', "not-json", f"{NOT}: expected ',' or '}}', found '\"' (line 2, column 13)"),
         ('{"path": nope}', "not-json", f"{NOT}: expected a value, found 'nope' (line 1, column 10)"),
-        ('{"path": "a"} so', "not-json", "the arguments are one JSON object and then something else (line 1, column 14)"),  # noqa: E501
+        ('{"path": "a"} so', "not-json", "the arguments are a JSON object followed by other text (line 1, column 14)"),
         ("[1]", "not-object", "the arguments should be a JSON object but are [1]"),
         ('"a"', "not-object", 'the arguments should be a JSON object but are "a"'),
         ("{}", "misfit", "`path` is missing: it is required (a string)"),
@@ -71,11 +72,11 @@ def call(arguments: str) -> Call:
         (
             '{"path": "a", "lines": 5}',
             "misfit",
-            "the object has `lines`, which is not known; it may have `path`, `limit`, `mode`, `edits`",
+            "the object has unknown keys: `lines`; allowed keys: `path`, `limit`, `mode`, `edits`",
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_in_words(arguments: str, kind: str, problem: str) -> None:
+def test_problem_messages(arguments: str, kind: str, problem: str) -> None:
     with pytest.raises(CallError) as raised:
         call(arguments).parse(READ)
     assert (raised.value.name, raised.value.kind, raised.value.problems) == ("read", kind, [problem])
@@ -90,34 +91,34 @@ def test_what_is_wrong_is_told_in_words(arguments: str, kind: str, problem: str)
         ("{}", f"the reply ended inside this call: {AGAIN}"),
         ("", f"the reply ended inside this call: {AGAIN}"),
         ('{"path": "a",}', f"the reply ended inside this call: {AGAIN}"),
-        ('{"path": "a', f"the arguments were cut short at character 11, inside a string: {AGAIN}"),
+        ('{"path": "a', f"the arguments were cut off at character 11, inside a string: {AGAIN}"),
     ],
 )
-def test_a_call_that_was_never_closed_is_cut(arguments: str, problem: str, repair: RepairPolicy) -> None:
+def test_incomplete_call_is_cut(arguments: str, problem: str, repair: RepairPolicy) -> None:
     with pytest.raises(CallError) as raised:
         Call("call_1", "read", arguments, complete=False).parse(READ, repair=repair)
     assert (raised.value.kind, raised.value.problems) == ("cut", [problem])
 
 
-def test_wrong_use_is_told_at_once() -> None:
+def test_wrong_use_raises() -> None:
     with pytest.raises(UsageError, match="takes a tool, not str"):
         call("{}").parse("read")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="one of 'never', 'safe', not True"):
         call("{}").parse(repair=True)  # type: ignore[arg-type]
 
 
-def test_tools_as_mcp_lists_them() -> None:
+def test_mcp_tool_format() -> None:
     with pytest.raises(CallError, match="`path` is missing"):
         call("{}").parse({"name": "read", "inputSchema": {"type": "object", "required": ["path"]}})
 
 
-def test_several_problems_are_told_at_once() -> None:
+def test_several_problems_are_reported_together() -> None:
     with pytest.raises(CallError) as raised:
         call('{"limit": "5", "mode": 3}').parse(READ)
     assert len(raised.value.problems) == 3
 
 
-def test_what_is_right_is_an_object() -> None:
+def test_valid_arguments_are_returned_as_object() -> None:
     assert call('{"path": "a", "limit": 5}').parse(READ) == {"path": "a", "limit": 5}
     assert call('{"path": "\\ud83d", "n": 123456789012345678901234567890}').parse() == {
         "path": "\ud83d",
@@ -129,17 +130,17 @@ def test_what_is_right_is_an_object() -> None:
     ("arguments", "problem"),
     [
         ('{"path": ["\\ud83d"]}', '`path` should be a string but is ["\ufffd"]'),
-        ('{"path": ' + "[" * 300 + "]" * 300 + "}", "the arguments do not fit, and are nested too deep to say where"),
+        ('{"path": ' + "[" * 300 + "]" * 300 + "}", TOO_DEEP),
     ],
 )
-def test_what_the_checker_cannot_take_is_told_too(arguments: str, problem: str) -> None:
+def test_values_that_the_validator_rejects_are_reported(arguments: str, problem: str) -> None:
     with pytest.raises(CallError) as raised:
         call(arguments).parse(READ)
     assert raised.value.problems == [problem]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "mended"),
+    ("arguments", "repaired"),
     [
         ('```json\n{"path": "a"}\n```', '{"path": "a"}'),
         ('{"path": "a",}', '{"path": "a"}'),
@@ -153,14 +154,14 @@ def test_what_the_checker_cannot_take_is_told_too(arguments: str, problem: str) 
         ('{"path": "a\\\\\nb"}', '{"path": "a\\\\\\nb"}'),
     ],
 )
-def test_safe_repairs(arguments: str, mended: str) -> None:
+def test_safe_repairs(arguments: str, repaired: str) -> None:
     with pytest.raises(CallError):
         call(arguments).parse()
     findings: list[Finding] = []
-    assert call(arguments).parse(repair="safe", findings=findings) == json.loads(mended)
+    assert call(arguments).parse(repair="safe", findings=findings) == json.loads(repaired)
     assert {finding.kind for finding in findings} == {"repaired-arguments"}
     assert repair_arguments(arguments) is not None
-    assert repair_arguments(mended) == (mended, [])
+    assert repair_arguments(repaired) == (repaired, [])
 
 
 @pytest.mark.parametrize(
@@ -186,12 +187,12 @@ def test_safe_repairs(arguments: str, mended: str) -> None:
         '{"path": 1e400}{"path": 1e400}',
     ],
 )
-def test_what_might_change_a_meaning_is_not_repaired(arguments: str) -> None:
+def test_ambiguous_arguments_are_not_repaired(arguments: str) -> None:
     with pytest.raises(CallError):
         call(arguments).parse(repair="safe")
 
 
-def test_a_hostile_schema_does_no_harm() -> None:
+def test_hostile_schemas() -> None:
     def parse(schema: dict[str, Any], arguments: str) -> Any:
         return call(arguments).parse({"name": "read", "parameters": schema})
 
@@ -200,8 +201,8 @@ def test_a_hostile_schema_does_no_harm() -> None:
     with pytest.raises(CallError, match="`a`"):
         parse(slow, json.dumps({"a": "a" * 100_000 + "!"}))
     assert time.perf_counter() - began < 1
-    ahead = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=x)y"}}}
-    assert parse(ahead, '{"a": "z"}') == {"a": "z"}
+    lookbehind = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=x)y"}}}
+    assert parse(lookbehind, '{"a": "z"}') == {"a": "z"}
     for schema in ({"type": "nope"}, {"$ref": "#/nowhere"}, {"$ref": "http://127.0.0.1:9/x.json"}):
         with pytest.raises(BadInput, match="the schema of the tool 'read'"):
             parse(schema, "{}")
@@ -210,28 +211,36 @@ def test_a_hostile_schema_does_no_harm() -> None:
     assert parse(loop, deep)
 
 
-LOOKS = {"type": "string", "pattern": "(?<=x)y"}  # no linear engine looks behind
+BEHIND = {"type": "string", "pattern": "(?<=x)y"}  # no linear-time engine supports lookbehind
 
 
 @pytest.mark.parametrize(
     ("schema", "fits", "misfit"),
     [
-        ({"properties": {"pattern": {"type": "string"}, "b": LOOKS}}, {"pattern": "z", "b": "z"}, {"pattern": 5}),
-        ({"properties": {"a": {"type": "string", "pattern": "^z$"}, "b": LOOKS}}, {"a": "z", "b": "z"}, {"a": "y"}),
-        ({"properties": {"a": {"enum": [{"pattern": "(?=x)"}]}, "b": LOOKS}}, {"a": {"pattern": "(?=x)"}}, {"a": {}}),
-        ({"properties": {"a": {"items": {"anyOf": [LOOKS]}}}}, {"a": ["z"]}, {"a": [5]}),
-        ({"properties": {"a": {"not": LOOKS}, "b": {"type": "string"}}}, {"a": "z"}, {"b": 5}),
-        ({"properties": {"a": {"type": "string", "oneOf": [LOOKS, {"pattern": "z"}]}}}, {"a": "z"}, {"a": 5}),
-        ({"properties": {"a": {"if": LOOKS, "then": False, "minLength": 1}}}, {"a": "z"}, {"a": ""}),
+        ({"properties": {"pattern": {"type": "string"}, "b": BEHIND}}, {"pattern": "z", "b": "z"}, {"pattern": 5}),
+        (
+            {"properties": {"a": {"type": "string", "pattern": "^z$"}, "b": BEHIND}},
+            {"a": "z", "b": "z"},
+            {"a": "y"},
+        ),
+        (
+            {"properties": {"a": {"enum": [{"pattern": "(?=x)"}]}, "b": BEHIND}},
+            {"a": {"pattern": "(?=x)"}},
+            {"a": {}},
+        ),
+        ({"properties": {"a": {"items": {"anyOf": [BEHIND]}}}}, {"a": ["z"]}, {"a": [5]}),
+        ({"properties": {"a": {"not": BEHIND}, "b": {"type": "string"}}}, {"a": "z"}, {"b": 5}),
+        ({"properties": {"a": {"type": "string", "oneOf": [BEHIND, {"pattern": "z"}]}}}, {"a": "z"}, {"a": 5}),
+        ({"properties": {"a": {"if": BEHIND, "then": False, "minLength": 1}}}, {"a": "z"}, {"a": ""}),
         (
             {"patternProperties": {"^z": {"type": "string"}, "(?<=x)y": {}}, "additionalProperties": False},
             {"xy": 1, "z": "a"},
             {"z": 1},
         ),
-        ({"$defs": {"a": LOOKS}, "properties": {"a": {"$ref": "#/$defs/a"}}}, {"a": "z"}, {"a": 5}),
+        ({"$defs": {"a": BEHIND}, "properties": {"a": {"$ref": "#/$defs/a"}}}, {"a": "z"}, {"a": 5}),
     ],
 )
-def test_only_expressions_that_cannot_be_used_are_left_out(
+def test_only_unsupported_patterns_are_dropped(
     schema: dict[str, Any], fits: dict[str, Any], misfit: dict[str, Any]
 ) -> None:
     tool = {"name": "read", "parameters": schema}
@@ -245,7 +254,7 @@ def test_only_expressions_that_cannot_be_used_are_left_out(
         st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
     )
 )
-def test_so_far_never_raises_and_is_right_at_the_end(value: Any) -> None:
+def test_partial_never_raises_and_is_complete_at_the_end(value: Any) -> None:
     text = json.dumps({"x": value})
     for cut in range(len(text)):
         begun = parse_partial(text[:cut])
@@ -254,7 +263,7 @@ def test_so_far_never_raises_and_is_right_at_the_end(value: Any) -> None:
 
 
 @given(st.text(alphabet='{}[]",:\\u0ab1 \n`', max_size=40))
-def test_nothing_raises_but_call_errors(text: str) -> None:
+def test_parse_raises_only_call_errors(text: str) -> None:
     parse_partial(text)
     try:
         parsed = call(text).parse(repair="safe")
@@ -278,4 +287,4 @@ def test_long_text_takes_linear_time() -> None:
         began = time.perf_counter()
         parse_partial(text)
         repair_arguments(text)
-        assert time.perf_counter() - began < 20, text[:20]  # were it quadratic, it would take hours
+        assert time.perf_counter() - began < 20, text[:20]  # quadratic time would take hours

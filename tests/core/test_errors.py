@@ -1,4 +1,4 @@
-"""What errors say, and how much of what a stranger sent."""
+"""Error messages, and the length of the client's data in them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize("body", REQUESTS, ids=lambda body: next(iter(body["messages"][0])) + str(len(body)))
-def test_a_client_hears_little_of_what_it_sent(body: dict[str, object]) -> None:
+def test_error_message_contains_little_of_the_request(body: dict[str, object]) -> None:
     with pytest.raises(BadRequest) as caught:
         il.translate_request(body, source="openai-chat", target="anthropic-messages")
     assert len(f"{caught.value}{caught.value.hint}") <= 2000
 
 
-def test_what_is_wrong_stands_behind_what_was_sent() -> None:
+def test_end_of_long_message_is_kept() -> None:
     error = BadRequest(f"metadata.{LONG}", f"{LONG!r} is no role", f"not {LONG}")
     assert len(error.path) <= 301
     assert str(error).startswith("metadata.cookie:")

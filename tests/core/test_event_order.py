@@ -1,4 +1,4 @@
-"""Which event may follow which."""
+"""Legal and illegal orders of events."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ WRONG: dict[str, list[ev.Event]] = {
 
 
 @pytest.mark.parametrize("events", RIGHT, ids=str)
-def test_right(events: list[ev.Event]) -> None:
+def test_legal_order(events: list[ev.Event]) -> None:
     order = EventOrder()
     for event in events:
         order.check(event)
 
 
 @pytest.mark.parametrize("events", WRONG.values(), ids=WRONG)
-def test_wrong(events: list[ev.Event]) -> None:
+def test_illegal_order_raises(events: list[ev.Event]) -> None:
     order = EventOrder()
     for event in events[:-1]:
         order.check(event)

@@ -1,4 +1,4 @@
-"""Tiny limits: over them, or just below, every dialect tells the same reply however its text is cut."""
+"""Tiny limits: above and just below them, every dialect returns the same reply for all cuts of its text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
+from tests.support.budget import examples
 from tests.support.harness import tool
 
 NAMES = [dialect.name for dialect in il.dialects() if dialect.shape] + ["detect"]
@@ -24,7 +25,7 @@ LIMITS = st.builds(il.Limits, header=SIZES, held=SIZES, args=SIZES, over=st.samp
 
 
 def _texts(name: str) -> st.SearchStrategy[str]:
-    """What the model would write, slices of it, and soup of its markers."""
+    """Texts of the model, slices of them, and random sequences of its markers."""
     dialect = get_dialect(name)
     grammar = dialect.grammar
     openers = (*grammar.inner_markers, *grammar.first_openers(ToolSet(TOOLS))) if grammar else ()
@@ -36,24 +37,24 @@ def _texts(name: str) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_in_every_cutting(name: str) -> None:
-    @settings(max_examples=40)
+def test_reply_does_not_depend_on_cuts(name: str) -> None:
+    @settings(max_examples=examples(40))
     @given(_texts(name), LIMITS, st.sampled_from([None, TOOLS]), st.lists(st.integers(0, 400), max_size=5))
     def check(text: str, limits: il.Limits, tools: list[dict[str, object]] | None, cuts: list[int]) -> None:
-        def read(pieces: list[str]) -> il.Reply:
+        def parse_pieces(pieces: list[str]) -> il.Reply:
             parser = il.Parser(name, tools, options=il.Options(limits=limits))
             return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
-        whole = read([text])
-        assert read(list(text)) == whole
+        uncut = parse_pieces([text])
+        assert parse_pieces(list(text)) == uncut
         places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-        assert read([text[start:end] for start, end in pairwise(places)]) == whole
+        assert parse_pieces([text[start:end] for start, end in pairwise(places)]) == uncut
 
     check()
 
 
 @pytest.mark.parametrize("args", ['{"path": "a long way down"}', '"a long way down"'])
-def test_arguments_wait_for_an_id_no_longer_than_they_may_be(args: str) -> None:
+def test_arguments_are_buffered_for_id_up_to_the_limit(args: str) -> None:
     text = f'[TOOL_CALLS][{{"name": "ls", "arguments": {args}, "id": "a1B2c3D4e"}}]'
     parser = il.Parser("mistral_v3", options=il.Options(limits=il.Limits(header=20, args=10, held=10)))
     reply = il.fold(parser.feed(text) + parser.close())

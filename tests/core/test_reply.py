@@ -1,4 +1,4 @@
-"""fold: neighbours become one part, what is open at the end is incomplete."""
+"""fold: adjacent deltas become one part, and an open call at the end is incomplete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interlingua import events as ev
 from interlingua.core.reply import Call, Reasoning, Text
 
 
-def test_neighbours_become_one_part() -> None:
+def test_adjacent_deltas_become_one_part() -> None:
     reply = il.fold(
         [
             ev.Begin("id", "model", 1),
@@ -35,18 +35,18 @@ def test_neighbours_become_one_part() -> None:
     assert reply.findings == [ev.Finding("k", "m")]
 
 
-def test_empty_text_is_no_part() -> None:
+def test_empty_text_creates_no_part() -> None:
     assert il.fold([ev.TextDelta(""), ev.ReasoningDelta("")]).parts == []
 
 
-def test_a_call_that_is_open_at_the_end_is_incomplete() -> None:
+def test_open_call_at_the_end_is_incomplete() -> None:
     reply = il.fold([ev.CallStart(0, None, "f"), ev.ArgsDelta(0, "{"), ev.Failure("gone")])
     assert reply.parts == [Call("", "f", "{", complete=False)]
     assert reply.failure == ev.Failure("gone")
     assert reply.stop_reason is None
 
 
-def test_a_reply_survives_json() -> None:
+def test_reply_json_round_trip() -> None:
     reply = il.fold([ev.TextDelta("a"), ev.CallStart(0, "x", "f"), ev.CallEnd(0, complete=False), ev.Stop("length")])
     text = msgspec.json.encode(reply)
     assert b'"kind":"call"' in text

@@ -1,4 +1,4 @@
-"""Tools as clients of every wire write them, and what fits which."""
+"""Tool formats of all wires, and matching of names and arguments to tools."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
     ],
     ids=["chat", "responses", "messages", "our own"],
 )
-def test_every_wire_writes_tools_its_way(tool: Any) -> None:
+def test_tool_formats_of_all_wires(tool: Any) -> None:
     offer = ToolSet([tool])
     assert offer.has("read")
     assert offer.match_by_arguments('{"path": "x"}') == "read"
 
 
-def test_a_tool_without_parameters_takes_none() -> None:
+def test_tool_without_parameters() -> None:
     offer = ToolSet([{"type": "function", "function": {"name": "now"}}, {"name": "bad", "input_schema": [1]}])
     assert offer.names == ["now", "bad"]
     assert ToolSet([Tool("now")]).match_by_arguments("{}") == "now"
@@ -36,13 +36,13 @@ def test_a_tool_without_parameters_takes_none() -> None:
 
 
 @pytest.mark.parametrize("tool", [{}, {"function": {}}, {"function": "x"}, {"name": ""}, {"name": 3}, "bash", None])
-def test_a_tool_without_a_name_is_refused(tool: Any) -> None:
+def test_tool_without_name_is_rejected(tool: Any) -> None:
     with pytest.raises(BadInput, match="without a name") as caught:
         ToolSet([tool])
     assert "parameters" in caught.value.hint
 
 
-def test_not_knowing_is_not_offering_none() -> None:
+def test_unknown_tools_differ_from_no_tools() -> None:
     assert not ToolSet(None).is_known
     assert not ToolSet(None).is_empty
     assert ToolSet([]).is_known
@@ -56,7 +56,7 @@ def test_not_knowing_is_not_offering_none() -> None:
         ('{"path": "x"}', "read"),
         ('{"command": "x"}', "bash"),
         ('{"command": "x", "timeout": 3}', "bash"),
-        ('{"timeout": 3}', None),  # the required one is missing
+        ('{"timeout": 3}', None),  # the required param is missing
         ('{"path": "x", "command": "y"}', None),
         ("{}", None),
         ("[]", None),
@@ -64,7 +64,7 @@ def test_not_knowing_is_not_offering_none() -> None:
         ('{"path": ' + "[" * 100_000, None),
     ],
 )
-def test_the_one_tool_that_fits(arguments: str, tool: str | None) -> None:
+def test_match_by_arguments(arguments: str, tool: str | None) -> None:
     bash = {"properties": {"command": {}, "timeout": {}}, "required": ["command"]}
     assert ToolSet([Tool("read", SCHEMA), Tool("bash", bash)]).match_by_arguments(arguments) == tool
 
@@ -72,15 +72,15 @@ def test_the_one_tool_that_fits(arguments: str, tool: str | None) -> None:
 @pytest.mark.parametrize(
     "schema", [{"properties": 5}, {"properties": {"a": {}}, "required": 7}, {"required": [{}]}, [1]]
 )
-def test_a_schema_that_is_none_takes_what_it_can_tell(schema: Any) -> None:
+def test_match_with_malformed_schema(schema: Any) -> None:
     assert ToolSet([{"name": "x", "parameters": schema}]).match_by_arguments('{"b": 1}') is None
 
 
-def test_where_two_fit_none_is_picked() -> None:
+def test_ambiguous_match_returns_none() -> None:
     assert ToolSet([Tool("a", SCHEMA), Tool("b", SCHEMA)]).match_by_arguments('{"path": "x"}') is None
 
 
-def test_a_tool_of_a_namespace_may_be_called_by_its_name_there() -> None:
+def test_namespace_tool_is_resolved_by_local_name() -> None:
     tools = [{"type": "function", "name": name} for name in ("read", "write")]
     offer = ToolSet([{"type": "namespace", "name": name, "tools": tools[: n + 1]} for n, name in enumerate(("a", "b"))])
     assert offer.names == ["a__read", "b__read", "b__write"]
@@ -90,4 +90,4 @@ def test_a_tool_of_a_namespace_may_be_called_by_its_name_there() -> None:
         "a__read",
         "a__read",
     ]
-    assert offer.resolve_name("read") is None  # there are two
+    assert offer.resolve_name("read") is None  # ambiguous: two tools match

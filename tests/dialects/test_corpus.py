@@ -1,4 +1,4 @@
-"""Genuine samples and a public parity corpus, where they lie beside the checkout. They are not part of the project."""
+"""Genuine samples and a public parity corpus, if they are next to the checkout. They are not part of the project."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.support.paths import DATA, SHARED
 
 CORPUS = SHARED / "corpus"
 PARITY = DATA / "parity"
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not next to this checkout")
 
 DIFFERENT = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in PARITY.glob("*.toml")}
-"""By family and case: why we answer otherwise than the engines do where they agree."""
+"""By family and case: the reason for a result that differs from the one on which the engines agree."""
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def parsed(call: il.Call) -> dict[str, Any]:
 
 
 HISTORY = ("NVIDIA-Nemotron-Nano-v2",)
-"""Templates that open the thinking in their prompt and leave it out of their history: no model goes on like that."""
+"""Templates that open the thinking in the prompt and omit it in the history: no model continues in that form."""
 
 NATIVE = rows("native.jsonl")
 PARITY_ROWS = [row for row in rows("parity.jsonl") if "model_text" in row or "chunks" in row]
@@ -52,31 +52,31 @@ def test_native(row: dict[str, Any]) -> None:
         prefill="" if row["template"] in HISTORY else row["prompt_prefill"] or "",
         parts=[],
     )
-    whole = parse_reply(case, [text])
+    uncut = parse_reply(case, [text])
     for how, pieces in [("per character", list(text)), *random_cut_variants(text, 20)]:
-        assert parse_reply(case, pieces) == whole, how
+        assert parse_reply(case, pieces) == uncut, how
     if row["roundtrip"] != "exact":
-        assert [call.name for call in whole.calls][:1] == [row["expected_calls"][0]["name"]]
+        assert [call.name for call in uncut.calls][:1] == [row["expected_calls"][0]["name"]]
         return
-    assert [parsed(call) for call in whole.calls] == row["expected_calls"]
-    assert whole.text == (row["expected_content"] or "" if row["content_in_text"] else "")
-    assert whole.reasoning == (row["expected_reasoning"] or "" if row["reasoning_in_text"] else "")
+    assert [parsed(call) for call in uncut.calls] == row["expected_calls"]
+    assert uncut.text == (row["expected_content"] or "" if row["content_in_text"] else "")
+    assert uncut.reasoning == (row["expected_reasoning"] or "" if row["reasoning_in_text"] else "")
 
 
 @pytest.mark.parametrize("row", PARITY_ROWS, ids=lambda row: f"{row['family']}-{row['case']}")
 def test_parity(row: dict[str, Any]) -> None:
-    """Cut-proof, no marker leaks, and the calls that the engines agree on; a reason where we differ."""
+    """Same result for all cuts, no leaked marker, and the calls that the engines agree on, or a documented reason."""
     pieces = row.get("chunks") or [row["model_text"]]
     dialect = get_dialect(row["dialect"])
-    offered = [{"function": tool} for tool in row["tools"]] if row["tools"] is not None else None
-    case = Case(name=row["case"], dialect=dialect.name, text="".join(pieces), tools=offered, parts=[])
-    whole = parse_reply(case, [case.text])
-    assert parse_reply(case, pieces) == whole
-    assert parse_reply(case, case.text) == whole
+    tools = [{"function": tool} for tool in row["tools"]] if row["tools"] is not None else None
+    case = Case(name=row["case"], dialect=dialect.name, text="".join(pieces), tools=tools, parts=[])
+    uncut = parse_reply(case, [case.text])
+    assert parse_reply(case, pieces) == uncut
+    assert parse_reply(case, case.text) == uncut
     reason = DIFFERENT.get(row["family"], {}).get(row["case"])
     if reason is None or not reason.startswith("text: "):
-        assert not compile_markers(*dialect.markers).search(whole.text + whole.reasoning, 0), whole
-    got = [parsed(call) for call in whole.calls if call.complete]
+        assert not compile_markers(*dialect.markers).search(uncut.text + uncut.reasoning, 0), uncut
+    got = [parsed(call) for call in uncut.calls if call.complete]
     agreed = agreement(row)
     if agreed is not None and got != agreed:
         assert reason, f"{case.text!r}\n  engines: {agreed}\n  ours:    {got}"
@@ -85,7 +85,7 @@ def test_parity(row: dict[str, Any]) -> None:
 
 
 def agreement(row: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The calls that all engines which read this family answered, if two do and agree."""
+    """Return the calls that all engines for this family report, if there are at least two and they agree."""
     engines = [e["calls"] for e in row["expected"].values() if isinstance(e, dict) and "calls" in e]
     agreed = len(engines) >= 2 and all(calls == engines[0] for calls in engines)
     return engines[0] if agreed else None

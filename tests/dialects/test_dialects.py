@@ -1,4 +1,4 @@
-"""The registry: by name, by model id, and that every dialect is whole."""
+"""Dialect registry: lookup by name and by model id, and completeness of every dialect."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_model_ids_of_every_dialect() -> None:
 
 
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
-def test_every_glob_has_a_model(dialect: il.Dialect) -> None:
+def test_every_glob_matches_a_model(dialect: il.Dialect) -> None:
     models = MODELS.get(dialect.name, [])
     for glob in dialect.models:
         assert any(fnmatchcase(model.lower(), glob) for model in models), glob
 
 
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
-def test_every_dialect_is_whole(dialect: il.Dialect) -> None:
+def test_every_dialect_is_complete(dialect: il.Dialect) -> None:
     assert get_dialect(dialect.name) is dialect
     assert get_dialect(dialect) is dialect
     assert dialect.summary

@@ -1,4 +1,4 @@
-"""Every row of every dialect's fixtures, in every cutting."""
+"""Every row of every dialect's fixtures, in all cuts."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def test_whole(case: Case) -> None:
     check_whole(case)
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @rows
 def test_every_cut(case: Case) -> None:
     check_all_cuts(case)
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @rows
 def test_every_truncation(case: Case) -> None:
     check_truncations(case)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.findings], ids=str)
-def test_nothing_waits_that_need_not(case: Case) -> None:
+def test_no_unnecessary_buffering(case: Case) -> None:
     check_streaming(case)

@@ -1,4 +1,4 @@
-"""parse, render and Parser: inverse of each other, cut-proof on anything, and the limits."""
+"""parse, render and Parser: round trips, independence of cuts for any text, and the limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARKS = compile_markers(*KIMI.markers)
 hostile = st.sampled_from([*KIMI.markers, "functions.", ":0", "call_", "<", "|>", "<|", "\\", '"', "{", "}", "\n", " "])
 chars = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 texts = st.lists(chars | hostile, min_size=1, max_size=6).map("".join)
-plain = texts.filter(lambda text: text.strip() and not MARKS.search(text, 0))
+plain_texts = texts.filter(lambda text: text.strip() and not MARKS.search(text, 0))
 names = st.from_regex(r"[A-Za-z0-9_.:\-]{1,24}", fullmatch=True) | st.sampled_from(
     ["functions", "functions.x", "a:1", "a:b", "3", "call_59ad", "mcp__x-y__z", "日本語", "a b", "functions_Bash_2"]
 )
@@ -49,8 +49,8 @@ def calls(draw: st.DrawFn) -> Call:
 
 @st.composite
 def replies(draw: st.DrawFn) -> Reply:
-    """Neighbours of one kind would become one part, so there are none."""
-    drawn: list[Part] = draw(st.lists(plain.map(Text) | plain.map(Reasoning) | calls(), max_size=6))
+    """Replies without adjacent parts of one kind, which would be merged."""
+    drawn: list[Part] = draw(st.lists(plain_texts.map(Text) | plain_texts.map(Reasoning) | calls(), max_size=6))
     parts = drawn[:1] + [b for a, b in pairwise(drawn) if type(a) is not type(b) or isinstance(b, Call)]
     numbered = [
         Call(f"functions.{part.name}:{n}", part.name, part.arguments) if isinstance(part, Call) else part
@@ -71,23 +71,23 @@ def pieces_of(text: str, cuts: list[int]) -> list[str]:
 
 
 @given(replies(), st.lists(st.integers(0, 10_000), max_size=8))
-def test_what_is_rendered_is_read_back(reply: Reply, cuts: list[int]) -> None:
+def test_render_parse_round_trip(reply: Reply, cuts: list[int]) -> None:
     written = il.render(reply, "kimi_k2")
     assert il.parse(written, "kimi_k2") == reply
     assert streamed(pieces_of(written, cuts)) == reply
 
 
-def test_render_writes_its_own_id_where_the_given_one_does_not_hold_the_name() -> None:
+def test_render_replaces_id_without_the_name() -> None:
     reply = Reply(parts=[Call("call_1", "ls", "{}"), Call("toolu_2", "rm", "{}")])
     written = il.render(reply, "kimi_k2")
     assert [call.id for call in il.parse(written, "kimi_k2").calls] == ["functions.ls:0", "functions.rm:1"]
 
 
-def test_an_incomplete_call_is_rendered_and_read_back_as_such() -> None:
+def test_incomplete_call_round_trip() -> None:
     reply = Reply(parts=[Call("functions.ls:0", "ls", '{"a', complete=False)])
-    again = il.parse(il.render(reply, "kimi_k2"), "kimi_k2")
-    assert again.parts == reply.parts
-    assert again.stop_reason == "length"
+    parsed = il.parse(il.render(reply, "kimi_k2"), "kimi_k2")
+    assert parsed.parts == reply.parts
+    assert parsed.stop_reason == "length"
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,19 @@ def test_an_incomplete_call_is_rendered_and_read_back_as_such() -> None:
         [Call("x", "ls", "{", complete=False), Text("more")],
     ],
 )
-def test_what_cannot_be_written_is_refused(parts: list[Part]) -> None:
+def test_unrenderable_parts_raise(parts: list[Part]) -> None:
     with pytest.raises(RenderError):
         il.render(Reply(parts=parts), "kimi_k2")
 
 
-def test_the_standard_dialect_writes_text_alone() -> None:
+def test_standard_dialect_renders_only_text() -> None:
     assert il.render(Reply(parts=[Text("hi")]), "standard") == "hi"
     for part in (Reasoning("hm"), Call("x", "ls", "{}")):
         with pytest.raises(RenderError):
             il.render(Reply(parts=[part]), "standard")
 
 
-# ── anything at all ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── random text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SCRAPS = ["functions.ls:0", "ls:", "ls", "3", '{"a": "', '"}', "{}", "null", " ", "\n", "<|tool", "<｜"]
 NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
@@ -129,43 +129,44 @@ soups = st.sampled_from(NATIVE).flatmap(
 offers = st.sampled_from([None, [], [tool("ls", ["a"])], [tool("ls", ["a"]), tool("rm", ["b"])]])
 
 
-def read(dialect: il.Dialect, pieces: list[str], offer: list[dict[str, Any]] | None) -> Reply:
+def parse_pieces(dialect: il.Dialect, pieces: list[str], offer: list[dict[str, Any]] | None) -> Reply:
     parser = il.Parser(dialect, tools=offer)
     return il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
 
 
 @given(soups, offers, st.lists(st.integers(0, 10_000), max_size=8))
 @example((KIMI, 'ls:3{}<|tool_call_argument_begin|>{"a": "<|tool_call_end|>'), [tool("ls", ["a"])], [3])
-def test_marker_soup(soup: tuple[il.Dialect, str], offer: list[dict[str, Any]] | None, cuts: list[int]) -> None:
-    """Never raises, always in order, the same in every cutting, and no marker comes out as text."""
+def test_random_markers(soup: tuple[il.Dialect, str], offer: list[dict[str, Any]] | None, cuts: list[int]) -> None:
+    """Any sequence of markers: never raises, legal event order, same result for all cuts, no marker in the text."""
     dialect, text = soup
-    whole = il.parse(text, dialect, tools=offer)
-    assert read(dialect, list(text), offer) == whole
-    assert read(dialect, pieces_of(text, cuts), offer) == whole
-    for part in whole.parts:
+    uncut = il.parse(text, dialect, tools=offer)
+    assert parse_pieces(dialect, list(text), offer) == uncut
+    assert parse_pieces(dialect, pieces_of(text, cuts), offer) == uncut
+    for part in uncut.parts:
         if not isinstance(part, Call) and dialect.special_tokens:
             assert not compile_markers(*dialect.tokens).search(part.text, 0) or _made_by_dropping(text, dialect)
 
 
 def _made_by_dropping(text: str, dialect: il.Dialect) -> bool:
-    """A marker that only came about because another was dropped out of it. A stream cannot take back its first half."""
+    """Return whether a marker exists only because another one inside it was dropped. A stream cannot retract its first
+    half."""
     return compile_markers(*dialect.markers).remove_from(text) != re.sub(
         "|".join(map(re.escape, dialect.markers)), "", text
     )
 
 
 @given(chars, st.lists(st.integers(0, 100), max_size=5))
-def test_text_without_markers_is_untouched(text: str, cuts: list[int]) -> None:
+def test_text_without_markers_is_unchanged(text: str, cuts: list[int]) -> None:
     for dialect in NATIVE:
         if not compile_markers(*dialect.markers).search(text, 0):
-            assert read(dialect, pieces_of(text, cuts), None).text == text
+            assert parse_pieces(dialect, pieces_of(text, cuts), None).text == text
     assert il.parse(text, "standard").text == text
 
 
 # ── streaming ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_name_goes_out_before_the_arguments_and_these_as_they_come() -> None:
+def test_name_and_arguments_are_streamed() -> None:
     parser = il.Parser("kimi_k2")
     assert parser.feed("<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_call_argument_") == []
     assert parser.feed("begin|>") == [ev.CallStart(0, "functions.ls:0", "ls")]
@@ -176,7 +177,7 @@ def test_the_name_goes_out_before_the_arguments_and_these_as_they_come() -> None
     assert parser.close()[-1] == ev.Stop("tool_calls")
 
 
-def test_half_a_marker_comes_out_at_once_when_it_cannot_become_one() -> None:
+def test_partial_marker_is_released_when_it_cannot_match() -> None:
     parser = il.Parser("kimi_k2")
     assert parser.feed("a <|tool_cal") == [ev.TextDelta("a ")]
     assert parser.held == "<|tool_cal"
@@ -185,7 +186,7 @@ def test_half_a_marker_comes_out_at_once_when_it_cannot_become_one() -> None:
     assert parser.close() == [ev.TextDelta("<thin"), ev.Stop("stop")]
 
 
-def test_a_parser_reads_one_reply() -> None:
+def test_closed_parser_raises() -> None:
     parser = il.Parser("kimi_k2")
     parser.close()
     for use in (parser.close, lambda: parser.feed("x")):
@@ -193,7 +194,7 @@ def test_a_parser_reads_one_reply() -> None:
             use()
 
 
-def test_an_unknown_dialect_names_the_nearest() -> None:
+def test_unknown_dialect_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownDialect) as caught:
         il.parse("", "kimi_k2x")
     assert "kimi_k2" in caught.value.hint
@@ -212,28 +213,28 @@ OVER = {
 
 
 @pytest.mark.parametrize(("text", "limits"), OVER.values(), ids=OVER)
-def test_over_a_limit_what_was_held_goes_out_and_reading_starts_afresh(text: str, limits: il.Limits) -> None:
+def test_limit_flushes_buffer_and_restarts_parsing(text: str, limits: il.Limits) -> None:
     options = il.Options(limits=limits)
-    whole = streamed([text], options=options)
-    assert streamed(list(text), options=options) == whole
-    assert "over-limit" in [finding.kind for finding in whole.findings]
-    assert whole.calls[-1] == Call("functions.rm:1", "rm", "{}")
-    everything = whole.text + "".join(call.arguments for call in whole.calls)
+    uncut = streamed([text], options=options)
+    assert streamed(list(text), options=options) == uncut
+    assert "over-limit" in [finding.kind for finding in uncut.findings]
+    assert uncut.calls[-1] == Call("functions.rm:1", "rm", "{}")
+    everything = uncut.text + "".join(call.arguments for call in uncut.calls)
     assert everything.count("x") == 50, "nothing is lost"
-    assert [call.complete for call in whole.calls[:-1]] == [False] * (len(whole.calls) - 1)
+    assert [call.complete for call in uncut.calls[:-1]] == [False] * (len(uncut.calls) - 1)
 
 
 @pytest.mark.parametrize(("text", "limits"), OVER.values(), ids=OVER)
-def test_over_a_limit_the_reply_ends_if_so_set(text: str, limits: il.Limits) -> None:
+def test_limit_ends_reply_with_over_error(text: str, limits: il.Limits) -> None:
     options = il.Options(limits=il.Limits(header=limits.header, held=limits.held, args=limits.args, over="error"))
-    whole = streamed([text], options=options)
-    assert whole.failure is not None
-    assert "longer than 20 characters" in whole.failure.message
-    assert [call.complete for call in whole.calls] in ([], [False])
-    assert streamed(list(text), options=options).failure == whole.failure
+    uncut = streamed([text], options=options)
+    assert uncut.failure is not None
+    assert "longer than 20 characters" in uncut.failure.message
+    assert [call.complete for call in uncut.calls] in ([], [False])
+    assert streamed(list(text), options=options).failure == uncut.failure
 
 
-def test_runaway_white_space_is_not_held_for_ever() -> None:
+def test_runaway_whitespace_is_not_buffered_without_limit() -> None:
     parser = il.Parser("kimi_k2")
     out = [event for _ in range(1000) for event in parser.feed(" ")]
     assert len(parser.held) < 300
@@ -243,7 +244,7 @@ def test_runaway_white_space_is_not_held_for_ever() -> None:
 # ── wrong use ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-ANY: Any = il  # what a program without a type checker can write
+ANY: Any = il  # without types, as in a program without a type checker
 WRONG: dict[str, Any] = {
     "Options.delivery": lambda: ANY.Options(delivery="hole"),
     "Options.reasoning": lambda: ANY.Options(reasoning="maybe"),
@@ -267,25 +268,25 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("said", "make"), WRONG.items(), ids=WRONG)
-def test_wrong_use_is_refused_with_a_hint(said: str, make: Any) -> None:
-    with pytest.raises(il.InterlinguaError, match=re.escape(said)) as caught:
+@pytest.mark.parametrize(("message", "make"), WRONG.items(), ids=WRONG)
+def test_wrong_use_raises_with_hint(message: str, make: Any) -> None:
+    with pytest.raises(il.InterlinguaError, match=re.escape(message)) as caught:
         make()
     assert caught.value.hint
 
 
-def test_prefill_counts_beside_options() -> None:
+def test_prefill_is_combined_with_options() -> None:
     parser = il.Parser("kimi_k2", prefill="<think>", options=il.Options(reasoning="as_content"))
     assert il.fold(parser.feed("hm</think>x") + parser.close()).text == "hm\n\nx"
 
 
-def test_replies_share_nothing() -> None:
-    """Two parsers fed in turn read what each would read alone."""
-    one, two = KIMI.sample, KIMI.sample.replace("Paris", "Oslo").replace("get_weather", "ls")
+def test_parsers_share_no_state() -> None:
+    """Two parsers that are fed alternately return the same results as each one alone."""
+    text, other_text = KIMI.sample, KIMI.sample.replace("Paris", "Oslo").replace("get_weather", "ls")
     first, second = il.Parser("kimi_k2"), il.Parser("kimi_k2")
     events: tuple[list[ev.Event], list[ev.Event]] = ([], [])
-    for at in range(0, max(len(one), len(two)), 3):
-        events[0].extend(first.feed(one[at : at + 3]))
-        events[1].extend(second.feed(two[at : at + 3]))
-    assert il.fold(events[0] + first.close()) == il.parse(one, "kimi_k2")
-    assert il.fold(events[1] + second.close()) == il.parse(two, "kimi_k2")
+    for at in range(0, max(len(text), len(other_text)), 3):
+        events[0].extend(first.feed(text[at : at + 3]))
+        events[1].extend(second.feed(other_text[at : at + 3]))
+    assert il.fold(events[0] + first.close()) == il.parse(text, "kimi_k2")
+    assert il.fold(events[1] + second.close()) == il.parse(other_text, "kimi_k2")

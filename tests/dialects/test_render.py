@@ -1,4 +1,4 @@
-"""parse(render(x)) == x in every dialect: what it writes, it reads back as what it was."""
+"""Round trip in every dialect: parse(render(x)) == x."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import interlingua as il
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
 from interlingua.errors import RenderError
+from tests.support.budget import examples
 from tests.support.harness import tool
 
 NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
@@ -55,16 +56,16 @@ def values(dialect: il.Dialect) -> dict[str, st.SearchStrategy[Any]]:
 
 @st.composite
 def replies(draw: st.DrawFn, dialect: il.Dialect) -> Reply:
-    said = texts(dialect).map(lambda text: text.strip()).filter(bool)
+    prose = texts(dialect).map(lambda text: text.strip()).filter(bool)
     save = st.fixed_dictionaries({}, optional=values(dialect)).map(lambda args: ("save", args))
     listing = st.fixed_dictionaries({"s": texts(dialect)}).map(lambda args: ("mcp__files-v2__list", args))
     calls = draw(st.lists(save | listing | st.just(("now", {})), max_size=3))
     parts: list[Part] = []
     thinks = bool(dialect.thinking)
     if thinks and draw(st.booleans()):
-        parts.append(Reasoning(draw(said)))
+        parts.append(Reasoning(draw(prose)))
     if draw(st.booleans()):
-        parts.append(Text(draw(said)))
+        parts.append(Text(draw(prose)))
     parts += [
         Call(f"functions.{name}:{n}", name, json.dumps(args, ensure_ascii=False))
         for n, (name, args) in enumerate(calls)
@@ -72,7 +73,7 @@ def replies(draw: st.DrawFn, dialect: il.Dialect) -> Reply:
     return Reply(parts=parts)
 
 
-def told(reply: Reply) -> dict[str, Any]:
+def comparable(reply: Reply) -> dict[str, Any]:
     return {
         "calls": [(call.name, json.loads(call.arguments), call.complete) for call in reply.calls],
         "text": reply.text,
@@ -82,17 +83,17 @@ def told(reply: Reply) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.data())
-def test_what_is_rendered_is_read_back(dialect: il.Dialect, data: st.DataObject) -> None:
+def test_render_parse_round_trip(dialect: il.Dialect, data: st.DataObject) -> None:
     reply = data.draw(replies(dialect))
     try:
         written = il.render(reply, dialect)
     except RenderError:
-        reject()  # it says that it cannot be written; the samples tell what must be
-    again = il.parse(written, dialect, tools=TOOLS)
-    assert told(again) == told(reply), written
+        reject()  # not renderable; the samples define what must be renderable
+    parsed = il.parse(written, dialect, tools=TOOLS)
+    assert comparable(parsed) == comparable(reply), written
     parser = il.Parser(dialect, tools=TOOLS)
-    assert il.fold([event for char in written for event in parser.feed(char)] + parser.close()) == again
+    assert il.fold([event for char in written for event in parser.feed(char)] + parser.close()) == parsed

@@ -1,4 +1,4 @@
-"""Dialects from files: every built-in one comes back as it is, and what is wrong with a file is told with its place."""
+"""Dialect files: every built-in dialect survives a round trip, and errors name the place in the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ sample: <think>Hm.</think><call=ls><arg=path>/</arg></call>
 """
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_load_file(tmp_path: Path) -> None:
     path = tmp_path / "my_model.yaml"
     path.write_text(MY_MODEL, encoding="utf-8")
     dialect = il.load_dialect(path)
@@ -54,14 +54,14 @@ def test_a_file(tmp_path: Path) -> None:
     assert [call.name for call in il.parse("<call=ls></call><|end|>", dialect).calls] == ["ls"]
 
 
-def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+def test_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "my_model.yaml"
     path.write_text(MY_MODEL, encoding="utf-8-sig")
     assert il.load_dialect(path) == il.load_dialect(MY_MODEL)
 
 
-def test_a_dialect_without_calls() -> None:
-    dialect = il.load_dialect('{name: quiet, summary: it only thinks, thinking: ["<t>", "</t>"]}')
+def test_dialect_without_calls() -> None:
+    dialect = il.load_dialect('{name: quiet, summary: only thinking, thinking: ["<t>", "</t>"]}')
     assert il.parse("<t>Hm.</t>Yes.", dialect).reasoning == "Hm."
 
 
@@ -74,18 +74,18 @@ SHORT_FORMS = {
 }
 
 
-@pytest.mark.parametrize(("given", "thinking"), SHORT_FORMS.values(), ids=SHORT_FORMS)
-def test_short_forms(given: str, thinking: tuple[il.Span, ...]) -> None:
-    assert il.load_dialect(f"name: x\nsummary: y\nthinking: {given}").thinking == thinking
+@pytest.mark.parametrize(("value", "thinking"), SHORT_FORMS.values(), ids=SHORT_FORMS)
+def test_short_forms(value: str, thinking: tuple[il.Span, ...]) -> None:
+    assert il.load_dialect(f"name: x\nsummary: y\nthinking: {value}").thinking == thinking
 
 
 @pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
-def test_every_dialect_can_be_copied(dialect: il.Dialect) -> None:
+def test_every_dialect_survives_yaml_round_trip(dialect: il.Dialect) -> None:
     assert il.load_dialect(dialect_yaml(dialect)) == dialect
 
 
 @given(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=8), max_size=4))
-def test_every_text_can_be_written(text: str, markers: list[str]) -> None:
+def test_any_text_survives_yaml_round_trip(text: str, markers: list[str]) -> None:
     dialect = il.Dialect("x", text, noise=tuple(markers), sample=text)
     assert il.load_dialect(dialect_yaml(dialect)) == dialect
 
@@ -96,26 +96,26 @@ def changed(old: str, new: str) -> str:
 
 
 WRONG: dict[str, tuple[str, str, str]] = {
-    # a file, what the error says, what the hint says
+    # a file, part of the error message, part of the hint
     "no mapping": ("- name\n", ":1: expected a mapping, got a list", "for example: name: my_model"),
     "empty": ("\n\n", "is empty", "YAML"),
     "no YAML": ('name: "x\n', ":2: found unexpected end of stream", "double quotes"),
     "not printable": ("name: \0\n", "special characters are not allowed", "double quotes"),
     "two documents": ("name: x\n---\nname: y\n", "another document", "YAML"),
-    "too long": ("#" * MAX_TEXT_CHARS + "\n#", f"{MAX_TEXT_CHARS} are the most", "right file"),
+    "too long": ("#" * MAX_TEXT_CHARS + "\n#", f"the maximum is {MAX_TEXT_CHARS}", "right file"),
     "too deep": ("[" * 200 + "\n", f"deeper than {MAX_DEPTH} levels", "YAML"),
-    "a field twice": (changed("noise:", "name: y\nnoise:"), ":9: the field 'name' is there twice", "leave one"),
-    "a glob without quotes": (changed('"*my-model*"', "*my-model*"), ":3: ", 'begins with * is quoted: "*…"'),
-    "an alias": (changed('"*my-model*"', "*my-model"), ":3: an alias", 'begins with * is quoted: "*…"'),
-    "an anchor": (changed('"*my-model*"', "&my-model"), ":3: an anchor", 'begins with & is quoted: "&…"'),
-    "a tag": (changed("my_model\n", "!!python/name:os.system\n"), ":1: a tag", 'begins with ! is quoted: "!…"'),
-    "a list as a name": ("? [a]\n: b\n", ":1: a field's name", "`field: value`"),
-    "a mistyped field": (changed("noise:", "nosie:"), ":9: nosie: there is no such field", "did you mean 'noise'?"),
+    "a field twice": (changed("noise:", "name: y\nnoise:"), ":9: duplicate field 'name'", "remove one"),
+    "a glob without quotes": (changed('"*my-model*"', "*my-model*"), ":3: ", 'starts with * in quotes: "*…"'),
+    "an alias": (changed('"*my-model*"', "*my-model"), ":3: aliases", 'starts with * in quotes: "*…"'),
+    "an anchor": (changed('"*my-model*"', "&my-model"), ":3: anchors", 'starts with & in quotes: "&…"'),
+    "a tag": (changed("my_model\n", "!!python/name:os.system\n"), ":1: tags", 'starts with ! in quotes: "!…"'),
+    "a list as a name": ("? [a]\n: b\n", ":1: a field name", "`field: value`"),
+    "a mistyped field": (changed("noise:", "nosie:"), ":9: nosie: unknown field", "did you mean 'noise'?"),
     "a mistyped field, by example": (changed("noise:", "nosie:"), "nosie", 'for example: noise: ["<|im_end|>"]'),
-    "a field like no other": (changed("noise:", "xyz:"), "xyz: there is no such field", "known: caveats, ids, "),
+    "an unknown field": (changed("noise:", "xyz:"), "xyz: unknown field", "known: caveats, ids, "),
     "a mistyped field of a shape": (
         changed("    param:", "    parm:"),
-        ":7: shape.tagged_params.parm: there is no such field",
+        ":7: shape.tagged_params.parm: unknown field",
         "did you mean 'param'?",
     ),
     "deeper": (changed('{open: "<call="', '{opne: "<call="'), "shape.tagged_params.call.opne", "'open'? for example:"),
@@ -132,28 +132,28 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "keys, by example": (
         "name: x\nsummary: y\nshape: {json_envelope: {open: x, name_key: y}}",
-        "name_key: there is no such field",
+        "name_key: unknown field",
         'for example: name_keys: "name"',
     ),
     "missing in a shape": (
         changed('    param: {open: "<arg=", end: ">", close: "</arg>"}\n', ""),
-        "shape.tagged_params.param: this field is missing, and expected is a mapping",
+        "shape.tagged_params.param: this field is missing; expected a mapping",
         "for example: param: {",
     ),
     "a number": (
         changed('"<|end|>"', "42"),
-        "noise: expected a text, or a list of such, got the number 42, which is a text only in quotes",
+        "noise: expected a text, or a list of them, got the number 42; put it in quotes to make it text",
         "for example: noise: ",
     ),
-    "a truth value": (changed('"<|end|>"', "yes"), "got the truth value yes, which is a text only in quotes", "noise"),
-    "nothing": (changed('"<|end|>"', ""), "noise: expected a text, or a list of such, got nothing", "noise"),
+    "a boolean": (changed('"<|end|>"', "yes"), "got the boolean yes; put it in quotes to make it text", "noise"),
+    "nothing": (changed('"<|end|>"', ""), "noise: expected a text, or a list of them, got nothing", "noise"),
     "a list in a list": (changed('"<|end|>"', "[[x]]"), "noise: expected a text, got a list", "for example: noise"),
     "a list for a text": (
         changed("name: my_model", "name: [x]"),
         "name: expected a text, got a list",
         "name: my_model",
     ),
-    "a text for a truth value": (
+    "a text for a boolean": (
         changed("noise:", "special_tokens: maybe\nnoise:"),
         ":9: special_tokens: expected true or false, got the text 'maybe'",
         "for example: special_tokens: false",
@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "no such shape": (
         changed("tagged_params:", "tagged_param:"),
-        ":5: shape: no shape is called 'tagged_param'",
+        ":5: shape: unknown shape 'tagged_param'",
         "did you mean 'tagged_params'?",
     ),
     "a shape that is a text": (changed("  tagged_params:\n", "  tagged_params: x\nx:\n"), "shape.tagged_params: ", ""),
@@ -203,7 +203,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "an empty marker in a shape": (
         changed('"<call="', '""'),
         "shape.tagged_params: call.open is empty",
-        "write the marker",
+        "the marker",
     ),
     "no opener": (changed('"<call="', "[]"), "shape", ""),
     "a bad header": (
@@ -219,39 +219,39 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "an empty role": (
         dialect_yaml(get_dialect("harmony")).replace('role: "assistant"', 'role: ""'),
         "shape.channels: role is empty",
-        "write the marker",
+        "the marker",
     ),
     "a sample that cannot be written": (
         changed("<call=ls>", "<call=ls>{}</call><call=ls>"),
-        "sample: read and written again, it differs",
-        "a sample is",
+        "sample: parsed and rendered, it differs",
+        "the sample must",
     ),
     "a sample without calls": (
         changed("sample: <think>Hm.</think><call=ls>", "sample: <think>Hm.</think><call:ls>"),
-        "sample: no call was found in it; it was read as '<call:ls>",
+        "sample: contains no call; it was parsed as '<call:ls>",
         "compare the markers",
     ),
     "a sample that is written otherwise": (
         changed("</call>\n", "</call>!<|end|>\n"),
-        "sample: read and written again, it differs from character 52 on: '' instead of '<|end|>'",
-        "a sample is exactly what we write",
+        "sample: parsed and rendered, it differs from character 52 on: '' instead of '<|end|>'",
+        "the sample must equal the rendered text",
     ),
 }
 
 
-@pytest.mark.parametrize(("text", "said", "hint"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_told(tmp_path: Path, text: str, said: str, hint: str) -> None:
+@pytest.mark.parametrize(("text", "message", "hint"), WRONG.values(), ids=WRONG)
+def test_invalid_file_raises_with_message_and_hint(tmp_path: Path, text: str, message: str, hint: str) -> None:
     path = tmp_path / "my_model.yaml"
     path.write_bytes(text.encode())
     with pytest.raises(BadInput) as raised:
         il.load_dialect(path)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert str(raised.value).startswith(str(path))
     assert hint in raised.value.hint
     assert raised.value.hint
 
 
-def test_any_change_of_a_file_is_taken_or_told() -> None:
+def test_mutated_file_loads_or_raises_interlingua_error() -> None:
     dice = random.Random(0)
     texts = [re.sub(r"^ *# .*\n", "", dialect_yaml(dialect), flags=re.M) for dialect in il.dialects()]
     for _ in range(600):
@@ -264,7 +264,7 @@ def test_any_change_of_a_file_is_taken_or_told() -> None:
             il.load_dialect("\n".join(lines) + "\n")
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_file_raises(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no\.yaml: No such file"):
         il.load_dialect(tmp_path / "no.yaml")
     path = tmp_path / "latin.yaml"
@@ -275,7 +275,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         il.load_dialect(3)  # type: ignore[arg-type]
 
 
-def test_a_name_that_is_known_may_be_taken() -> None:
+def test_builtin_name_may_be_reused() -> None:
     mine = il.load_dialect(dialect_yaml(dataclasses.replace(get_dialect("qwen3_coder"), noise=("<|mine|>",))))
     assert mine.name == "qwen3_coder"
     assert mine != get_dialect("qwen3_coder")

@@ -1,4 +1,4 @@
-"""The guide for programs: its examples are run as they stand."""
+"""Tests of docs/guides/client.md: all its examples run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.support.paths import ROOT
 GUIDE = ROOT / "docs" / "guides" / "client.md"
 
 
-def test_its_examples_are_true() -> None:
+def test_doctests_pass() -> None:
     failed, tried = doctest.testfile(str(GUIDE), module_relative=False)
     assert (failed, tried > 15) == (0, True)
 
 
-def test_its_programs_run() -> None:
-    """Those without a prompt only make things: nobody is asked."""
+def test_programs_run() -> None:
+    """Blocks without `>>>` only create objects; they send no requests."""
     text = GUIDE.read_text(encoding="utf-8")
-    programs = [one for one in re.findall(r"```python\n(.*?)```", text, re.S) if ">>>" not in one]
+    programs = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if ">>>" not in block]
     assert len(programs) == 4
     exec(compile("\n".join(programs), str(GUIDE), "exec"), {})
 
 
-def test_the_agent_works() -> None:
+def test_example_agent_works() -> None:
     agent = ROOT / "examples" / "agent.py"
     assert len(agent.read_text(encoding="utf-8").splitlines()) <= 60
     with run_gateway("--demo", INTERLINGUA_DEMO_PACE="0") as gateway:

@@ -1,4 +1,4 @@
-"""What docs/clients says of an SDK is what `make e2e` runs."""
+"""Tests of docs/clients: the pages show the lines and versions that `make e2e` runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SDKS = sorted(path.stem for path in PAGES.glob("*.md") if LINKED.search(path.rea
 
 
 @pytest.mark.parametrize("name", SDKS)
-def test_lines_shown_are_lines_that_run(name: str) -> None:
+def test_shown_lines_are_in_the_script(name: str) -> None:
     text = (PAGES / f"{name}.md").read_text("utf-8")
     run = {
         line.strip() for script in LINKED.findall(text) for line in (SCRIPTS / script).read_text("utf-8").splitlines()
@@ -31,7 +31,7 @@ def test_lines_shown_are_lines_that_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SDKS)
-def test_versions_are_those_that_run(name: str) -> None:
+def test_versions_match_the_pins(name: str) -> None:
     text, client = (PAGES / f"{name}.md").read_text("utf-8"), CLIENTS[name]
     pins = {**client.python, **client.npm}
     named = dict(PINNED.findall(text))
@@ -40,7 +40,7 @@ def test_versions_are_those_that_run(name: str) -> None:
     assert re.search(rf"^Tried with [\w-]+ {re.escape(client.version)}, ", text, re.M)
 
 
-def test_all_that_is_run_is_told() -> None:
+def test_results_page_lists_every_run() -> None:
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| `([^|]+)` \|", (PAGES.parent / "clients.md").read_text("utf-8"), re.M)
     assert rows == [(client.title, api) for client in CLIENTS.values() for api in client.apis]
 

@@ -1,4 +1,4 @@
-"""The README says what is true: its program and its commands run, and what it names exists."""
+"""Tests of README.md: its programs and commands run, and the dialects, targets and figures that it names exist."""
 
 from __future__ import annotations
 
@@ -16,15 +16,31 @@ from tests.support.gateway_process import run_gateway
 from tests.support.paths import DATA, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXT_BLOCK = re.compile(r"```text\n(.*?)```", re.S)
 
 
-def test_the_program_runs() -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", README, re.S)
+def test_python_blocks_run() -> None:
+    sdk_client, program = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(sdk_client.splitlines()) == 3
     assert len(program.splitlines()) <= 20
+    sdk = subprocess.run([sys.executable, "-c", sdk_client], cwd=ROOT, capture_output=True, text=True)
+    assert sdk.returncode == 0, sdk.stderr
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert '"name":"task"' in ran.stdout
     assert "stop-reason" in ran.stdout
     assert ran.stdout.endswith('functions.get_weather:1 get_weather {"city": "São Paulo"} True\n')
+
+
+def test_stream_before_and_after_translation_is_real() -> None:
+    before, after = ([json.loads(line) for line in block.splitlines()] for block in TEXT_BLOCK.findall(README))
+    translator = il.Translator("openai-chat", "openai-chat", model="moonshotai/kimi-k2.5")
+    stream = "".join(f"data: {json.dumps({'choices': [{'index': 0, **choice}]})}\n\n" for choice in before)
+    sent = (translator.feed(f"{stream}data: [DONE]\n\n".encode()) + translator.close()).decode()
+    choices = [json.loads(chunk)["choices"][0] for chunk in re.findall(r"^data: (\{.*)$", sent, re.M)]
+    shown = [
+        {key: value for key, value in choice.items() if key != "index" and value is not None} for choice in choices
+    ]
+    assert shown == after
 
 
 FILES = {
@@ -39,20 +55,20 @@ FILES = {
 }
 
 
-def test_the_commands_run(tmp_path: Path) -> None:
+def test_commands_run(tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.findall(r"^\$ (.*\binterlingua .*?)(?:  +#.*)?$", README, re.M)
-    served = [command for command in commands if "interlingua serve" in command]
-    assert (len(commands), len(served)) == (17, 3)
+    serve_commands = [command for command in commands if "interlingua serve" in command]
+    assert (len(commands), len(serve_commands)) == (18, 3)
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n", encoding="utf-8")
     agent.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    for command in served:
+    for command in serve_commands:
         with run_gateway(*shlex.split(command)[2:], OPENROUTER_API_KEY="secret") as gateway:
             assert gateway.stop() == 0
-    for command in [command for command in commands if command not in served]:
+    for command in [command for command in commands if command not in serve_commands]:
         line = command.replace("curl -sN …", "cat recorded.sse").replace(
             "interlingua", f"{sys.executable} -m interlingua"
         )
@@ -61,25 +77,25 @@ def test_the_commands_run(tmp_path: Path) -> None:
     assert ran.stderr == "1 of 1 right\n"
 
 
-def test_the_dialects_are_known() -> None:
+def test_dialects_exist() -> None:
     rows = re.findall(r"^\| [^|]+ \| (`[a-z0-9_`, ]+`) \| [^|]+ \|$", README, re.M)
     assert len(rows) == 10
     for name in re.findall(r"`(\w+)`", " ".join(rows)):
         assert get_dialect(name).shape
 
 
-def test_the_targets_exist() -> None:
+def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^\$ make (\w+)", README, re.M):
         assert f"\n{target}:" in makefile
 
 
-def test_its_figures_are_those_of_the_pages() -> None:
+def test_figures_match_generated_pages() -> None:
     docs = ROOT / "docs"
     (green,) = re.findall(r"(\d+ of \d+) runs are\s+green", (docs / "clients.md").read_text(encoding="utf-8"))
     assert f"{green} runs green" in README
     faults = (docs / "conformance.md").read_text(encoding="utf-8")
-    found = re.findall(r"^- ([\w-]+) [\d.]+, [\d-]+: (\d+) right, (\d+) wrong,", faults, re.M)
-    assert len(found) == 3
-    for name, right, wrong in found:
+    counts = re.findall(r"^- ([\w-]+) [\d.]+, [\d-]+: (\d+) right, (\d+) wrong,", faults, re.M)
+    assert len(counts) == 3
+    for name, right, wrong in counts:
         assert f"{name} {wrong} of {int(right) + int(wrong)}" in README

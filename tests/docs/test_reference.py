@@ -1,4 +1,4 @@
-"""The reference is what the code says, and what it says of dialects is true."""
+"""Tests of docs/reference: the pages are up to date, links work, and the caveats of dialects are true."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TOOLS = [tool("save", {"s": "string", "t": "string"}), tool("ls", ["path"]), {"f
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
-def test_the_reference_is_made_from_the_code(name: str, page: Callable[[], str]) -> None:
+def test_reference_page_is_up_to_date(name: str, page: Callable[[], str]) -> None:
     assert (REFERENCE_FOLDER / name).read_text(encoding="utf-8") == page(), "run: make docs"
 
 
-def test_every_page_is_made() -> None:
+def test_every_page_is_generated() -> None:
     assert {path.name for path in REFERENCE_FOLDER.iterdir()} == set(PAGES)
 
 
 @pytest.mark.parametrize("kind", [Tag, *SHAPES.values()], ids=lambda kind: str(kind.__name__))
-def test_every_field_is_explained(kind: type[Any]) -> None:
+def test_every_field_has_a_docstring(kind: type[Any]) -> None:
     assert [field.name for field in dataclasses.fields(kind) if field.name not in field_docs(kind)] == []
 
 
@@ -46,7 +46,7 @@ def test_architecture_names_every_top_level_folder() -> None:
     assert {path.parent.name for path in package.glob("*/__init__.py")} <= named
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_have_targets() -> None:
     for path in (*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md")):
         for link, place in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8")):
             target = path.parent / link if link else path
@@ -55,23 +55,23 @@ def test_links_lead_somewhere() -> None:
 
 
 def _places(page: Path) -> list[str]:
-    """What a link can lead to within a page: its headings, as they stand in addresses."""
+    """Return the anchors of a page, made from its headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
     return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside this checkout")
-def test_the_numbers_of_the_parity_corpus() -> None:
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not next to this checkout")
+def test_numbers_of_parity_corpus() -> None:
     assert len(PARITY_ROWS) == PARITY_READ
     assert sum(agreement(row) is not None for row in PARITY_ROWS) == PARITY_AGREED
 
 
-# ── caveats: what cannot be read right ────────────────────────────────────────────────────────────────────────────────
+# ── caveats of dialects ──────────────────────────────────────────────────────────────────────────────────────────────
 
 BARE = '{"name": "ls", "arguments": {"path": "."}}'
 LONG = json.dumps({"s": "x" * il.Limits().header})
-READ: dict[str, tuple[str, str, list[str]]] = {
-    # a text, the text that is told, and the arguments of the calls
+CAVEAT_CASES: dict[str, tuple[str, str, list[str]]] = {
+    # input, text of the reply, and the arguments of the calls
     "minimax_m3": (
         ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="new">]<]minimax[>[<i>3]<]minimax[>[</i>]<]minimax[>[<o>'
         "]<]minimax[>[</o>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
@@ -105,11 +105,11 @@ READ: dict[str, tuple[str, str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", CAVEAT_CASES)
 def test_caveats(name: str) -> None:
-    text, told, arguments = READ[name]
+    text, reply_text, arguments = CAVEAT_CASES[name]
     reply = il.parse(text, name, tools=TOOLS)
-    assert (reply.text, [call.arguments for call in reply.calls]) == (told, arguments)
+    assert (reply.text, [call.arguments for call in reply.calls]) == (reply_text, arguments)
     assert not any(call.id in text for call in reply.calls)
 
 
@@ -122,8 +122,8 @@ TAGGED = {dialect.name: shape for dialect in il.dialects() if (shape := tagged(d
 
 
 @pytest.mark.parametrize("name", TAGGED)
-def test_a_value_that_holds_what_ends_it_is_not_written(name: str) -> None:
-    """What is not told apart when it is read is refused when it is written."""
+def test_render_refuses_value_that_contains_its_closer(name: str) -> None:
+    """The parser could not distinguish such a value, so `render` must refuse it."""
     shape = TAGGED[name]
     quote = shape.quote.close if shape.quote else ""
     ends = f"a\n{quote}{shape.param.close[0]}\n{shape.call.close[0]}\nb"
@@ -131,7 +131,7 @@ def test_a_value_that_holds_what_ends_it_is_not_written(name: str) -> None:
         il.render(il.Reply(parts=[il.Call("", "save", json.dumps({"s": ends}))]), name)
 
 
-def test_every_caveat_is_tried() -> None:
+def test_every_caveat_has_a_test() -> None:
     with_caveats = {dialect.name for dialect in il.dialects() if dialect.caveats}
-    assert with_caveats == READ.keys() | TAGGED.keys()
+    assert with_caveats == CAVEAT_CASES.keys() | TAGGED.keys()
     assert get_dialect("detect").caveats

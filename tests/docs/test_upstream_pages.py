@@ -1,4 +1,4 @@
-"""The settings on the pages about upstreams are tried: with their paths, keys and fields, at a stand-in on loopback."""
+"""Tests of docs/upstreams: each settings block works, with a fake upstream on loopback."""
 
 from __future__ import annotations
 
@@ -30,39 +30,41 @@ TOOL = {"name": "read", "parameters": {"type": "object", "properties": {"path": 
 REPLY = Reply(parts=[Call("", "read", '{"path": "a"}'), Call("", "read", '{"path": "b"}')])
 
 
-def test_there_is_a_page_for_each_that_people_ask_about() -> None:
-    wanted = {"openrouter", "moonshot", "deepseek", "vllm", "sglang", "llama.cpp", "ollama"}
-    assert wanted <= {page.name.removesuffix(".md") for page in PAGES} <= {profile.name for profile in list_profiles()}
+def test_common_upstreams_have_a_page() -> None:
+    expected = {"openrouter", "moonshot", "deepseek", "vllm", "sglang", "llama.cpp", "ollama"}
+    assert (
+        expected <= {page.name.removesuffix(".md") for page in PAGES} <= {profile.name for profile in list_profiles()}
+    )
 
 
 @pytest.mark.parametrize(("name", "text"), SETTINGS)
-def test_its_settings_bring_calls_to_the_client(name: str, text: str, upstream: UpstreamServer) -> None:
+def test_settings_give_tool_calls_to_the_client(name: str, text: str, upstream: UpstreamServer) -> None:
     settings = yaml.safe_load(re.sub(r"\$\{\w+\}", "sk-from-the-page", text))
     (entry,) = settings["upstreams"].values()
     url = urlsplit(entry["url"])
     entry["url"] = f"http://127.0.0.1:{upstream.port}{url.path}"
-    entry.setdefault("profile", name)  # which its real address would have told
+    entry.setdefault("profile", name)  # the real address would identify the profile
     client, model = next(iter(settings["models"].items()))
-    there = model.get("model", client)
-    dialect = dialect_for(there) if "dialect" not in entry else dialect_for(entry["dialect"].replace("_", "-"))
-    upstream.add(there, up.chat_stream(*render(REPLY, dialect=dialect.name), finish="stop"))
+    upstream_model = model.get("model", client)
+    dialect = dialect_for(upstream_model) if "dialect" not in entry else dialect_for(entry["dialect"].replace("_", "-"))
+    upstream.add(upstream_model, up.chat_stream(*render(REPLY, dialect=dialect.name), finish="stop"))
     with run_gateway(config=yaml.safe_dump(settings)) as gateway:
-        said = _ask(gateway.base, client)
-    asked = upstream.wait_for_requests(there)[-1]
-    assert asked.path == f"{url.path}/chat/completions"
-    assert asked.headers.get("authorization") == ("Bearer sk-from-the-page" if "key" in entry else None)
-    assert entry.get("extra", {}).items() <= asked.body.items()
-    assert [tool["function"]["name"] for tool in asked.body["tools"]] == ["read"]
-    calls = [call["function"] for call in said["choices"][0]["message"]["tool_calls"]]
+        reply = _send(gateway.base, client)
+    request = upstream.wait_for_requests(upstream_model)[-1]
+    assert request.path == f"{url.path}/chat/completions"
+    assert request.headers.get("authorization") == ("Bearer sk-from-the-page" if "key" in entry else None)
+    assert entry.get("extra", {}).items() <= request.body.items()
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["read"]
+    calls = [call["function"] for call in reply["choices"][0]["message"]["tool_calls"]]
     assert [(call["name"], json.loads(call["arguments"])) for call in calls] == [
         ("read", {"path": "a"}),
         ("read", {"path": "b"}),
     ]
-    assert said["choices"][0]["finish_reason"] == "tool_calls"
-    assert not said["choices"][0]["message"]["content"]
+    assert reply["choices"][0]["finish_reason"] == "tool_calls"
+    assert not reply["choices"][0]["message"]["content"]
 
 
-def _ask(base: str, model: str) -> Any:
+def _send(base: str, model: str) -> Any:
     body = {
         "model": model,
         "messages": [{"role": "user", "content": "hi"}],

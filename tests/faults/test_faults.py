@@ -1,5 +1,8 @@
-"""The fault server and its check: the list is complete, every scenario plays, our gateway is right, and one that passes
-everything on is found wrong where it must be."""
+"""Tests of the fault server and the checker.
+
+The catalog is complete, every scenario runs, Interlingua passes all checks, and a gateway that only forwards bytes
+fails the expected ones.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from bench.conformance_page import page
 from interlingua.cli import main
 from interlingua.faults.apis import APIS, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, tools_field
 from interlingua.faults.catalog import FAULT_ROWS, NO_FAULT, SCENARIOS, scenarios_in_rows, scripts_for
-from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker import raw_client
 from interlingua.faults.checker.client_view import ClientView, read_into_view
 from interlingua.faults.checker.scenario import Scenario, TrialOutcome, scenario_name_in
 from interlingua.faults.checker.trial import GatewayTarget
@@ -37,9 +40,9 @@ from tests.support.gateway_process import run_gateway
 from tests.support.paths import TESTS
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
-PLAYED = [(scenario, api) for scenario in SCENARIOS for api in scenario.apis]
+SCENARIO_APIS = [(scenario, api) for scenario in SCENARIOS for api in scenario.apis]
 SLOW = {18, 19, 24}
-"""Rows that take seconds: one API will do."""
+"""Rows that take several seconds; they run in one API only."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def base_of(faults: UpstreamServer) -> str:
     return faults.url.removesuffix("/v1")
 
 
-# ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── catalog ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_row_has_a_scenario() -> None:
@@ -63,81 +66,85 @@ def test_every_row_has_a_scenario() -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_scenario_is_told_in_sentences(scenario: Scenario) -> None:
+def test_scenario_name_and_descriptions_are_well_formed(scenario: Scenario) -> None:
     assert re.fullmatch(rf"fault-{scenario.row:02}-[a-z0-9]+(-[a-z0-9]+)*", scenario.name)
     assert scenario.description.endswith(".")
     assert scenario.expected.endswith(".")
 
 
 @pytest.mark.parametrize("model", ["{}", "{}--7f-2", "openai/{}", "faults,{}--a", "x/y/{}--b"])
-def test_a_scenario_is_found_in_a_models_id(model: str) -> None:
+def test_scenario_name_in_model_id(model: str) -> None:
     assert {scenario_name_in(model.format(name)) for name in BY_NAME} == set(BY_NAME)
 
 
-def test_other_models_are_none() -> None:
+def test_other_models_have_no_scenario() -> None:
     assert scenario_name_in("gpt-9") == ""
     assert scenario_name_in("fault-4-x") == ""
 
 
-def test_every_row_has_a_test_of_ours() -> None:
+def test_every_row_has_a_numbered_test() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py"))
     names = re.findall(r"^(?:async )?def test_(\d\d(?:_and_\d\d)*)_", text, re.MULTILINE)
     tested = {int(number) for name in names for number in name.split("_and_")}
     assert {row.number for row in FAULT_ROWS} <= tested
 
 
-# ── the server ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── fault server ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked(faults: UpstreamServer, api: str, model: str, stream: bool = True, seconds: float = 5) -> tuple[bytes, bool]:
-    """What comes within some seconds, and whether it is over."""
-    with client.connect(faults.url) as sock:
-        sock.sendall(client.build_minimal_request(api, model, stream, **tools_field(api)))
-        return client.read_response(sock, seconds)
+def raw_response(
+    faults: UpstreamServer, api: str, model: str, stream: bool = True, seconds: float = 5
+) -> tuple[bytes, bool]:
+    """Return the bytes that arrive within some seconds, and whether the response is complete."""
+    with raw_client.connect(faults.url) as sock:
+        sock.sendall(raw_client.build_minimal_request(api, model, stream, **tools_field(api)))
+        return raw_client.read_response(sock, seconds)
 
 
-def heard(faults: UpstreamServer, api: str, model: str, stream: bool = True) -> ClientView:
-    got = client.parse_response(asked(faults, api, model, stream)[0])
-    return read_into_view(ClientView(got.status, dict(got.headers), got.body), api)
-
-
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("stream", [True, False])
-def test_without_a_fault_the_server_speaks_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
-    got = heard(faults, api, NO_FAULT.name, stream)
-    assert (got.status, got.text, got.ended, got.error, got.violations) == (200, "Hello", True, "", [])
+def client_view_of(faults: UpstreamServer, api: str, model: str, stream: bool = True) -> ClientView:
+    response = raw_client.parse_response(raw_response(faults, api, model, stream)[0])
+    return read_into_view(ClientView(response.status, dict(response.headers), response.body), api)
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_calls_are_said_in_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
-    got = heard(faults, api, f"fault-{'15-stream-for-whole' if stream else '14-whole-for-stream'}", stream)
-    assert (got.text, got.calls, got.violations) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
+def test_server_replies_in_every_api_without_a_fault(faults: UpstreamServer, api: str, stream: bool) -> None:
+    view = client_view_of(faults, api, NO_FAULT.name, stream)
+    assert (view.status, view.text, view.ended, view.error, view.violations) == (200, "Hello", True, "", [])
 
 
-@pytest.mark.parametrize(("scenario", "api"), PLAYED, ids=[f"{scenario.name}-{api}" for scenario, api in PLAYED])
-def test_every_scenario_plays(faults: UpstreamServer, scenario: Scenario, api: str) -> None:
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_server_sends_calls_in_every_api(faults: UpstreamServer, api: str, stream: bool) -> None:
+    view = client_view_of(faults, api, f"fault-{'15-stream-for-whole' if stream else '14-whole-for-stream'}", stream)
+    assert (view.text, view.calls, view.violations) == ("Let me see.", [("get_weather", '{"city": "Paris"}')], [])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "api"), SCENARIO_APIS, ids=[f"{scenario.name}-{api}" for scenario, api in SCENARIO_APIS]
+)
+def test_every_scenario_runs(faults: UpstreamServer, scenario: Scenario, api: str) -> None:
     waits = scenario.row in {2, 3, 20}
-    data, over = asked(faults, api, f"{scenario.name}--{APIS.index(api)}", seconds=0.3 if waits else 20)
+    data, over = raw_response(faults, api, f"{scenario.name}--{APIS.index(api)}", seconds=0.3 if waits else 20)
     silent = {"fault-02-no-headers", "fault-20-leaves-before-headers"}
     silent |= {name for name in BY_NAME if name.startswith("fault-01-reset")}
     assert bool(data) == (scenario.name not in silent)
     assert over != waits
-    assert b"there is no such model" not in data
+    assert b"unknown model" not in data
 
 
-def test_what_is_no_fault_of_an_api_is_refused(faults: UpstreamServer) -> None:
-    data, _ = asked(faults, MESSAGES_PATH, "fault-06-done-inside-call")
+def test_fault_that_an_api_does_not_have_is_refused(faults: UpstreamServer) -> None:
+    data, _ = raw_response(faults, MESSAGES_PATH, "fault-06-done-inside-call")
     assert b"400 Bad Request" in data
-    assert b"is a fault of chat/completions only" in data
-    assert b"404 Not Found" in asked(faults, CHAT_PATH, "gpt-9")[0]
+    assert b"is available for chat/completions only" in data
+    assert b"404 Not Found" in raw_response(faults, CHAT_PATH, "gpt-9")[0]
 
 
-def test_a_run_is_counted_from_one(faults: UpstreamServer) -> None:
+def test_requests_are_counted_per_run(faults: UpstreamServer) -> None:
     for run in ("a", "b"):
         model = f"fault-01-reset-once--{run}"
-        assert asked(faults, CHAT_PATH, model)[0] == b""
-        assert heard(faults, CHAT_PATH, model).text == "Hello"
+        assert raw_response(faults, CHAT_PATH, model)[0] == b""
+        assert client_view_of(faults, CHAT_PATH, model).text == "Hello"
         assert faults.count(model) == 2
 
 
@@ -157,13 +164,13 @@ HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
         b"",
     ],
 )
-def test_an_answer_that_breaks_off_is_none(broken: bytes) -> None:
-    with pytest.raises(AssertionError, match="breaks off"):
-        client.parse_complete(broken)
-    assert client.parse_complete(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
+def test_truncated_response_is_detected(broken: bytes) -> None:
+    with pytest.raises(AssertionError, match="truncated"):
+        raw_client.parse_complete(broken)
+    assert raw_client.parse_complete(HEAD + b"5\r\nHello\r\n0\r\n\r\n").body == b"Hello"
 
 
-# ── our gateway ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Interlingua ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CONFIG = """
 upstreams:
@@ -178,46 +185,46 @@ limits: {{send: 5}}
 """
 
 
-def judged(target: GatewayTarget, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], ScenarioResult]:
-    return {(one.scenario.name, one.api): one for one in run_scenarios(target, scenarios, apis)}
+def results_of(target: GatewayTarget, scenarios: list[Scenario], *apis: str) -> dict[tuple[str, str], ScenarioResult]:
+    return {(result.scenario.name, result.api): result for result in run_scenarios(target, scenarios, apis)}
 
 
-def not_right(all_judged: dict[tuple[str, str], ScenarioResult]) -> list[str]:
+def failures(results: dict[tuple[str, str], ScenarioResult]) -> list[str]:
     return [
-        f"{name} ({api}): {one.verdict.outcome.value}: {one.verdict.reason}"
-        for (name, api), one in all_judged.items()
-        if one.verdict.outcome not in (TrialOutcome.PASSED, TrialOutcome.NOT_JUDGED)
+        f"{name} ({api}): {result.verdict.outcome.value}: {result.verdict.reason}"
+        for (name, api), result in results.items()
+        if result.verdict.outcome not in (TrialOutcome.PASSED, TrialOutcome.NOT_JUDGED)
     ]
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_our_gateway_is_right(faults: UpstreamServer, api: str) -> None:
-    rows = SCENARIOS if api == MESSAGES_PATH else [one for one in SCENARIOS if one.row not in SLOW]
+def test_interlingua_passes_all_scenarios(faults: UpstreamServer, api: str) -> None:
+    rows = SCENARIOS if api == MESSAGES_PATH else [scenario for scenario in SCENARIOS if scenario.row not in SLOW]
     with run_gateway(config=CONFIG.format(url=faults.url, api="openai-chat")) as gateway:
-        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
-    assert len(found) == len(rows)
-    assert not_right(found) == []
-    unjudged = {name for (name, _), one in found.items() if one.verdict.outcome is TrialOutcome.NOT_JUDGED}
+        results = results_of(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
+    assert len(results) == len(rows)
+    assert failures(results) == []
+    unjudged = {name for (name, _), result in results.items() if result.verdict.outcome is TrialOutcome.NOT_JUDGED}
     assert unjudged == {"fault-33-network", "fault-34-stopped", "fault-37-keys-in-logs", "fault-42-full-disk"}
 
 
 @pytest.mark.parametrize(("wire", "api"), [("anthropic-messages", CHAT_PATH), ("openai-responses", MESSAGES_PATH)])
-def test_our_gateway_in_front_of_other_apis(faults: UpstreamServer, wire: str, api: str) -> None:
+def test_interlingua_with_other_upstream_apis(faults: UpstreamServer, wire: str, api: str) -> None:
     upstream = {"anthropic-messages": MESSAGES_PATH, "openai-responses": RESPONSES_PATH}[wire]
-    rows = [one for one in SCENARIOS if one.row not in SLOW and upstream in one.apis]
+    rows = [scenario for scenario in SCENARIOS if scenario.row not in SLOW and upstream in scenario.apis]
     with run_gateway(config=CONFIG.format(url=faults.url, api=wire)) as gateway:
-        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
-        other = judged(GatewayTarget(gateway.base, base_of(faults)), [BY_NAME["fault-06-done-inside-call"]], api)
-    assert not_right(found) == []
-    (one,) = other.values()
-    assert (one.verdict.outcome, "no such fault" in one.verdict.reason) == (TrialOutcome.REFUSED, True)
+        results = results_of(GatewayTarget(gateway.base, base_of(faults), timeout=25), rows, api)
+        other = results_of(GatewayTarget(gateway.base, base_of(faults)), [BY_NAME["fault-06-done-inside-call"]], api)
+    assert failures(results) == []
+    (result,) = other.values()
+    assert (result.verdict.outcome, "does not have this fault" in result.verdict.reason) == (TrialOutcome.REFUSED, True)
 
 
-# ── one that is not ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── passthrough gateway ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PassesOn(BaseHTTPRequestHandler):
-    """What many a gateway began as: what comes goes on, and what fails just ends."""
+class PassthroughHandler(BaseHTTPRequestHandler):
+    """Minimal gateway that forwards bytes in both directions and closes the connection on errors."""
 
     upstream = ""
 
@@ -245,15 +252,15 @@ class PassesOn(BaseHTTPRequestHandler):
             pass
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Do not log requests."""
 
 
 @contextmanager
-def passing_on(faults: UpstreamServer) -> Iterator[str]:
+def passthrough_gateway(faults: UpstreamServer) -> Iterator[str]:
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
-    handler = type("Handler", (PassesOn,), {"upstream": base_of(faults)})
+    handler = type("Handler", (PassthroughHandler,), {"upstream": base_of(faults)})
     server = Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -314,129 +321,131 @@ MUST_BE_RIGHT = [
 
 
 @pytest.fixture(scope="module")
-def passed_on(faults: UpstreamServer) -> dict[str, ScenarioResult]:
+def passthrough_results(faults: UpstreamServer) -> dict[str, ScenarioResult]:
     scenarios = [BY_NAME[name] for name in (*MUST_BE_WRONG, *MUST_BE_RIGHT)]
-    with passing_on(faults) as gateway:
+    with passthrough_gateway(faults) as gateway:
         target = GatewayTarget(gateway, base_of(faults), key="sk-shown-0123456789", timeout=2)
-        return {one.scenario.name: one for one in run_scenarios(target, scenarios, [CHAT_PATH], jobs=8)}
+        return {result.scenario.name: result for result in run_scenarios(target, scenarios, [CHAT_PATH], jobs=8)}
 
 
 @pytest.mark.parametrize("name", MUST_BE_WRONG)
-def test_what_is_wrong_is_found(passed_on: dict[str, ScenarioResult], name: str) -> None:
-    assert passed_on[name].verdict.outcome is TrialOutcome.FAILED, passed_on[name].verdict.reason
+def test_checker_detects_wrong_behaviour(passthrough_results: dict[str, ScenarioResult], name: str) -> None:
+    assert passthrough_results[name].verdict.outcome is TrialOutcome.FAILED, passthrough_results[name].verdict.reason
 
 
 @pytest.mark.parametrize("name", MUST_BE_RIGHT)
-def test_what_is_right_is_not_called_wrong(passed_on: dict[str, ScenarioResult], name: str) -> None:
-    assert passed_on[name].verdict.outcome is TrialOutcome.PASSED, passed_on[name].verdict.reason
+def test_checker_accepts_right_behaviour(passthrough_results: dict[str, ScenarioResult], name: str) -> None:
+    assert passthrough_results[name].verdict.outcome is TrialOutcome.PASSED, passthrough_results[name].verdict.reason
 
 
-# ── the commands ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_list(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_list_command(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["faults", "list"]) == 0
-    told = capsysbinary.readouterr().out.decode()
-    assert all(f"\n    {name}\n" in told for name in BY_NAME)
+    output = capsysbinary.readouterr().out.decode()
+    assert all(f"\n    {name}\n" in output for name in BY_NAME)
     assert main(["faults", "list", "--json"]) == 0
     listed = json.loads(capsysbinary.readouterr().out)
-    assert [one["name"] for one in listed] == [scenario.name for scenario in SCENARIOS]
-    assert {one["row"] for one in listed} == set(range(1, 43))
+    assert [entry["name"] for entry in listed] == [scenario.name for scenario in SCENARIOS]
+    assert {entry["row"] for entry in listed} == set(range(1, 43))
 
 
 @pytest.mark.parametrize(
     ("args", "status", "problem"),
     [
-        (["check", "127.0.0.1:8484"], 2, "no URL of a server"),
-        (["check", "http://127.0.0.1:9", "--only", "four"], 2, "no list of rows"),
-        (["check", "http://127.0.0.1:9", "--only", "43"], 2, "there is no row 43"),
-        (["check", "http://127.0.0.1:9", "--patience", "0"], 2, "more than nothing"),
+        (["check", "127.0.0.1:8484"], 2, "is not an http or https URL"),
+        (["check", "http://127.0.0.1:9", "--only", "four"], 2, "is not a list of fault numbers"),
+        (["check", "http://127.0.0.1:9", "--only", "43"], 2, "there is no fault 43"),
+        (["check", "http://127.0.0.1:9", "--patience", "0"], 2, "must be greater than 0"),
         (["check", "http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"], 2, "is not set"),
         (["check", "http://127.0.0.1:9"], 1, "cannot connect to http://127.0.0.1:9"),
         (["check", "http://127.0.0.1:9", "--api", "soap"], 2, "invalid choice: 'soap'"),
-        (["serve", "--port", "99999"], 2, "there is no port 99999"),
+        (["serve", "--port", "99999"], 2, "99999 is not a valid port"),
     ],
 )
-def test_what_is_wrong_with_a_command(
-    capsys: pytest.CaptureFixture[str], args: list[str], status: int, problem: str
-) -> None:
+def test_command_errors(capsys: pytest.CaptureFixture[str], args: list[str], status: int, problem: str) -> None:
     assert main(["faults", *args]) == status
     error, hint = capsys.readouterr().err.splitlines()
     assert problem in error
     assert hint.startswith("hint: ")
 
 
-def test_a_port_that_is_taken(faults: UpstreamServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_with_port_in_use(faults: UpstreamServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["faults", "serve", "--port", str(faults.port)]) == 1
     assert f"cannot listen on port {faults.port}" in capsys.readouterr().err
 
 
-def test_the_check_tells_what_it_finds(faults: UpstreamServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    with passing_on(faults) as gateway:
+def test_check_command_prints_results(faults: UpstreamServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with passthrough_gateway(faults) as gateway:
         args = ["faults", "check", f"{gateway}/v1", "--faults", base_of(faults), "--api", "chat"]
         assert main([*args, "--only", "28"]) == 0
-        told = capsysbinary.readouterr()
-        assert b"right      fault-28-quoted-markup-qwen2-5 (chat)" in told.out
-        assert told.err.decode().strip() == "1 right"
+        output = capsysbinary.readouterr()
+        assert b"right      fault-28-quoted-markup-qwen2-5 (chat)" in output.out
+        assert output.err.decode().strip() == "1 right"
         assert main([*args, "--only", "26", "--json"]) == 1
-        told = capsysbinary.readouterr()
-        lines = {one["name"]: one for one in map(json.loads, told.out.splitlines())}
+        output = capsysbinary.readouterr()
+        lines = {entry["name"]: entry for entry in map(json.loads, output.out.splitlines())}
         assert lines["fault-26-one-index"]["outcome"] == "wrong"
         assert lines["fault-26-one-index"]["why"]
-        assert b"error: the gateway is not right everywhere" in told.err
+        assert b"error: the gateway handles some faults incorrectly" in output.err
 
 
-def test_a_gateway_that_passes_nothing_on(
+def test_check_of_gateway_with_another_upstream(
     faults: UpstreamServer, upstream: UpstreamServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with passing_on(upstream) as gateway:  # it asks another
+    with passthrough_gateway(upstream) as gateway:  # its upstream is not the fault server
         assert main(["faults", "check", gateway, "--faults", base_of(faults)]) == 1
     out, err = capsys.readouterr()
     error, hint = err.splitlines()
     assert out == ""
-    why = "404, and the upstream was not asked: there is no such model"
-    assert error == f"error: the gateway does not pass on fault-00-none: {why}"
-    assert "`interlingua faults serve`" in hint
+    reason = "404, and nothing was sent to the upstream: unknown model"
+    assert error == f"error: the gateway fails even fault-00-none: {reason}"
+    assert "fault server" in hint
     assert "--model-prefix" in hint
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_one_that_still_waits_is_not_judged(faults: UpstreamServer, api: str) -> None:
+def test_gateway_that_is_still_waiting_is_not_judged(faults: UpstreamServer, api: str) -> None:
     config = f"upstreams: {{faults: {{url: '{faults.url}'}}}}\nkeepalive: 0.5\n"
     with run_gateway(config=config) as gateway:
-        found = judged(GatewayTarget(gateway.base, base_of(faults), timeout=3), scenarios_in_rows([3]), api)
-    for one in found.values():
-        assert one.verdict.outcome is TrialOutcome.NOT_JUDGED, one
-        assert "it still waits after 3 s" in one.verdict.reason
+        results = results_of(GatewayTarget(gateway.base, base_of(faults), timeout=3), scenarios_in_rows([3]), api)
+    for result in results.values():
+        assert result.verdict.outcome is TrialOutcome.NOT_JUDGED, result
+        assert "still waiting after 3 s" in result.verdict.reason
 
 
-def test_an_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
-    with passing_on(faults) as gateway:
+def test_api_that_the_gateway_does_not_have(faults: UpstreamServer) -> None:
+    with passthrough_gateway(faults) as gateway:
         target = GatewayTarget(f"{gateway}/elsewhere", base_of(faults))
-        (one,) = judged(target, [BY_NAME["fault-12-crlf"]], CHAT_PATH).values()
-    assert one.verdict.outcome is TrialOutcome.PASSED  # it asks whatever it is asked
+        (result,) = results_of(target, [BY_NAME["fault-12-crlf"]], CHAT_PATH).values()
+    assert result.verdict.outcome is TrialOutcome.PASSED  # it forwards every path
     with run_gateway(config=CONFIG.format(url=faults.url, api="openai-chat")) as ours:
-        (one,) = judged(
+        (result,) = results_of(
             GatewayTarget(f"{ours.base}/elsewhere", base_of(faults)), [BY_NAME["fault-12-crlf"]], CHAT_PATH
         ).values()
-    assert (one.verdict.outcome, "404" in one.verdict.reason) == (TrialOutcome.REFUSED, True)
+    assert (result.verdict.outcome, "404" in result.verdict.reason) == (TrialOutcome.REFUSED, True)
 
 
-def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
+def test_serve_command_logs_each_request(tmp_path: Path) -> None:
     out, err = tmp_path / "out", tmp_path / "err"
     with out.open("wb") as stdout, err.open("wb") as stderr:
         command = [sys.executable, "-m", "interlingua", "faults", "serve", "--port", "0"]
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
     try:
-        banner = until(lambda: err.read_text(), "Or an agent")
-        url = re.search(r"faults at (http://\S+)/v1", banner)
+        banner = wait_for_text(lambda: err.read_text(), "Or test an agent")
+        url = re.search(r"fault scenarios at (http://\S+)/v1", banner)
         assert url
         assert banner_settings(banner, tmp_path).timeouts.idle < GatewayTarget("", "").timeout
-        with client.connect(url[1]) as sock:
-            sock.sendall(client.build_minimal_request(MESSAGES_PATH, "fault-05-end-in-text"))
-            assert b"Let me" in client.read_response(sock, 10)[0]
-        told = json.loads(until(lambda: out.read_text(), "\n"))
-        assert (told["model"], told["path"], told["client_left"]) == ("fault-05-end-in-text", "/v1/messages", False)
+        with raw_client.connect(url[1]) as sock:
+            sock.sendall(raw_client.build_minimal_request(MESSAGES_PATH, "fault-05-end-in-text"))
+            assert b"Let me" in raw_client.read_response(sock, 10)[0]
+        output = json.loads(wait_for_text(lambda: out.read_text(), "\n"))
+        assert (output["model"], output["path"], output["client_left"]) == (
+            "fault-05-end-in-text",
+            "/v1/messages",
+            False,
+        )
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     finally:
@@ -445,41 +454,41 @@ def test_the_server_tells_of_each_request(tmp_path: Path) -> None:
 
 
 def banner_settings(banner: str, folder: Path) -> Upstream:
-    """What the banner says that a gateway of ours is to be given."""
-    said = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2 ", banner)
-    assert said, banner
-    file = folder / said[2]
-    file.write_text(said[1])
+    """Return the upstream settings that the startup message recommends for Interlingua."""
+    match = re.search(r"echo '(.*)' > (\S+)\n  interlingua serve --config \2 ", banner)
+    assert match, banner
+    file = folder / match[2]
+    file.write_text(match[1])
     (upstream,) = load_settings(file, {}).settings.upstreams.values()
     return upstream
 
 
-def until(text: Callable[[], str], word: str) -> str:
+def wait_for_text(text: Callable[[], str], word: str) -> str:
     end = time.monotonic() + 30
-    while word not in (told := text()):
-        assert time.monotonic() < end, told
+    while word not in (output := text()):
+        assert time.monotonic() < end, output
         time.sleep(0.05)
-    return told
+    return output
 
 
-# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── conformance page ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_page_says_what_each_gateway_does() -> None:
-    outcomes = {MESSAGES_PATH: ("right", "the reply came through"), CHAT_PATH: ("wrong", "text 'a|b' <i>\x1b")}
-    results = [
+def test_page_lists_the_results_of_each_gateway() -> None:
+    outcomes = {MESSAGES_PATH: ("right", "the client receives the reply"), CHAT_PATH: ("wrong", "text 'a|b' <i>\x1b")}
+    rows = [
         {"name": scenario.name, "api": api, "outcome": outcome, "why": why}
         for scenario in SCENARIOS
         for api, (outcome, why) in outcomes.items()
     ]
-    told = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": results}], ["Other"], 3, 25)
-    cell = r"right (messages): the reply came through<br>**wrong** (chat): text 'a\|b' \<i\>  |"
-    assert told.count(cell) == len(SCENARIOS)
-    assert f"- Some 1.2, 2026-11-15: {len(SCENARIOS)} right, {len(SCENARIOS)} wrong, 0 refused, 0 not judged" in told
-    assert "- Other: **missing**, for it was not judged here" in told
+    output = page([{"gateway": "Some", "version": "1.2", "day": "2026-11-15", "results": rows}], ["Other"], 3, 25)
+    cell = r"right (messages): the client receives the reply<br>**wrong** (chat): text 'a\|b' \<i\>  |"
+    assert output.count(cell) == len(SCENARIOS)
+    assert f"- Some 1.2, 2026-11-15: {len(SCENARIOS)} right, {len(SCENARIOS)} wrong, 0 refused, 0 not judged" in output
+    assert "- Other: **missing**, because there are no results" in output
 
 
-def test_whoever_was_not_judged_is_named(
+def test_page_names_gateways_without_results(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def judge(name: str) -> dict[str, Any]:
@@ -492,17 +501,17 @@ def test_whoever_was_not_judged_is_named(
     monkeypatch.setattr(conformance, "judge", judge)
     with pytest.raises(RuntimeError):
         conformance.main([])
-    told = (tmp_path / "page.md").read_text()
-    assert "- Interlingua 1, " in told
-    assert "- LiteLLM: **missing**" in told
+    output = (tmp_path / "page.md").read_text()
+    assert "- Interlingua 1, " in output
+    assert "- LiteLLM: **missing**" in output
     assert conformance.main(["ccr"]) == 1
-    assert "error: not judged here: LiteLLM\n" in capsys.readouterr().err
+    assert "error: no results of LiteLLM\n" in capsys.readouterr().err
     monkeypatch.setattr(conformance, "judge", lambda name: {**judge("ours"), "gateway": name})
     assert conformance.main(["litellm"]) == 0
     assert "**missing**" not in (tmp_path / "page.md").read_text()
 
 
-def test_the_page_is_of_these_scenarios() -> None:
-    told = (TESTS.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
-    assert [row.number for row in FAULT_ROWS if f"| **{row.number}. " not in told] == []
-    assert [one.name for one in SCENARIOS if f"| {one.name.split('-', 2)[2]}: " not in told] == []
+def test_page_contains_all_scenarios() -> None:
+    output = (TESTS.parent / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert [row.number for row in FAULT_ROWS if f"| **{row.number}. " not in output] == []
+    assert [scenario.name for scenario in SCENARIOS if f"| {scenario.name.split('-', 2)[2]}: " not in output] == []

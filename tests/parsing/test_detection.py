@@ -1,4 +1,4 @@
-"""detect: every dialect's sample is told by its text, however it is cut; what leads nowhere is text again."""
+"""detect: the sample of every dialect is detected, for every split of the text; text without a call stays text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support.harness import tool
 
 TOOLS = [tool("get_weather", {"city": "string", "days": "integer", "unit": "string"}), tool("ls", ["path"])]
 NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
-NOT_TOLD = {
-    "functionary_v32": "its `>>>` may stand in prose, so it tells nothing",
+NOT_DETECTED = {
+    "functionary_v32": "its `>>>` also occurs in prose, so it is not distinctive",
 }
 
 
@@ -24,7 +24,7 @@ def streamed(text: str, tools: list[dict[str, Any]] | None) -> il.Reply:
     return il.fold([event for char in text for event in parser.feed(char)] + parser.close())
 
 
-def told(reply: il.Reply) -> dict[str, Any]:
+def summarize(reply: il.Reply) -> dict[str, Any]:
     return {
         "calls": [(call.name, call.arguments, call.complete) for call in reply.calls],
         "text": reply.text,
@@ -34,12 +34,12 @@ def told(reply: il.Reply) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "no tools known"])
-def test_every_sample(dialect: il.Dialect, tools: list[dict[str, Any]] | None) -> None:
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "tools unknown"])
+def test_every_sample_is_detected(dialect: il.Dialect, tools: list[dict[str, Any]] | None) -> None:
     whole = il.parse(dialect.sample, "detect", tools=tools)
     assert streamed(dialect.sample, tools) == whole
-    if dialect.name not in NOT_TOLD:
-        assert told(whole) == told(il.parse(dialect.sample, dialect, tools=tools))
+    if dialect.name not in NOT_DETECTED:
+        assert summarize(whole) == summarize(il.parse(dialect.sample, dialect, tools=tools))
         assert [finding.kind for finding in whole.findings].count("detected") == 1
 
 
@@ -54,21 +54,21 @@ def test_every_sample(dialect: il.Dialect, tools: list[dict[str, Any]] | None) -
         '{"name": "x"}\n<|channel|>',
     ],
 )
-def test_what_leads_nowhere_is_text(text: str) -> None:
+def test_text_without_a_call_is_unchanged(text: str) -> None:
     reply = il.parse(text, "detect", tools=TOOLS)
     assert (reply.text, reply.calls) == (text, [])
     assert streamed(text, TOOLS) == reply
 
 
-def test_a_mention_does_not_hide_the_call_after_it() -> None:
+def test_marker_in_prose_does_not_hide_a_later_call() -> None:
     text = 'I could write <tool_call> here. <tool_call>\n{"name": "ls", "arguments": {"path": "."}}\n</tool_call>'
     reply = il.parse(text, "detect", tools=TOOLS)
     assert reply.text == "I could write <tool_call> here. "
     assert [call.arguments for call in reply.calls] == ['{"path": "."}']
 
 
-@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "no tools known"])
-def test_a_header_that_two_dialects_have_tells_nothing_yet(tools: list[dict[str, Any]] | None) -> None:
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["tools", "tools unknown"])
+def test_header_shared_by_two_dialects_does_not_decide(tools: list[dict[str, Any]] | None) -> None:
     call = '<atem:invoke name="ls">\n<atem:parameter name="path">.</atem:parameter>\n</atem:invoke>'
     bodies = {
         f"<atem:function_calls>\n{call}\n</atem:function_calls><|eot|>": "muse",
@@ -82,14 +82,14 @@ def test_a_header_that_two_dialects_have_tells_nothing_yet(tools: list[dict[str,
         assert streamed(text, tools) == reply
 
 
-def test_in_thinking() -> None:
+def test_call_inside_thinking_is_detected() -> None:
     text = "<think>I look.<tool_call>ls<arg_key>path</arg_key><arg_value>.</arg_value></tool_call>Good.</think>Done."
     reply = il.parse(text, "detect", tools=TOOLS)
     assert (reply.reasoning, reply.text) == ("I look.Good.", "Done.")
     assert [call.name for call in reply.calls] == ["ls"]
 
 
-def test_an_opener_is_not_followed_for_ever() -> None:
+def test_candidate_is_abandoned_at_the_header_limit() -> None:
     text = '<tool_call>{"thoughts": "' + "x" * 5000 + '", "name": "ls", "arguments": {}}</tool_call>'
     reply = il.parse(text, "detect", tools=TOOLS)
     assert (reply.text, reply.calls) == (text, [])
@@ -112,6 +112,6 @@ scraps = [
 
 
 @given(st.lists(st.sampled_from([*openers, *scraps]), max_size=8).map("".join), st.booleans())
-def test_soup(text: str, known: bool) -> None:
+def test_random_fragments_stream_like_whole_text(text: str, known: bool) -> None:
     tools = TOOLS if known else None
     assert streamed(text, tools) == il.parse(text, "detect", tools=tools)

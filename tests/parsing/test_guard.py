@@ -1,4 +1,4 @@
-"""The guard: order, ids, stop reasons, limits, delivery. Rows are the events that come in and those that go out."""
+"""The guard: order of events, call ids, stop reasons, limits and delivery. Rows are input and output events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kinds(events: list[ev.Event]) -> list[str]:
     return [event.kind for event in events if isinstance(event, ev.Finding)]
 
 
-def test_what_is_right_passes_as_it_is() -> None:
+def test_valid_events_pass_unchanged() -> None:
     events: list[ev.Event] = [
         ev.Begin("x"),
         ev.TextDelta("a"),
@@ -52,7 +52,7 @@ def test_what_is_right_passes_as_it_is() -> None:
 # ── one call at a time ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_interleaved_calls_go_out_one_after_another_and_the_first_streams() -> None:
+def test_interleaved_calls_are_serialized_and_the_first_is_streamed() -> None:
     guarded = Guard(ToolSet())
     assert guarded.process([start(0), start(1), ev.ArgsDelta(0, "{"), ev.ArgsDelta(1, "[")]) == [
         start(0),
@@ -69,7 +69,7 @@ def test_interleaved_calls_go_out_one_after_another_and_the_first_streams() -> N
 
 
 @given(st.permutations([0, 0, 0, 1, 1, 1, 2, 2, 2, 3]))
-def test_any_interleaving_gives_the_same_calls(turns: list[int]) -> None:
+def test_every_interleaving_gives_the_same_calls(turns: list[int]) -> None:
     scripts: dict[int, list[ev.Event]] = {
         n: [start(n), ev.ArgsDelta(n, f'{{"n":{n}}}'), ev.CallEnd(n)] for n in range(3)
     }
@@ -81,7 +81,7 @@ def test_any_interleaving_gives_the_same_calls(turns: list[int]) -> None:
     assert reply.stop_reason == "tool_calls"
 
 
-def test_calls_are_numbered_by_their_starts() -> None:
+def test_calls_are_numbered_in_order_of_their_starts() -> None:
     out = guard([*call(7), *call(-1)])
     assert [event.index for event in out if isinstance(event, ev.CallStart | ev.ArgsDelta | ev.CallEnd)] == [
         0,
@@ -93,7 +93,7 @@ def test_calls_are_numbered_by_their_starts() -> None:
     ]
 
 
-def test_arguments_without_a_call_are_dropped_once_told() -> None:
+def test_arguments_without_a_call_are_dropped_with_one_finding() -> None:
     assert kinds(guard([ev.ArgsDelta(0, "{"), ev.ArgsDelta(0, "}"), ev.CallEnd(0)])) == ["no-such-call"]
 
 
@@ -111,25 +111,25 @@ def test_arguments_without_a_call_are_dropped_once_told() -> None:
         (["call_x", "call_x_2"], "call_x", "call_x_3"),
     ],
 )
-def test_an_id_is_unique_against_the_conversation(taken: list[str], native: str, expected: str) -> None:
+def test_call_id_is_unique_in_the_conversation(taken: list[str], native: str, expected: str) -> None:
     out = guard([start(0, native)], taken_ids=taken)
     assert [event.id for event in out if isinstance(event, ev.CallStart)] == [expected]
     assert kinds(out) == (["id-renamed"] if native != expected else [])
 
 
-def test_ids_that_are_missing_are_made_and_differ_by_reply_and_call() -> None:
-    def made(seed: str) -> list[str | None]:
+def test_missing_ids_are_generated_and_unique_per_reply_and_call() -> None:
+    def generate_ids(seed: str) -> list[str | None]:
         out = guard([ev.CallStart(0, None, "a"), ev.CallEnd(0), ev.CallStart(1, "", "a")], seed=seed)
         return [event.id for event in out if isinstance(event, ev.CallStart)]
 
-    ids = made("one") + made("two")
+    ids = generate_ids("one") + generate_ids("two")
     assert len(set(ids)) == 4
-    assert made("one") == ids[:2], "no chance in it"
+    assert generate_ids("one") == ids[:2], "ids are deterministic"
     assert all(id and id.startswith("call_") and len(id) == 29 for id in ids)
 
 
 @pytest.mark.parametrize(
-    ("offered", "name", "expected", "found"),
+    ("offered", "name", "expected", "findings"),
     [
         (["ls"], "ls", "ls", []),
         (["ls"], "functions.ls", "ls", ["renamed"]),
@@ -138,62 +138,62 @@ def test_ids_that_are_missing_are_made_and_differ_by_reply_and_call() -> None:
         (None, "functions.ls", "functions.ls", []),
     ],
 )
-def test_names(offered: list[str] | None, name: str, expected: str, found: list[str]) -> None:
+def test_call_names(offered: list[str] | None, name: str, expected: str, findings: list[str]) -> None:
     offer = ToolSet(None if offered is None else [Tool(name) for name in offered])
     out = guard([start(0, name=name)], offer)
     assert [event.name for event in out if isinstance(event, ev.CallStart)] == [expected]
-    assert kinds(out) == found
+    assert kinds(out) == findings
 
 
-def test_no_tool_was_offered() -> None:
+def test_calls_become_text_if_no_tool_was_offered() -> None:
     out = guard([ev.TextDelta("a "), *call(0, '{"x":1}'), *call(1), ev.Stop("tool_calls")], ToolSet([]))
     reply = il.fold(out)
     assert reply.parts == [Text('a ls{"x":1}ls{}')]
     assert reply.stop_reason == "stop"
 
 
-# ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── end of the reply ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 OPEN: list[ev.Event] = [start(0), ev.ArgsDelta(0, '{"a')]
 STOPS: dict[str, tuple[list[ev.Event], ev.StopReason | None, ev.StopReason]] = {
     "text": ([], "stop", "stop"),
-    "text, nobody said why": ([], None, "stop"),
-    "text, cut": ([], "length", "length"),
-    "no calls after all": ([], "tool_calls", "stop"),
+    "text, no reason from upstream": ([], None, "stop"),
+    "text, truncated": ([], "length", "length"),
+    "no calls, upstream sends tool_calls": ([], "tool_calls", "stop"),
     "calls": (call(0), "tool_calls", "tool_calls"),
-    "calls, upstream says stop": (call(0), "stop", "tool_calls"),
-    "calls, nobody said why": (call(0), None, "tool_calls"),
-    "calls, then cut": (call(0), "length", "length"),
+    "calls, upstream sends stop": (call(0), "stop", "tool_calls"),
+    "calls, no reason from upstream": (call(0), None, "tool_calls"),
+    "calls, then truncated": (call(0), "length", "length"),
     "calls, filtered": (call(0), "content_filter", "content_filter"),
     "inside a call": (OPEN, "length", "length"),
-    "inside a call, upstream says stop": (OPEN, "stop", "length"),
-    "inside a call, upstream says tool_calls": (OPEN, "tool_calls", "length"),
+    "inside a call, upstream sends stop": (OPEN, "stop", "length"),
+    "inside a call, upstream sends tool_calls": (OPEN, "tool_calls", "length"),
     "inside the second call": ([*call(0), start(1)], "tool_calls", "length"),
 }
 
 
-@pytest.mark.parametrize(("events", "said", "right"), STOPS.values(), ids=STOPS)
-def test_stop_reasons(events: list[ev.Event], said: ev.StopReason | None, right: ev.StopReason) -> None:
-    reply = il.fold(guard([*events, ev.Stop(said)]))
-    assert reply.stop_reason == right
-    corrected = said is not None and said != right
-    assert ("stop-reason" in [finding.kind for finding in reply.findings]) == corrected
+@pytest.mark.parametrize(("events", "reported", "corrected"), STOPS.values(), ids=STOPS)
+def test_stop_reasons(events: list[ev.Event], reported: ev.StopReason | None, corrected: ev.StopReason) -> None:
+    reply = il.fold(guard([*events, ev.Stop(reported)]))
+    assert reply.stop_reason == corrected
+    has_finding = reported is not None and reported != corrected
+    assert ("stop-reason" in [finding.kind for finding in reply.findings]) == has_finding
 
 
-def test_a_call_that_the_end_has_cut_is_incomplete_and_so_are_those_behind_it() -> None:
+def test_truncated_call_and_queued_calls_are_incomplete() -> None:
     reply = il.fold(guard([start(0), start(1), ev.ArgsDelta(1, "["), ev.ArgsDelta(0, "{"), ev.Stop("length")]))
     assert reply.calls == [Call("id0", "ls", "{", complete=False), Call("id1", "ls", "[", complete=False)]
     assert [finding.kind for finding in reply.findings] == ["cut-short", "cut-short"]
 
 
-def test_an_end_that_nobody_announced_inside_a_call_is_a_failure() -> None:
+def test_end_without_stop_reason_inside_a_call_is_a_failure() -> None:
     out = guard([*OPEN, ev.Stop(None), ev.TextDelta("late")])
     assert out[:2] == OPEN
     assert isinstance(out[2], ev.Failure)
     assert "'ls'" in out[2].message
 
 
-def test_nothing_but_usage_follows_a_stop() -> None:
+def test_only_usage_follows_a_stop() -> None:
     late: list[ev.Event] = [
         ev.TextDelta("x"),
         *call(0),
@@ -207,26 +207,26 @@ def test_nothing_but_usage_follows_a_stop() -> None:
     assert kinds(out) == ["after-stop"] * 4
 
 
-def test_what_waits_when_the_reply_fails_is_told() -> None:
+def test_queued_events_lost_by_a_failure_are_reported() -> None:
     out = guard([*OPEN, ev.TextDelta("later"), ev.Failure("gone")])
     assert kinds(out) == ["lost"]
     assert out[-1] == ev.Failure("gone")
 
 
-def test_ten_thousand_calls_with_one_id_are_told_apart_in_linear_time() -> None:
+def test_ten_thousand_equal_ids_are_made_unique_in_linear_time() -> None:
     events: list[ev.Event] = [event for n in range(10_000) for event in call(n, id="functions.ls:0")]
     ids = {event.id for event in guard(events) if isinstance(event, ev.CallStart)}
     assert len(ids) == 10_000
 
 
-def test_every_event_has_a_handler_open_and_stopped() -> None:
+def test_every_event_type_has_handlers_for_both_states() -> None:
     assert set(guard_module._OPEN_HANDLERS) == set(guard_module._STOPPED_HANDLERS) == set(get_args(ev.Event))
 
 
 # ── delivery, reasoning, limits ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whole_delivery_lets_only_complete_valid_calls_out() -> None:
+def test_whole_delivery_emits_only_complete_valid_calls() -> None:
     events = [*call(0, '{"a":'), *call(1, '{"b":1}'), *call(2, "[]"), start(3), ev.ArgsDelta(3, "{"), ev.Stop("length")]
     out = guard(events, delivery="whole")
     reply = il.fold(out)
@@ -235,7 +235,7 @@ def test_whole_delivery_lets_only_complete_valid_calls_out() -> None:
     assert reply.stop_reason == "length"
 
 
-def test_whole_delivery_waits_for_the_end_of_a_call() -> None:
+def test_whole_delivery_buffers_a_call_until_its_end() -> None:
     guarded = Guard(ToolSet(), delivery="whole")
     assert guarded.process([start(0), ev.ArgsDelta(0, "{"), ev.ArgsDelta(0, "}")]) == []
     assert guarded.process([ev.CallEnd(0)]) == [start(0), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)]
@@ -249,13 +249,13 @@ def test_whole_delivery_waits_for_the_end_of_a_call() -> None:
         ("drop", [ev.TextDelta("b")]),
     ],
 )
-def test_reasoning(policy: Any, expected: list[ev.Event]) -> None:
+def test_reasoning_policies(policy: Any, expected: list[ev.Event]) -> None:
     out = guard([ev.ReasoningDelta("a"), ev.TextDelta("b"), ev.Stop("stop")], reasoning=policy)
     assert [event for event in out if isinstance(event, ev.TextDelta | ev.ReasoningDelta)] == expected
     assert kinds(out) == (["reasoning-dropped"] if policy == "drop" else [])
 
 
-def test_too_long_arguments_end_the_call() -> None:
+def test_arguments_over_the_limit_end_the_call() -> None:
     events: list[ev.Event] = [start(0), ev.ArgsDelta(0, "123456"), ev.ArgsDelta(0, "7"), ev.CallEnd(0), *call(1)]
     out = guard(events, limits=il.Limits(args=5))
     assert [(c.arguments, c.complete) for c in il.fold(out).calls] == [("12345", False), ("{}", True)]
@@ -264,16 +264,16 @@ def test_too_long_arguments_end_the_call() -> None:
     assert [type(event) for event in failed[:3]] == [ev.CallStart, ev.ArgsDelta, ev.Failure]
 
 
-def test_too_much_behind_an_open_call_is_cut_and_the_open_call_is_not_harmed() -> None:
+def test_queued_call_over_the_limit_is_truncated_but_not_the_open_call() -> None:
     events: list[ev.Event] = [start(0), start(1), ev.ArgsDelta(1, "123456"), ev.ArgsDelta(1, "7"), ev.CallEnd(1)]
     out = guard([*events, ev.ArgsDelta(0, "{}"), ev.CallEnd(0), ev.Stop("tool_calls")], limits=il.Limits(held=5))
     reply = il.fold(out)
     assert [(c.arguments, c.complete) for c in reply.calls] == [("{}", True), ("", False)]
     assert kinds(out) == ["over-limit", "stop-reason"]
-    assert reply.stop_reason == "length", "an incomplete call does not hide"
+    assert reply.stop_reason == "length", "an incomplete call makes it length"
 
 
-def test_one_call_that_is_cut_while_it_waits_harms_no_other() -> None:
+def test_truncated_queued_call_does_not_affect_others() -> None:
     big: list[ev.Event] = [start(0), ev.ArgsDelta(0, "{"), start(1), ev.ArgsDelta(1, "1234567"), ev.TextDelta("text")]
     rest: list[ev.Event] = [*call(2, "[]"), ev.CallEnd(1), ev.ArgsDelta(0, "}"), ev.CallEnd(0)]
     reply = il.fold(guard([*big, *rest, ev.Stop("stop")], limits=il.Limits(held=20)))
@@ -283,7 +283,7 @@ def test_one_call_that_is_cut_while_it_waits_harms_no_other() -> None:
     assert reply.text == "text"
 
 
-def test_too_much_text_behind_an_open_call_ends_that_call() -> None:
+def test_queued_text_over_the_limit_ends_the_open_call() -> None:
     events: list[ev.Event] = [start(0), ev.TextDelta("123456"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0), ev.Stop("stop")]
     reply = il.fold(guard(events, limits=il.Limits(held=5)))
     assert reply.text == "123456"

@@ -1,4 +1,4 @@
-"""What stands next, told before any of it is read."""
+"""Lookahead: pattern sequences are recognised without consuming text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from interlingua.parsing.lookahead import Lookahead, literal_sequence
 
-AHEAD = Lookahead(
+LOOKAHEAD = Lookahead(
     (r"\s*+", r"(\w++)", *literal_sequence("=>")), (r"\s*+", *literal_sequence("<a>"), r"(\w++)", r"[;.]")
 )
 
@@ -25,15 +25,15 @@ AHEAD = Lookahead(
         ("", None),
     ],
 )
-def test_is_told_at_every_length_and_never_otherwise(text: str, word: str | None) -> None:
-    assert AHEAD.find_word(text, 0, len(text), ("key",))[0] == word
-    verdicts = [AHEAD.find_word(text[:end], 0, end, ("key",)) for end in range(len(text))]
-    decided = [found for found, undecided in verdicts if not undecided]
+def test_decision_on_any_prefix_equals_the_final_decision(text: str, word: str | None) -> None:
+    assert LOOKAHEAD.find_word(text, 0, len(text), ("key",))[0] == word
+    results = [LOOKAHEAD.find_word(text[:end], 0, end, ("key",)) for end in range(len(text))]
+    decided = [result for result, undecided in results if not undecided]
     assert set(decided) <= {word}
 
 
-def test_is_told_as_soon_as_it_can_be() -> None:
-    assert AHEAD.find_word("k", 0, 1, ("key",)) == (None, True)
-    assert AHEAD.find_word("x", 0, 1, ("key",)) == (None, False)
-    assert AHEAD.find_word("x", 0, 1, None) == (None, True)
-    assert AHEAD.find_word("x=>", 0, 3, None) == ("x", False)
+def test_decision_is_made_as_early_as_possible() -> None:
+    assert LOOKAHEAD.find_word("k", 0, 1, ("key",)) == (None, True)
+    assert LOOKAHEAD.find_word("x", 0, 1, ("key",)) == (None, False)
+    assert LOOKAHEAD.find_word("x", 0, 1, None) == (None, True)
+    assert LOOKAHEAD.find_word("x=>", 0, 3, None) == ("x", False)

@@ -1,4 +1,4 @@
-"""Arguments that go on with blanks: found at the same place however they are cut, and in linear time."""
+"""Runaway arguments (endless whitespace): detected at the same position for every split, in linear time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import pytest
 
 from interlingua import events as ev
+from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
@@ -15,7 +16,7 @@ from tests.support import cuts
 
 LIMITS = Limits(blanks=100)
 ROWS = {
-    # the arguments, and how many of their characters go on; None: all
+    # the arguments, and the number of their characters that are forwarded (None: all)
     '{"a":' + " " * 101: 105,
     '{"a":' + " " * 100 + "1}": None,
     '{"a":' + " " * 60 + "\n" * 60 + "1}": 105,
@@ -28,36 +29,41 @@ ROWS = {
     '{"a" ~ ' + " " * 200: 6 + 100,
     '{"a": 1}' + " " * 5000: None,
 }
+END = len('{"a": 1}')
+"""The end of the last row's JSON. The stream drops the whitespace behind it."""
 
 
-def guarded(pieces: list[str]) -> tuple[str, str]:
-    """What goes on of the arguments, and what the failure is called."""
+def run_guard(pieces: list[str]) -> tuple[str, str]:
+    """Return the arguments that the guard forwards, and the message of the failure ("" if there is none)."""
     guard = Guard(ToolSet(None), limits=LIMITS)
-    events: list[ev.Event] = [ev.CallStart(0, "call_1", "f"), *(ev.ArgsDelta(0, piece) for piece in pieces)]
-    out = [event for one in events for event in guard.process([one])]
+    stream = ArgumentsStream(LIMITS.held, LIMITS.blanks)
+    events: list[ev.Event] = [ev.CallStart(0, "call_1", "f")]
+    events += [ev.ArgsDelta(0, stream.feed(piece)[0], stream.runaway) for piece in pieces]
+    out = [output for event in events for output in guard.process([event])]
     text = "".join(event.text for event in out if isinstance(event, ev.ArgsDelta))
     return text, next((event.message for event in out if isinstance(event, ev.Failure)), "")
 
 
 @pytest.mark.parametrize("args", ROWS)
-def test_it_is_found_wherever_the_text_is_cut(args: str) -> None:
+def test_runaway_whitespace_is_detected_for_every_split(args: str) -> None:
     stop = ROWS[args]
-    wanted = (args, "") if stop is None else (args[:stop], "the arguments of 'f' go on with blanks, more than 100")
-    assert guarded([args]) == wanted
-    assert guarded(list(args)) == wanted
+    forwarded = args[:END] if args.startswith('{"a": 1}') else args[:stop]
+    expected = forwarded, "" if stop is None else "the arguments of 'f' go on with blanks, more than 100"
+    assert run_guard([args]) == expected
+    assert run_guard(list(args)) == expected
     for pieces in cuts.two_piece_cuts(args, 300):
-        assert guarded(pieces) == wanted, [*map(len, pieces)]
+        assert run_guard(pieces) == expected, [*map(len, pieces)]
     for seed in range(50):
-        assert guarded(cuts.random_pieces(args, seed)) == wanted, seed
+        assert run_guard(cuts.random_pieces(args, seed)) == expected, seed
 
 
-def test_counting_is_linear() -> None:
+def test_whitespace_count_takes_linear_time() -> None:
     def seconds(size: int) -> float:
         text = "[" + ", ".join([" " * 80 + '"x"'] * size)
         began = time.perf_counter()
-        cursor = JsonScanner(1000)
+        scanner = JsonScanner(1000)
         for at in range(0, len(text), 5):
-            cursor.scan(text[at : at + 5], 0)
+            scanner.scan(text[at : at + 5], 0)
         return time.perf_counter() - began
 
     ratios = [seconds(8000) / seconds(1000) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The source: what it copies, takes, accepts, and what it holds back."""
+"""TextBuffer: copying, taking and accepting text, and the text that stays buffered."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ MARKS = MarkerSet("<a>", "<a><b>", "</a>", "[X]")
 
 
 def drive(make: Callable[[TextBuffer], Read[Any]], pieces: Iterable[str]) -> tuple[Any, str]:
-    """What the reading returns, and what it has left unread."""
+    """Return the result of the reader, and the text that it did not consume."""
     source = TextBuffer()
-    reading = make(source)
-    waiting = [*pieces]
+    reader = make(source)
+    remaining = [*pieces]
     try:
-        next(reading)
-        while waiting:
-            source.push(waiting.pop(0))
-            next(reading)
+        next(reader)
+        while remaining:
+            source.push(remaining.pop(0))
+            next(reader)
         source.close()
-        next(reading)
+        next(reader)
     except StopIteration as stop:
-        return stop.value, source.buffered + "".join(waiting)
-    raise AssertionError("still waiting after the end")
+        return stop.value, source.buffered + "".join(remaining)
+    raise AssertionError("the reader waits for more text after the end")
 
 
-def both_ways(make: Callable[[TextBuffer], Read[Any]], text: str) -> tuple[Any, str]:
+def drive_both(make: Callable[[TextBuffer], Read[Any]], text: str) -> tuple[Any, str]:
+    """Feed the text whole and character by character, and require the same result."""
     whole = drive(make, [text])
     assert drive(make, text) == whole, "per character"
     return whole
 
 
-def copied(text: str) -> tuple[str, str | None, str]:
-    """What copy_until copies, the marker, and the rest."""
+def run_copy_until(text: str) -> tuple[str, str | None, str]:
+    """Return the text that copy_until copies, the marker, and the rest."""
     out: list[str] = []
 
     def make(source: TextBuffer) -> Read[str | None]:
         out.clear()
         return source.copy_until(MARKS, lambda text, _: out.append(text))
 
-    marker, rest = both_ways(make, text)
+    marker, rest = drive_both(make, text)
     return "".join(out), marker, rest
 
 
@@ -69,18 +70,18 @@ def copied(text: str) -> tuple[str, str | None, str]:
     ],
 )
 def test_copy_until(text: str, expected: tuple[str, str | None, str]) -> None:
-    assert copied(text) == expected
+    assert run_copy_until(text) == expected
 
 
-def test_where_the_channel_changes_what_waited_was_text() -> None:
+def test_partial_marker_is_text_when_the_channel_changes() -> None:
     out: list[tuple[str, Channel]] = []
     source = TextBuffer()
-    reading = source.copy_until(MARKS, lambda text, channel: out.append((text, channel)))
+    reader = source.copy_until(MARKS, lambda text, channel: out.append((text, channel)))
     source.push("hm <", Channel.REASONING)
-    next(reading)
+    next(reader)
     source.push("a> b", Channel.TEXT)
     with pytest.raises(StopIteration) as stop:
-        next(reading)
+        next(reader)
     assert stop.value.value == ""
     assert out == [("hm ", Channel.REASONING), ("<", Channel.REASONING)]
     assert source.buffered == "a> b"
@@ -98,7 +99,7 @@ def test_where_the_channel_changes_what_waited_was_text() -> None:
     ],
 )
 def test_take_until(text: str, limit: int, expected: object) -> None:
-    assert both_ways(lambda source: source.take_until(MARKS, limit), text) == expected
+    assert drive_both(lambda source: source.take_until(MARKS, limit), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_take_until(text: str, limit: int, expected: object) -> None:
     ],
 )
 def test_accept(text: str, expected: object) -> None:
-    assert both_ways(lambda source: source.accept(MARKS), text) == expected
+    assert drive_both(lambda source: source.accept(MARKS), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,23 +131,23 @@ def test_accept(text: str, expected: object) -> None:
     ],
 )
 def test_accept_word(text: str, expected: object) -> None:
-    assert both_ways(lambda source: source.accept_word(("ls:", "lsx:")), text) == expected
+    assert drive_both(lambda source: source.accept_word(("ls:", "lsx:")), text) == expected
 
 
 @pytest.mark.parametrize(("text", "char"), [(" x", "x"), ("  ", ""), (" " * 400 + "x", " ")])
-def test_next_char_is_unread(text: str, char: str) -> None:
-    assert both_ways(lambda source: source.peek_after_space(), text) == (char, text)
+def test_peek_after_space_consumes_nothing(text: str, char: str) -> None:
+    assert drive_both(lambda source: source.peek_after_space(), text) == (char, text)
 
 
-def test_markers_are_taken_out_with_those_that_come_about_by_it() -> None:
+def test_remove_from_also_removes_markers_formed_by_removal() -> None:
     assert MARKS.remove_from("a<<a>a>b[X]") == "ab"
 
 
 def test_skip_space_and_take_while() -> None:
-    assert both_ways(lambda source: source.skip_space(), " \n x") == ("x", "x")
-    assert both_ways(lambda source: source.skip_space(), "  ") == ("", "")
-    assert both_ways(lambda source: source.take_while(re.compile("[012]*+")), "120x") == ("120", "x")
-    assert both_ways(lambda source: source.take_while(re.compile("[012]*+")), "12") == ("12", "")
+    assert drive_both(lambda source: source.skip_space(), " \n x") == ("x", "x")
+    assert drive_both(lambda source: source.skip_space(), "  ") == ("", "")
+    assert drive_both(lambda source: source.take_while(re.compile("[012]*+")), "120x") == ("120", "x")
+    assert drive_both(lambda source: source.take_while(re.compile("[012]*+")), "12") == ("12", "")
 
 
 @pytest.mark.parametrize(
@@ -165,12 +166,12 @@ def test_skip_space_and_take_while() -> None:
 )
 def test_copy_json(text: str, limit: int, expected: object) -> None:
     out: list[str] = []
-    cursors: list[JsonScanner] = []
+    scanners: list[JsonScanner] = []
 
     def make(source: TextBuffer) -> Read[str | None]:
         out.clear()
-        cursors.append(JsonScanner())
-        return source.copy_json(cursors[-1], MARKS, out.append, limit)
+        scanners.append(JsonScanner())
+        return source.copy_json(scanners[-1], MARKS, out.append, limit)
 
-    marker, rest = both_ways(make, text)
-    assert ("".join(out), marker, rest, cursors[-1].ended) == expected
+    marker, rest = drive_both(make, text)
+    assert ("".join(out), marker, rest, scanners[-1].ended) == expected

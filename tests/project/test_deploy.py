@@ -1,4 +1,4 @@
-"""What deploy/ says is what the gateway does: ports, paths, signals and times agree, and its commands run."""
+"""Tests of deploy/: ports, paths, signals and times agree with the gateway, and the commands run."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tests.support.raw_client import get
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 SECRETS = {
-    "INTERLINGUA_KEYS": "a-key-that-clients-show",
+    "INTERLINGUA_KEYS": "a-key-of-the-clients",
     "INTERLINGUA_SEAL_KEY": "the-same-for-all-replicas",
     "OPENROUTER_API_KEY": "the-upstreams-key",
 }
 KUBERNETES: dict[str, Any] = {
-    one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
+    manifest["kind"]: manifest for manifest in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
 }
 POD = KUBERNETES["Deployment"]["spec"]["template"]["spec"]
 CONTAINER = POD["containers"][0]
 
 
 def time_to_stop(drain: float) -> float:
-    """Until all streams are over, or told that they are cut."""
+    """Return the seconds until all streams have finished or received an error."""
     return drain + STREAM_STOP_TIMEOUT_SECONDS
 
 
@@ -57,11 +57,11 @@ class Unit(configparser.RawConfigParser):
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: str(path.stem))
-def test_a_unit_agrees_with_the_gateway(path: Path) -> None:
+def test_unit_agrees_with_the_gateway(path: Path) -> None:
     service = Unit(path)["Service"]
-    assert (service["Type"], service["NotifyAccess"]) == ("notify", "all")  # workers say that they serve, too
+    assert (service["Type"], service["NotifyAccess"]) == ("notify", "all")  # workers send notifications too
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
-    assert service["KillMode"] == "mixed"  # the parent tells its workers itself
+    assert service["KillMode"] == "mixed"  # the parent sends the signal to its workers
     assert float(service["TimeoutStopSec"]) >= time_to_stop(Settings().drain) + 5
     program, command, *options = shlex.split(service["ExecStart"])
     assert (Path(program).name, command, options[0]) == ("interlingua", "serve", "--config")
@@ -69,27 +69,27 @@ def test_a_unit_agrees_with_the_gateway(path: Path) -> None:
     assert service["NoNewPrivileges"] == "yes"
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: str(path.stem))
-def test_systemd_understands_the_unit(path: Path, tmp_path: Path) -> None:
-    """With a program that is there, for it looks."""
+def test_systemd_verifies_the_unit(path: Path, tmp_path: Path) -> None:
+    """systemd-analyze checks that the program exists, so the test replaces it."""
     unit = tmp_path / path.name
     unit.write_text(re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={sys.executable}", path.read_text()))
-    whose = ["--user"] if "user" in path.stem else []
+    scope = ["--user"] if "user" in path.stem else []
     ran = subprocess.run(
-        ["systemd-analyze", *whose, "verify", str(unit)],
+        ["systemd-analyze", *scope, "verify", str(unit)],
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    if whose:
+    if scope:
         return
-    said = subprocess.run(
+    output = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", str(unit)], capture_output=True, text=True
     ).stdout
-    exposure = re.search(r"exposure level .*: ([\d.]+)", said)
-    assert exposure is None or float(exposure[1]) < 2, said  # older ones cannot tell it of a file
+    exposure = re.search(r"exposure level .*: ([\d.]+)", output)
+    assert exposure is None or float(exposure[1]) < 2, output  # older versions cannot analyse a file
 
 
 # ── containers ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,20 +101,20 @@ def instructions() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
-def said(word: str) -> list[str]:
-    return [rest for one, rest in instructions() if one == word]
+def instruction_values(name: str) -> list[str]:
+    return [rest for word, rest in instructions() if word == name]
 
 
 def environment() -> dict[str, str]:
-    return dict(pair.split("=", 1) for rest in said("ENV") for pair in shlex.split(rest))
+    return dict(pair.split("=", 1) for rest in instruction_values("ENV") for pair in shlex.split(rest))
 
 
-def test_the_image_agrees_with_the_gateway() -> None:
-    assert said("USER") == ["10001:10001"]
-    assert said("STOPSIGNAL") == ["SIGTERM"]
-    assert environment()["INTERLINGUA_PORT"] == said("EXPOSE")[0] == "8484"
-    assert f"http://127.0.0.1:{said('EXPOSE')[0]}" in said("HEALTHCHECK")[0]
-    copied = {name for rest in said("COPY") if "--from" not in rest for name in rest.split()[:-1]}
+def test_image_agrees_with_the_gateway() -> None:
+    assert instruction_values("USER") == ["10001:10001"]
+    assert instruction_values("STOPSIGNAL") == ["SIGTERM"]
+    assert environment()["INTERLINGUA_PORT"] == instruction_values("EXPOSE")[0] == "8484"
+    assert f"http://127.0.0.1:{instruction_values('EXPOSE')[0]}" in instruction_values("HEALTHCHECK")[0]
+    copied = {name for rest in instruction_values("COPY") if "--from" not in rest for name in rest.split()[:-1]}
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in copied} <= set(ignored)
     assert all((ROOT / name).exists() for name in copied)
@@ -128,15 +128,15 @@ def test_compose_agrees_with_the_image() -> None:
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     settings, place, _ = service["volumes"][0].split(":")
     assert (DEPLOY / settings).resolve().is_file()
-    assert place == f"{said('WORKDIR')[-1]}/interlingua.yaml"
+    assert place == f"{instruction_values('WORKDIR')[-1]}/interlingua.yaml"
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve().is_file()
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the first stage builds, by its own commands but in a folder: Docker is not on every machine."""
+    """Run the commands of the first build stage in a folder, because Docker may not be installed."""
     folder = tmp_path_factory.mktemp("image")
-    for rest in said("COPY"):
+    for rest in instruction_values("COPY"):
         *sources, _ = rest.split()
         if "--from" not in rest:
             for source in sources:
@@ -145,31 +145,31 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     opt = folder / "opt"
     known = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     env = {**known, **{name: value for name, value in environment().items() if name.startswith("PIP_")}}
-    for command in said("RUN"):
+    for command in instruction_values("RUN"):
         words = command.replace("/opt/interlingua", str(opt)).split()
         words[0] = sys.executable if words[0] == "python" else words[0]
         ran = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
         if "No matching distribution" in ran.stderr or "Could not find a version" in ran.stderr:
-            pytest.skip(f"packages cannot be had here: {ran.stderr.strip().splitlines()[-1]}")
+            pytest.skip(f"packages cannot be installed: {ran.stderr.strip().splitlines()[-1]}")
         assert ran.returncode == 0, ran.stderr
     return opt
 
 
 def free_port() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("alone", ["PID 1", "a process"])
-def test_the_image_serves_is_healthy_and_stops(image: Path, tmp_path: Path, alone: str) -> None:
-    """Also as the first process, with files that nobody can write, where the system lets tests make that."""
+def test_image_starts_is_healthy_and_stops(image: Path, tmp_path: Path, alone: str) -> None:
+    """Also as PID 1 on a read-only file system, if the system allows namespaces."""
     space: list[str] = []
     if alone == "PID 1":
         space = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
         space += ["sh", "-c", 'mount -o remount,bind,ro / && exec "$@"', "sh"]
         if not shutil.which("unshare") or subprocess.run([*space, "true"], capture_output=True).returncode:
-            pytest.skip("no processes in a space of their own: `unshare` is missing, or forbidden")
+            pytest.skip("no process namespace: `unshare` is missing or not permitted")
     port = free_port()
     env = {
         **{name: value for name, value in environment().items() if not name.startswith(("PIP_", "PATH"))},
@@ -179,11 +179,11 @@ def test_the_image_serves_is_healthy_and_stops(image: Path, tmp_path: Path, alon
         "INTERLINGUA_PORT": port,
         "INTERLINGUA_DEMO": "true",
     }
-    entry, command = (json.loads(said(word)[-1]) for word in ("ENTRYPOINT", "CMD"))
+    entry, command = (json.loads(instruction_values(word)[-1]) for word in ("ENTRYPOINT", "CMD"))
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen([*space, *entry, *command], cwd=tmp_path, env=env, stdout=output, stderr=output)
-    check = json.loads(said("HEALTHCHECK")[0].partition("CMD ")[2].replace("8484", port))
+    check = json.loads(instruction_values("HEALTHCHECK")[0].partition("CMD ")[2].replace("8484", port))
 
     def is_healthy() -> int:
         return subprocess.run(check, env=env, cwd=tmp_path, capture_output=True).returncode
@@ -217,13 +217,13 @@ def _children(pid: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The settings as the container has them."""
+    """Settings file of the container."""
     path = tmp_path_factory.mktemp("settings") / "interlingua.yaml"
     path.write_text(KUBERNETES["ConfigMap"]["data"]["interlingua.yaml"])
     return path
 
 
-def test_the_manifests_agree_with_each_other(mounted: Path) -> None:
+def test_manifests_agree_with_each_other(mounted: Path) -> None:
     assert set(KUBERNETES) == {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget"}  # and no Secret
     loaded = load_settings(mounted, SECRETS)
     assert loaded.notes == []
@@ -241,9 +241,9 @@ def test_the_manifests_agree_with_each_other(mounted: Path) -> None:
     assert CONTAINER["image"].endswith(f":{__version__}")
 
 
-def test_the_pods_are_locked_up() -> None:
+def test_pods_have_minimal_privileges() -> None:
     assert POD["securityContext"]["runAsNonRoot"] is True
-    assert POD["securityContext"]["runAsUser"] == int(said("USER")[0].partition(":")[0])
+    assert POD["securityContext"]["runAsUser"] == int(instruction_values("USER")[0].partition(":")[0])
     own = CONTAINER["securityContext"]
     assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
     assert own["capabilities"] == {"drop": ["ALL"]}
@@ -251,8 +251,8 @@ def test_the_pods_are_locked_up() -> None:
     assert POD["automountServiceAccountToken"] is False
 
 
-def test_the_secret_has_what_the_settings_need(mounted: Path) -> None:
-    """The seal key, too: what one replica has sealed comes back to another."""
+def test_secret_has_all_variables_of_the_settings(mounted: Path) -> None:
+    """Including the seal key: a replica must verify thinking that another replica signed."""
     assert CONTAINER["envFrom"] == [{"secretRef": {"name": "interlingua"}}]
     named = re.findall(r"(?m)^#   ([A-Z_]+)=", (DEPLOY / "kubernetes.yaml").read_text("utf-8"))
     assert set(named) == set(SECRETS)
@@ -261,7 +261,7 @@ def test_the_secret_has_what_the_settings_need(mounted: Path) -> None:
     assert settings.upstreams["openrouter"].key == SECRETS["OPENROUTER_API_KEY"]
 
 
-def test_the_probes_are_answered_to_anybody(mounted: Path) -> None:
+def test_probes_need_no_key(mounted: Path) -> None:
     with run_gateway("--config", str(mounted), **SECRETS) as gateway:
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
             probe = CONTAINER[kind]["httpGet"]
@@ -275,7 +275,7 @@ def test_the_probes_are_answered_to_anybody(mounted: Path) -> None:
 # ── nginx ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nginx_allows_what_the_gateway_does() -> None:
+def test_nginx_limits_match_the_gateway() -> None:
     conf = (DEPLOY / "nginx.conf").read_text("utf-8")
     assert f"client_max_body_size {RequestLimits().body // 2**20}m;" in conf
     assert f"proxy_read_timeout {Timeouts().total}s;" in conf

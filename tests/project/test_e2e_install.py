@@ -1,4 +1,4 @@
-"""Where the clients of `make e2e` come from. Nothing is installed here."""
+"""Tests of the installation of end-to-end clients. Nothing is installed here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from e2e.client import DEV, Client, Launch
-from e2e.install import installed, search_path
+from e2e.install import install_clients, search_path
 from e2e.script import HERE, pins
 
 REQUIREMENTS = sorted((HERE / "requirements").glob("*.txt"))
@@ -29,17 +29,15 @@ def toy(venv: str, needs_python: tuple[int, int] = (3, 11)) -> Client:
     )
 
 
-def test_a_client_that_this_machine_cannot_have_stops_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_that_cannot_be_installed_does_not_stop_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    told = installed(tmp_path / "e2e", [toy("new", needs_python=(3, 99)), toy(DEV)])
-    assert told == {"toy": "it needs Python 3.99 or newer, and none was found"}
+    unavailable = install_clients(tmp_path / "e2e", [toy("new", needs_python=(3, 99)), toy(DEV)])
+    assert unavailable == {"toy": "Python 3.99 or newer is required, and none was found"}
 
 
-def test_what_the_tests_have_is_run_where_they_run(tmp_path: Path) -> None:
-    assert installed(tmp_path / "e2e", [toy(DEV)]) == {}
+def test_packages_of_dev_environment_are_not_installed_again(tmp_path: Path) -> None:
+    assert install_clients(tmp_path / "e2e", [toy(DEV)]) == {}
     assert not (tmp_path / "e2e").exists()
     assert search_path(tmp_path, toy(DEV), "/bin") == f"{Path(sys.executable).parent}:/bin"
     assert search_path(tmp_path, toy("own"), "/bin") == f"{tmp_path}/own/bin:/bin"

@@ -1,4 +1,4 @@
-"""The public API: names that programs import and call. A change here is a change for users."""
+"""Public API: names that programs import and call. A change here affects users."""
 
 from __future__ import annotations
 

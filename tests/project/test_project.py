@@ -1,4 +1,4 @@
-"""The files around the code: pins are pins, no package host is named, and `make` offers what it says."""
+"""Tests of project files: exact pins, no package index URLs, and existing `make` targets."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 
 
 def project_files() -> Iterator[Path]:
-    """Every file that could be committed: directories that .gitignore names are passed over."""
+    """Yield every file that could be committed. Directories in .gitignore are skipped."""
     lines = (ROOT / ".gitignore").read_text("utf-8").splitlines()
     ignored = {".git"} | {line.rstrip("/") for line in lines if line.endswith("/")}
     for directory, subdirectories, files in os.walk(ROOT):
@@ -31,7 +31,7 @@ def test_no_file_names_a_package_host() -> None:
 
 
 def test_make_help_names_targets_that_exist() -> None:
-    # Without the variables that an outer make hands down, or its flags would hold here too.
+    # Remove the variables of an outer make; otherwise its flags would apply here too.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
 
     def make(*args: str) -> str:
@@ -39,6 +39,6 @@ def test_make_help_names_targets_that_exist() -> None:
         assert run.returncode == 0, run.stderr
         return run.stdout
 
-    listed = re.findall(r"^  make (\w+)", make(), re.MULTILINE)
+    listed = re.findall(r"^  make ([\w-]+)", make(), re.MULTILINE)
     assert {"setup", "test", "check", "fmt", "demo", "bench", "clean"} <= set(listed)
     make("--dry-run", *listed)

@@ -1,4 +1,4 @@
-"""What the code never does, whoever asks: the part of the threat model that source and wheel can tell."""
+"""Tests of the threat model that check the source code and the wheel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nodes() -> list[tuple[Path, ast.AST]]:
 
 
 def imported() -> Iterator[tuple[str, str]]:
-    """Each module that is imported, without what is in it, and the file that does so."""
+    """Yield each imported top-level package and the file that imports it."""
     for path, node in nodes():
         match node:
             case ast.Import(names=names):
@@ -52,7 +52,7 @@ def imported() -> Iterator[tuple[str, str]]:
 # ── the source ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_code_is_made_out_of_text() -> None:
+def test_no_text_is_evaluated_as_code() -> None:
     forbidden = {"eval", "exec", "compile", "__import__", "literal_eval", "system", "popen"}
     found = []
     for path, node in nodes():
@@ -66,35 +66,35 @@ def test_no_code_is_made_out_of_text() -> None:
     assert found == []
 
 
-def test_nothing_is_unpickled() -> None:
+def test_no_unsafe_deserialization_modules() -> None:
     forbidden = {"pickle", "marshal", "shelve", "dill", "pty", "commands", "code", "runpy", "ctypes"}
     assert [(module, file) for module, file in imported() if module in forbidden] == []
 
 
 RUN = {
-    "interlingua/cli/gateway/run.py": "the coding agent that a person has named",
+    "interlingua/cli/gateway/run.py": "the coding agent that the user named",
     "interlingua/cli/gateway/daemon/launcher.py": "this Python with `-m interlingua serve`, for `interlingua start`",
-    "interlingua/cli/gateway/daemon/process_identity.py": "`ps` with a process number, where there is no /proc",
+    "interlingua/cli/gateway/daemon/process_identity.py": "`ps` with a process id, if there is no /proc",
 }
-"""Who starts a program, and which. None does so for a request: no part of the gateway or below it is here."""
+"""Files that start a program, and which program. None handles requests: no module of the gateway or below is listed."""
 
 
-def test_programs_are_started_for_a_person_alone() -> None:
+def test_only_commands_of_the_user_start_programs() -> None:
     assert {file for module, file in imported() if module == "subprocess"} == set(RUN)
 
 
-def test_no_program_is_started_by_a_shell() -> None:
+def test_no_program_is_started_through_a_shell() -> None:
     calls = [node for path, node in nodes() if isinstance(node, ast.Call) and _owner(node) == "subprocess"]
     assert len(calls) == len(RUN)
     for call in calls:
         assert _called(call) in ("Popen", "run")
         assert {word.arg for word in call.keywords} <= {
             *("env", "stdin", "stdout", "stderr", "start_new_session", "capture_output", "text", "pass_fds")
-        }, "neither shell= nor executable=, nor anything that hides them"
+        }, "no shell=, no executable=, no **kwargs"
 
 
-def test_no_database_and_no_template_is_in_the_way_of_a_request() -> None:
-    """Templates are rendered for `dialects draft` alone: a person's own file, in a sandbox."""
+def test_requests_use_no_database_and_no_template() -> None:
+    """Only `dialects draft` renders templates: the user's own file, in a sandbox."""
     assert {file for module, file in imported() if module == "jinja2"} == {
         "interlingua/cli/dialects/drafting/template_probe.py"
     }
@@ -105,24 +105,27 @@ def test_no_database_and_no_template_is_in_the_way_of_a_request() -> None:
 
 
 IMPORTED_BY_VALUE = {
+    ("interlingua/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/client/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/cli/common/command_parser.py", "self._command_module"): "a table of commands in the parent's module",
     (
         "interlingua/gateway/observability/tracing.py",
         "name",
-    ): "a part of OpenTelemetry: one of the constants at the top of the file",
-    ("interlingua/client/sdk/factories.py", "package"): "the SDK that a caller asks for: code that has it calls us",
-    ("interlingua/client/sdk/factories.py", "name.partition('.')[0]"): "the httpx whose class that SDK's client is",
+    ): "a module of OpenTelemetry: one of the constants at the top of the file",
+    ("interlingua/client/sdk/factories.py", "package"): "the SDK that the calling program uses",
+    ("interlingua/client/sdk/factories.py", "name.partition('.')[0]"): "the httpx package that the SDK uses",
 }
-"""Which module, told by whom. Nothing that comes over a wire is among them."""
+"""Imports by a variable name, and where the name comes from. None comes from a request or a reply."""
 
 
-def test_modules_are_imported_by_names_that_stand_in_the_source() -> None:
-    given = [
+def test_modules_are_imported_by_constant_names() -> None:
+    imports = [
         (path.relative_to(ROOT / "src").as_posix(), node.args[0])
         for path, node in nodes()
         if isinstance(node, ast.Call) and _called(node) == "import_module"
     ]
-    assert given
-    others = {(file, ast.unparse(arg)) for file, arg in given if not isinstance(arg, ast.Constant)}
+    assert imports
+    others = {(file, ast.unparse(arg)) for file, arg in imports if not isinstance(arg, ast.Constant)}
     assert others == set(IMPORTED_BY_VALUE)
 
 
@@ -131,12 +134,12 @@ def _called(node: ast.Call) -> str:
 
 
 def _owner(node: ast.Call) -> str:
-    """Of what it is called: the module, as in `subprocess.run`."""
+    """Return the object before the dot of a call: `subprocess` for `subprocess.run`."""
     return ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
 
 
-def test_yaml_makes_no_objects() -> None:
-    """Only what is plain: mappings, lists, texts, numbers."""
+def test_yaml_creates_no_objects() -> None:
+    """YAML loaders create only mappings, lists, strings and numbers."""
     calls = [(path.name, _called(node)) for path, node in nodes() if isinstance(node, ast.Call)]
     assert {name for _, name in calls} & {"unsafe_load", "full_load", "UnsafeLoader", "FullLoader"} == set()
     bases = {ast.unparse(base) for _, node in nodes() if isinstance(node, ast.ClassDef) for base in node.bases}
@@ -147,8 +150,8 @@ HOSTILE = [r"^(a+)+$", r"(.|.|.|.|.)*!", "(", "a{99999999}", "(?P<x", "[" * 5000
 
 
 @pytest.mark.parametrize("dialect", ["standard", "hermes", "qwen3_coder", "kimi_k2", "detect"])
-def test_no_pattern_of_a_schema_is_tried(dialect: str) -> None:
-    """It is the client's, and a matcher could take for ever, or fail."""
+def test_patterns_of_schemas_are_not_matched(dialect: str) -> None:
+    """Patterns come from the client; matching them could hang or fail."""
     properties = {
         f"p{n}": {"type": kind, "pattern": pattern, "format": pattern}
         for kind in ("string", "integer")
@@ -172,11 +175,11 @@ def test_no_pattern_of_a_schema_is_tried(dialect: str) -> None:
     assert [call.name for call in reply.calls] == ([] if dialect == "standard" else ["f"])
 
 
-# ── who may ask ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every known key, whichever fits, and as digests of one length."""
+def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key is compared with every configured key, as digests of equal length."""
     compared: list[tuple[bytes, bytes]] = []
     compare_digest = hmac.compare_digest
 
@@ -186,29 +189,29 @@ def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
     gate = Authenticator(Settings(keys=KEYS))
-    for shown in (KEYS[0], KEYS[1], "x", KEYS[0][:-1], "é" * 50):
+    for key in (KEYS[0], KEYS[1], "x", KEYS[0][:-1], "é" * 50):
         compared.clear()
         try:
-            gate.check_key({"x-api-key": shown})
+            gate.check_key({"x-api-key": key})
         except Unauthorized:
-            assert shown not in KEYS
+            assert key not in KEYS
         assert len(compared) == len(KEYS)
         assert {len(digest) for pair in compared for digest in pair} == {sha256().digest_size}
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "key",
     [sha256(KEYS[0].encode()).hexdigest(), f"sha256:{sha256(KEYS[0].encode()).hexdigest()}", KEYS[0].upper(), "", " "],
 )
-def test_nothing_but_a_key_is_a_key(shown: str) -> None:
-    """Least of all what is made from one."""
-    for headers in ({"x-api-key": shown}, {"authorization": f"Bearer {shown}"}, {"authorization": shown}):
+def test_only_a_key_is_accepted(key: str) -> None:
+    """Digests and variants of a key are refused."""
+    for headers in ({"x-api-key": key}, {"authorization": f"Bearer {key}"}, {"authorization": key}):
         with pytest.raises(Unauthorized):
             Authenticator(Settings(keys=KEYS)).check_key(headers)
 
 
-def test_keys_that_begin_alike_are_not_one() -> None:
-    """What is compared stands for all of a key."""
+def test_keys_with_a_common_prefix_are_distinct() -> None:
+    """The comparison covers the whole key."""
     long = "k" * 500
     gate = Authenticator(Settings(keys=[f"{long}a"]))
     gate.check_key({"x-api-key": f"{long}a"})
@@ -218,22 +221,22 @@ def test_keys_that_begin_alike_are_not_one() -> None:
 
 
 def test_no_option_takes_a_key() -> None:
-    """What stands in the arguments of a process, all users of its machine can read. Options name variables."""
+    """All users of a machine can read process arguments, so options only name environment variables."""
     parser = argparse.ArgumentParser()
     add_options(parser)
     options = [name for action in parser._actions for name in action.option_strings]
     assert [name for name in options if re.search("key|token|secret|password", name)] == ["--upstream-key-env"]
 
 
-# ── what is shipped ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── packaging ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_few_dependencies_at_runtime() -> None:
     assert len(PROJECT["project"]["dependencies"]) <= 6
 
 
-def test_nothing_runs_when_it_is_installed() -> None:
-    """No hook of the build, no `setup.py`, and nothing that Python reads when it starts."""
+def test_nothing_runs_at_installation() -> None:
+    """No build hook, no `setup.py`, and no file that Python runs at start."""
     assert not any((ROOT / name).exists() for name in ("setup.py", "setup.cfg", "hatch_build.py"))
     assert PROJECT["build-system"]["build-backend"] == "hatchling.build"
     assert [name.partition(">")[0] for name in PROJECT["build-system"]["requires"]] == ["hatchling"]
@@ -244,7 +247,7 @@ def test_nothing_runs_when_it_is_installed() -> None:
     assert kinds <= {".py", ".typed"}
 
 
-def test_the_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
+def test_wheel_contains_only_the_package(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="builds the wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
@@ -263,7 +266,7 @@ def test_the_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert len([line for line in needed if "extra ==" not in line]) <= 6
 
 
-def test_actions_of_others_are_pinned_by_their_hash() -> None:
+def test_third_party_actions_are_pinned_by_hash() -> None:
     for path in (*ROOT.glob(".github/**/*.y*ml"), *ROOT.glob(".gitlab-ci.yml")):
         for used in re.findall(r"uses:\s*(\S+)", path.read_text("utf-8")):
             assert used.startswith("./") or re.fullmatch(r"[^@]+@[0-9a-f]{40}", used), f"{path.name}: {used}"

@@ -1,6 +1,6 @@
-"""Two clients of Anthropic Messages: a strict one of our own, and the official SDK, the oracle.
+"""Two clients of Anthropic Messages: a strict reader of our own, and the official SDK as the reference.
 
-Both tell what they have heard in the same form, so that they can be compared.
+Both return the same type of view, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DELTA_FIELDS = {
 
 @dataclass
 class MessageView:
-    """What a client has understood. Blocks are as in a whole message, but `input` is JSON text."""
+    """A client's view of a message. Blocks are as in a whole message, but `input` is JSON text."""
 
     id: str = ""
     model: str = ""
@@ -59,23 +59,23 @@ class MessageView:
         return [block["type"] for block in self.blocks]
 
 
-# ── the strict one ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── strict reader ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def events(stream: bytes) -> Iterator[tuple[str, Json]]:
-    """The name and the data of each event."""
+    """Yield the name and the data of each event."""
     text = stream.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     for block in text.split("\n\n"):
         lines = [line for line in block.split("\n") if line and not line.startswith(":")]
         if lines:
             names = [line.removeprefix("event:").strip() for line in lines if line.startswith("event:")]
             data = "\n".join(line.removeprefix("data:").strip() for line in lines if line.startswith("data:"))
-            assert names, f"clients look at nothing without a name: {data}"
+            assert names, f"clients ignore an event without a name: {data}"
             yield names[-1], json.loads(data)
 
 
 class StrictMessageReader:
-    """Insists on everything that some client somewhere relies on."""
+    """Asserts everything that any known client relies on."""
 
     def __init__(self) -> None:
         self.view = MessageView()
@@ -88,7 +88,7 @@ class StrictMessageReader:
         if name == "error":
             self.view.error = data["error"]["type"], data["error"]["message"]
             self.state = "failed"
-        elif (handler := getattr(self, name, None)) is not None:  # what nobody knows is ignored, like a ping
+        elif (handler := getattr(self, name, None)) is not None:  # unknown events are ignored, like a ping
             handler(data)
 
     def message_start(self, data: Json) -> None:
@@ -107,16 +107,16 @@ class StrictMessageReader:
 
     def content_block_start(self, data: Json) -> None:
         assert self.state == "open", data
-        assert self.open_block is None, f"one at a time: {data}"
-        assert data["index"] == len(self.view.blocks), f"in order: {data}"
+        assert self.open_block is None, f"another block is open: {data}"
+        assert data["index"] == len(self.view.blocks), f"index out of order: {data}"
         block = self.open_block = dict(data["content_block"])
         empty = {"text": ("text", ""), "thinking": ("thinking", ""), "tool_use": ("input", {})}
         if block["type"] in empty:
             key, empty_value = empty[block["type"]]
-            assert block[key] == empty_value, f"clients do not look here: {block}"
+            assert block[key] == empty_value, f"clients ignore content in the start: {block}"
         if block["type"] == "tool_use":
             assert LEGAL_ID.fullmatch(block["id"]), block
-            assert block["id"] not in self.view.block_values("tool_use", "id"), f"an id twice: {block}"
+            assert block["id"] not in self.view.block_values("tool_use", "id"), f"duplicate id: {block}"
             assert block["name"]
             block["input"] = ""
         self.view.blocks.append(block)
@@ -140,23 +140,27 @@ class StrictMessageReader:
         assert self.open_block is not None, data
         assert data["index"] == len(self.view.blocks) - 1, data
         if self.open_block["type"] == "text":
-            assert self.open_block["text"] or len(self.view.blocks) == 1, "Claude Code prints nothing then"
+            assert self.open_block["text"] or len(self.view.blocks) == 1, (
+                "Claude Code prints nothing for an empty text block"
+            )
         self.open_block = None
 
     def message_delta(self, data: Json) -> None:
-        assert self.state in ("open", "told"), data
+        assert self.state in ("open", "stop sent"), data
         assert self.open_block is None, data
         assert isinstance(data["usage"]["output_tokens"], int), data
-        assert self.view.stop in (None, data["delta"]["stop_reason"]), "once more with other usage, no more"
+        assert self.view.stop in (None, data["delta"]["stop_reason"]), (
+            "a second message_delta may only change the usage"
+        )
         self.view.stop, self.view.sequence = data["delta"]["stop_reason"], data["delta"]["stop_sequence"]
         assert self.view.stop
         assert (self.view.sequence is not None) == (self.view.stop == "stop_sequence")
         assert self.view.stop != "tool_use" or self.view.calls
         self.view.usage |= {key: value for key, value in data["usage"].items() if value is not None}
-        self.state = "told"
+        self.state = "stop sent"
 
     def message_stop(self, data: Json) -> None:  # noqa: ARG002
-        assert self.state == "told"
+        assert self.state == "stop sent"
         self.view.done = True
         self.state = "over"
 
@@ -169,25 +173,25 @@ def read_strict(stream: bytes) -> MessageView:
 
 
 def check_args(view: MessageView) -> None:
-    """Arguments are JSON, unless the reply was cut."""
+    """Assert that arguments are JSON, unless the reply was truncated."""
     if view.done and view.stop != "max_tokens":
         for _, _, args in view.calls:
             assert isinstance(json.loads(args or "{}"), dict), args
 
 
-# ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── official SDK ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sdk_client(stream: bytes) -> anthropic.Anthropic:
-    def answer(_: httpx2.Request) -> httpx2.Response:
+    def respond(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
-    http = httpx2.Client(transport=httpx2.MockTransport(answer))
+    http = httpx2.Client(transport=httpx2.MockTransport(respond))
     return anthropic.Anthropic(api_key="none", base_url="http://upstream.test", max_retries=0, http_client=http)
 
 
 def accumulate(stream: bytes) -> MessageView:
-    """The `stream` helper of the SDK, and the message that it ends with."""
+    """Read the stream with the `stream` helper of the SDK, and return its final message."""
     request: Any = {"model": "m", "max_tokens": 1, "messages": []}
     try:
         with sdk_client(stream).messages.stream(**request) as helper:
@@ -200,7 +204,7 @@ def accumulate(stream: bytes) -> MessageView:
 
 
 def view_of_message(message: Json, done: bool = False) -> MessageView:
-    """A whole message, as if it had been heard."""
+    """Return the view of a whole message."""
     blocks = [dict(block) for block in message["content"]]
     for block in blocks:
         if block["type"] == "tool_use":
@@ -211,7 +215,7 @@ def view_of_message(message: Json, done: bool = False) -> MessageView:
 
 
 def comparable(view: MessageView) -> Json:
-    """For comparison: with arguments as values, and without what one of the clients leaves out."""
+    """Return the view for comparison: parsed arguments, without fields that one of the clients omits."""
     blocks = []
     for block in view.blocks:
         fields = {

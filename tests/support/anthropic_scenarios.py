@@ -1,4 +1,4 @@
-"""Anthropic Messages streams as upstreams send them, and what a client must understand of each."""
+"""Anthropic Messages streams as upstreams send them, and the expected client view of each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ PING = {"type": "ping"}
 
 @dataclass(frozen=True)
 class MessagesScenario:
-    """`blocks`: what is told on the same wire, calls as (id, name, arguments), thinking as (text, signature).
+    """One stream and its expected translation.
 
-    `untouched`: what goes out is what came in.
+    `blocks`: expected blocks on the same wire, calls as (id, name, arguments), thinking as (text, signature).
+    `untouched`: the stream is passed through on the same wire.
     """
 
     name: str
@@ -40,7 +41,7 @@ class MessagesScenario:
         return self.name
 
 
-# ── how streams are written down ──────────────────────────────────────────────────────────────────────────────────
+# ── building streams ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sse(*events: Json, named: bool = True) -> bytes:
@@ -109,7 +110,7 @@ F = ("toolu_1", "f", '{"a": 1}')
 G = ("toolu_2", "g", '{"b": 2}')
 CALL_F, CALL_G = tool_use_block(0, "", '{"a"', ": 1}"), tool_use_block(1, '{"b": 2}', id="toolu_2", name="g")
 
-# ── as they should be ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── valid streams ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 SEARCH_RESULT = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "e", "page_age": None}
 CITATION_LOCATION = {
@@ -163,7 +164,7 @@ WELL_FORMED = [
         "tool_use",
     ),
     MessagesScenario(
-        "thinking that is not shown",
+        "redacted thinking",
         sse(
             message_start(),
             *thinking_block(0, signature="S"),
@@ -233,7 +234,7 @@ WELL_FORMED = [
         findings=["not-translated", "not-translated", "not-translated"],
     ),
     MessagesScenario(
-        "what nobody knows",
+        "unknown events and blocks",
         sse(
             message_start(),
             {"type": "news", "x": 1},
@@ -248,7 +249,7 @@ WELL_FORMED = [
 ]
 WELL_FORMED = [MessagesScenario(**{**vars(one), "untouched": True}) for one in WELL_FORMED]
 
-# ── half right ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── deviations from the protocol ──────────────────────────────────────────────────────────────────────────────────
 
 NULL_INPUT = block_start(0, "tool_use", id="toolu_1", name="f", input=None)
 MALFORMED = [
@@ -298,7 +299,7 @@ MALFORMED = [
         ["no-finish-reason"],
     ),
     MessagesScenario(
-        "usage first, the reason then",
+        "usage before the stop reason",
         sse(message_start(), *text_block(0, "Hi"), message_end(None)[0], *message_end("max_tokens")),
         ["Hi"],
         "max_tokens",
@@ -458,7 +459,7 @@ MALFORMED = [
         "tool_use",
     ),
     MessagesScenario(
-        "an id that is not legal",
+        "an id with invalid characters",
         sse(message_start(), *tool_use_block(0, '{"a": 1}', id="functions.f:0"), *message_end("tool_use")),
         [("il-functions_2ef_3a0", "f", '{"a": 1}')],
         "tool_use",
@@ -484,7 +485,7 @@ MALFORMED = [
         ["call-without-name", "stop-reason"],
     ),
     MessagesScenario(
-        "more behind the arguments",
+        "text after the arguments",
         sse(message_start(), *tool_use_block(0, '{"a": 1}', "}"), *message_end("tool_use")),
         [F],
         "tool_use",
@@ -503,7 +504,7 @@ MALFORMED = [
         ["stop-reason"],
     ),
     MessagesScenario(
-        "nothing but a native call",
+        "only a native call",
         sse(
             message_start(KIMI),
             *text_block(0, SECTION_OF_PARIS),
@@ -517,7 +518,7 @@ MALFORMED = [
     ),
 ]
 
-# ── badly ended ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── errors and broken streams ─────────────────────────────────────────────────────────────────────────────────────
 
 ERROR_EVENT = {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}, "request_id": "req_1"}
 FAILED = [

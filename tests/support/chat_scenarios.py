@@ -1,4 +1,4 @@
-"""Chat completion streams as upstreams send them, and what a client must understand of each."""
+"""Chat completion streams as upstreams send them, and the expected client view of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 @dataclass(frozen=True)
 class ChatScenario:
-    """`whole` is False where no whole body could say the same. `untouched`: what goes out is what came in."""
+    """One stream and its expected translation.
+
+    `has_body`: a whole body can represent the same reply. `untouched`: the stream is passed through on the same wire.
+    """
 
     name: str
     stream: bytes
@@ -45,7 +48,7 @@ class ChatScenario:
         return self.name
 
 
-# ── how streams are written down ──────────────────────────────────────────────────────────────────────────────────
+# ── building streams ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def choice(delta: Any, finish: Any = None, index: int = 0, **extra: Any) -> Json:
@@ -63,7 +66,7 @@ def sse(*events: Json | str, done: bool = True) -> bytes:
 
 
 def text_stream(pieces: Iterable[str], field: str = "content", finish: str | None = "stop", done: bool = True) -> bytes:
-    """A reply whose text comes in these pieces."""
+    """Return the stream of a reply whose text is sent in these pieces."""
     texts = [chunk(choice({field: piece})) for piece in pieces]
     ends = [chunk(choice({}, finish))] if finish else []
     return sse(chunk(choice({"role": "assistant", "content": ""})), *texts, *ends, done=done)
@@ -72,7 +75,7 @@ def text_stream(pieces: Iterable[str], field: str = "content", finish: str | Non
 def call_stream(
     *deltas: list[Json] | Json, finish: str | None = "tool_calls", done: bool = True, model: str = "m"
 ) -> bytes:
-    """A reply of structured calls: the entries of each delta, or a whole delta."""
+    """Return the stream of a reply with structured calls: the entries of each delta, or a whole delta."""
     delta_objects = [delta if isinstance(delta, dict) else {"tool_calls": delta} for delta in deltas]
     chunks = [chunk(choice(delta), model=model) for delta in delta_objects]
     ends = [chunk(choice({}, finish), model=model)] if finish else []
@@ -104,7 +107,7 @@ G = ("call_2", "g", '{"b": 2}')
 PARIS = ("functions.get_weather:0", "get_weather", '{"city": "Paris"}')
 SECTION_OF_PARIS = SECTION + kimi_call("functions.get_weather:0", '{"city": "Paris"}') + CLOSE
 
-# As OpenRouter streamed Kimi K2.5: one token a chunk, every marker alone in its chunk behind a space.
+# Recorded from OpenRouter with Kimi K2.5: one token per chunk, every marker alone in its chunk after a space.
 FIELD_LOG = [
     "I'll", " look", " at", " both", ".", f" {SECTION}", f" {CALL}", " functions", ".task", ":", "45", f" {ARGS}", " {",
     '"', "description", '":', ' "', "Explore", " core", " C", " headers", '",', ' "', "subagent", "_type", '":', ' "',
@@ -118,7 +121,7 @@ TASKS = (
 
 
 def openrouter_stream(pieces: list[str]) -> bytes:
-    """With a role in every chunk, thinking in two fields, and the usage in a last chunk that has a choice."""
+    """Return a stream in OpenRouter's form: a role in every chunk, reasoning in two fields, usage with a choice."""
 
     def make_chunk(delta: Json, finish: str | None = None, **extra: Any) -> Json:
         full_choice = choice(
@@ -138,7 +141,7 @@ def openrouter_stream(pieces: list[str]) -> bytes:
 
 NATIVE = [
     ChatScenario(
-        "nothing native",
+        "no native text",
         text_stream(["Hello", " there", "."]),
         expected_choice(text="Hello there.", finish="stop"),
         untouched=True,
@@ -172,7 +175,7 @@ NATIVE = [
         ["stop-reason"],
     ),
     ChatScenario(
-        "no marker after all",
+        "a prefix that does not become a marker",
         text_stream(["a <", "|tool", "_box|> b <", "c"]),
         expected_choice(text="a <|tool_box|> b <c", finish="stop"),
     ),
@@ -295,7 +298,7 @@ NATIVE = [
 
 STRUCTURED = [
     ChatScenario(
-        "two calls, as they should be",
+        "two valid calls",
         call_stream(
             [call_start("f")],
             [call_delta('{"a"')],
@@ -374,7 +377,7 @@ STRUCTURED = [
         has_body=False,
     ),
     ChatScenario(
-        "nulls and empty strings where nothing belongs",
+        "nulls and empty strings in unused fields",
         call_stream(
             [call_start("f", None)],
             [{"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": '{"a"'}}],
@@ -439,7 +442,7 @@ STRUCTURED = [
         ["unwrapped-arguments"],
     ),
     ChatScenario(
-        "more behind the arguments",
+        "text after the arguments",
         call_stream([call_start("f", '{"a": 1}')], [call_delta("}")]),
         expected_choice(F),
         ["after-arguments"],
@@ -459,7 +462,7 @@ STRUCTURED = [
         has_body=False,
     ),
     ChatScenario(
-        "arguments all again in every chunk",
+        "all arguments repeated in every chunk",
         call_stream(
             [call_start("f", "{")],
             [call_delta('{"a": {')],
@@ -471,7 +474,7 @@ STRUCTURED = [
         has_body=False,
     ),
     ChatScenario(
-        "arguments that hold themselves",
+        "arguments that contain their own text",
         call_stream([call_start("f", '{"a": ')], [call_delta('{"a": 1}}')]),
         expected_choice(("call_1", "f", '{"a": {"a": 1}}')),
         untouched=True,
@@ -526,7 +529,7 @@ STRUCTURED = [
         tools=[],
     ),
     ChatScenario(
-        "an entry that is none",
+        "a tool_calls entry of a wrong type",
         call_stream(["f", call_start("f", '{"a": 1}')]),  # type: ignore[list-item]
         expected_choice(F),
         ["bad-chunk"],
@@ -581,7 +584,7 @@ STRUCTURED = [
     ),
 ]
 
-# ── everything else on the wire ───────────────────────────────────────────────────────────────────────────────────
+# ── other parts of the protocol ───────────────────────────────────────────────────────────────────────────────────
 
 OPENAI = (FIXTURES / "openai.sse").read_bytes()
 OPENAI_SAID = expected_choice(
@@ -661,7 +664,7 @@ WIRE = [
         has_body=False,
     ),
     ChatScenario(
-        "an error amid held text",
+        "an error after buffered text",
         sse(chunk(choice({"role": "assistant", "content": "a <|tool_"})), {"error": "boom"}, done=False),
         {0: ChoiceView(text="a <|tool_")},
         error="boom",
@@ -724,7 +727,7 @@ WIRE = [
         has_body=False,
     ),
     ChatScenario(
-        "choices that are none",
+        "choices of a wrong type",
         sse(chunk(7, choice({"role": "assistant", "content": "Hi"}), model="m"), BYE, {**BYE, "choices": "x"}),
         expected_choice(text="Hi", finish="stop"),
         ["bad-chunk", "bad-chunk"],

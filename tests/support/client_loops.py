@@ -1,4 +1,4 @@
-"""Whole tool loops of real clients through the gateway: what is asked of the demo model, and what must come of it."""
+"""Tool loops of real clients through the gateway: the calls requested from the demo model, and the expected results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Calls = list[tuple[str, Json]]
 DIALECTS = ("kimi_k2", "qwen3_coder", "deepseek_v31", "hermes")
 KEY = "any"
 
-# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── requested calls ───────────────────────────────────────────────────────────────────────────────────────────────
 
 STEPS: list[Calls] = [
     [
@@ -41,12 +41,12 @@ STEPS: list[Calls] = [
         ("clock", {}),
     ],
 ]
-"""The calls of each turn."""
+"""Calls of each turn."""
 PROMPT = "Please do " + ", then ".join(
     " and ".join(f"{name}({json.dumps(args, ensure_ascii=False) if args else ''})" for name, args in step)
     for step in STEPS
 )
-"""The same in the demo model's little language."""
+"""The same calls in the prompt language of the demo model."""
 SCHEMAS: dict[str, Json] = {
     "note": {
         "title": {"type": "string"},
@@ -66,7 +66,7 @@ for _name, _properties in SCHEMAS.items():
 
 
 class Notebook:
-    """The tools, and what they really received."""
+    """The tools, and a record of the arguments that they received."""
 
     def __init__(self) -> None:
         self.received: Calls = []
@@ -84,7 +84,7 @@ class Notebook:
         return self._record("clock", {})
 
     def run(self, name: str, args: str | object) -> str:
-        """What a loop written by hand does with a call."""
+        """Run a call, for loops written by hand."""
         tools: dict[str, Callable[..., str]] = {"note": self.note, "add": self.add, "clock": self.clock}
         arguments = json.loads(args) if isinstance(args, str) else args
         assert isinstance(arguments, dict)
@@ -99,12 +99,12 @@ def result_of(name: str, args: Json) -> str:
     return f"{name} ✓ {args.get('title', '')!s:.20} {len(json.dumps(args))}"
 
 
-# ── what has to come of it ────────────────────────────────────────────────────────────────────────────────────────
+# ── expected results ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class RecordedExchange:
-    """One request, as the client sent it and as the model was asked."""
+    """One request, as the client sent it and as the upstream received it."""
 
     wire: str
     status: int
@@ -113,15 +113,15 @@ class RecordedExchange:
 
 
 def check_tool_loop(
-    talk: GatewaySession, notebook: Notebook, final_text: str, dialect: str, keeps_thinking: bool
+    session: GatewaySession, notebook: Notebook, final_text: str, dialect: str, keeps_thinking: bool
 ) -> None:
-    """The tools got what the model meant, the model got what the tools gave, and nothing was mixed up on the way."""
+    """Assert that the tools received the requested arguments, and the model the results under the right ids."""
     checked = 0
-    for step in STEPS:  # the calls of one turn may be run in any order
+    for step in STEPS:  # clients may run the calls of one turn in any order
         assert sorted(notebook.received[checked : checked + len(step)], key=repr) == sorted(step, key=repr)
         checked += len(step)
     assert len(notebook.received) == checked
-    exchanges = talk.wait_for_exchanges(len(STEPS) + 1)
+    exchanges = session.wait_for_exchanges(len(STEPS) + 1)
     expected_calls = [call for step in STEPS for call in step]
     last = exchanges[-1]
     for body, wire in ((last.body, last.wire), (last.upstream_body, "openai-chat")):
@@ -138,7 +138,7 @@ def check_tool_loop(
 
 
 def expected_thinking(dialect: str) -> list[str]:
-    """What the demo model thinks before it calls."""
+    """Return the reasoning of the demo model before its calls."""
     if not get_dialect(dialect).thinking:
         return []
     return [f"I will call {' and '.join(name for name, _ in step)}." for step in STEPS]
@@ -146,7 +146,7 @@ def expected_thinking(dialect: str) -> list[str]:
 
 @dataclass
 class RequestHistory:
-    """What a request tells of the conversation so far. A call is (id, name, arguments)."""
+    """Conversation in a request. A call is (id, name, arguments)."""
 
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)
@@ -217,11 +217,11 @@ TELEMETRY_OFF = {
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "OTEL_SDK_DISABLED": "true",
 }
-"""What keeps these libraries from telling others."""
+"""Variables that disable telemetry in the client libraries."""
 
 
 class GatewaySession:
-    """A gateway with the demo model, and what one client has asked it."""
+    """A gateway with the demo model, and the captured requests of one client."""
 
     def __init__(self, base: str, captures: Path) -> None:
         self.base = base
@@ -229,7 +229,7 @@ class GatewaySession:
         self._existing_captures = set(captures.glob("*.jsonl"))
 
     def wait_for_exchanges(self, count: int) -> list[RecordedExchange]:
-        """Just so many: all that were not refused. A capture is complete a moment behind its reply."""
+        """Wait for exactly `count` successful exchanges. A capture is complete shortly after its reply."""
         deadline = time.monotonic() + 10
         while len(exchanges := self.exchanges(200)) < count:
             assert time.monotonic() < deadline, f"{len(exchanges)} of {count} exchanges were captured"
@@ -238,7 +238,7 @@ class GatewaySession:
         return exchanges
 
     def exchanges(self, status: int) -> list[RecordedExchange]:
-        """Those that ended so."""
+        """Return the exchanges with this status."""
         new_exchanges = map(_read_exchange, sorted(set(self._captures.glob("*.jsonl")) - self._existing_captures))
         return [exchange for exchange in new_exchanges if exchange.status == status]
 
@@ -253,7 +253,7 @@ def _read_exchange(path: Path) -> RecordedExchange:
 
 @contextmanager
 def demo_gateway() -> Iterator[tuple[str, Path]]:
-    """The base URL, and where it writes its captures."""
+    """Run a gateway with the demo model. Yields its base URL and the folder of its captures."""
     with run_gateway("--demo", "--capture", "captures", INTERLINGUA_DEMO_PACE="0") as gateway:
         yield gateway.base, gateway.folder / "captures"
         assert gateway.stop() == 0
@@ -261,7 +261,7 @@ def demo_gateway() -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def block_external_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whoever connects to anything but loopback fails, and if he hides it, the test does."""
+    """Refuse connections to anything but loopback, and fail the test even if the client hides the error."""
     blocked: list[object] = []
     connect = socket.socket.connect
 

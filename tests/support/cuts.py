@@ -1,4 +1,4 @@
-"""Ways to cut a text, or bytes, in pieces."""
+"""Functions that cut text or bytes into pieces."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def single_units(data: T) -> list[T]:
 
 
 def random_pieces(data: T, seed: int) -> list[T]:
-    """Cut at random: some pieces are empty, some long."""
+    """Cut at random positions. Some pieces are empty, some long."""
     rng = random.Random(seed)
     positions: list[int] = sorted(rng.choices(range(len(data) + 1), k=rng.randint(1, 3 + len(data) // 20)))
     return [data[start:end] for start, end in pairwise([0, *positions, len(data)])]
 
 
 def cut_positions(data: T, limit: int) -> list[int]:
-    """Every place to cut at; if there are more than the limit, as many of them, spread at random."""
+    """Return all positions to cut at, or a random sample if there are more than the limit."""
     all_positions = range(1, len(data))
     return (
         list(all_positions)

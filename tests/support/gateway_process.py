@@ -1,4 +1,4 @@
-"""A gateway as users start it: a process of its own, on a port of loopback."""
+"""A gateway in its own process, as users start it, on a loopback port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 LISTENING_PATTERN = re.compile(r"listening on (http://\S+) ")
 START_TIMEOUT_SECONDS = 60.0
-"""Seconds in which it starts, also on a machine that has much else to do."""
+"""Enough for a start on a busy machine."""
 
 
 @dataclass
@@ -26,10 +26,10 @@ class GatewayProcess:
     process: subprocess.Popen[bytes]
     log: Path
     folder: Path
-    """Its working directory."""
+    """Working directory of the process."""
 
     def wait_for_log(self, pattern: str, seconds: float = 10) -> str:
-        """The log, once this is in it."""
+        """Wait until the pattern is in the log, and return the log."""
         deadline = time.monotonic() + seconds
         while not re.search(pattern, text := self.log.read_text(encoding="utf-8", errors="replace")):
             assert time.monotonic() < deadline, f"{pattern!r} is not in the log:\n{text[-3000:]}"
@@ -46,7 +46,7 @@ class GatewayProcess:
 
 @contextmanager
 def run_gateway(*args: str, config: str | None = None, **environment: str) -> Iterator[GatewayProcess]:
-    """`interlingua serve` with these arguments, until the block ends. `config` is the text of a settings file."""
+    """Run `interlingua serve` with these arguments until the block ends. `config` is the text of a settings file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if config is not None:

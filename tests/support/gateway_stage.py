@@ -1,9 +1,9 @@
-"""Clients of a gateway on real sockets, for all three APIs: what each has heard, in one form, and what the log tells.
+"""Clients of a gateway on real sockets, for all three APIs, with one form of view and the log entry of each request.
 
 with stage() as on:
-    model = on.plays("cut", up.chat("Hel", finish=None, done=False))
-    heard = on.ask(model, MESSAGES)
-    heard.text, heard.calls, heard.error, heard.log["outcome"]
+    model = on.add_scripts("cut", up.chat_stream("Hel", finish=None, done=False))
+    view = on.send(model, MESSAGES)
+    view.text, view.calls, view.error, view.log["outcome"]
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from interlingua.faults.apis import APIS
 from interlingua.faults.apis import CHAT_PATH as CHAT
 from interlingua.faults.apis import MESSAGES_PATH as MESSAGES
 from interlingua.faults.apis import RESPONSES_PATH as RESPONSES
-from interlingua.faults.checker import client_view as heard
-from interlingua.faults.checker.client_view import read_into_view
+from interlingua.faults.checker.client_view import ClientView, read_into_view
 from interlingua.faults.upstream.chat_chunks import call
 from interlingua.faults.upstream.script import send_chunked, stream_response, stream_then_reset
 from tests.support.gateway_process import GatewayProcess, run_gateway
@@ -72,12 +71,12 @@ UNREACHABLE_URL = "http://127.0.0.1:9/v1"
 
 
 @dataclass
-class LoggedClientView(heard.ClientView):
-    """What a client has understood, and what the log tells of it."""
+class LoggedClientView(ClientView):
+    """A client's view of a reply, and the log entry of the request."""
 
     log: dict[str, Any] = field(default_factory=dict)
     estimated: bool = False
-    """Whether its usage is an estimate, as a finding tells that is not left in `log`: most upstreams here tell none."""
+    """True if the usage is estimated. That finding is removed from `log`, because most upstreams here send no usage."""
 
 
 @dataclass
@@ -86,7 +85,7 @@ class GatewayStage:
     gateway: GatewayProcess
 
     def add_scripts(self, model: str, *scripts: Step | tuple[Step, ...]) -> str:
-        """The upstream has these scripts for a model, one for each time that it is asked."""
+        """Add scripts of the upstream for a model, one for each request. Returns the model."""
         for script in scripts:
             self.upstream.add(model, *(script if isinstance(script, tuple) else (script,)))
         return model
@@ -110,12 +109,12 @@ class GatewayStage:
         return view
 
     def send_all(self, model: str, stream: bool = True) -> dict[str, LoggedClientView]:
-        """One client of each API, at the same time."""
+        """Send the request with one client of each API at the same time."""
         with ThreadPoolExecutor(len(APIS)) as pool:
             return dict(zip(APIS, pool.map(lambda api: self.send(model, api, stream), APIS), strict=True))
 
     def log_entry(self, id: str) -> dict[str, Any]:
-        """The line of this request."""
+        """Return the log entry of this request."""
         text = self.gateway.wait_for_log(f'"message": "request", "id": "{id}"[^\n]*\n')
         entry: dict[str, Any] = json.loads(next(line for line in text.splitlines() if f'"id": "{id}"' in line))
         return entry
@@ -144,7 +143,7 @@ def _config(url: str) -> str:
 
 
 def request_fields(api: str) -> dict[str, Any]:
-    """What each API wants in a request, and one tool."""
+    """Return the required fields of each API, and one tool."""
     if api == RESPONSES:
         return {"input": "hi", "tools": [{"type": "function", **TOOL}]}
     messages = [{"role": "user", "content": "hi"}]

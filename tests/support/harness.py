@@ -1,4 +1,4 @@
-"""Multiplies each row of a dialect's fixtures: whole, per character, at two-piece cuts, at random cuts, cut off."""
+"""Checks for each row of a dialect's fixtures: whole, per character, two-piece cuts, random cuts, truncations."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from tests.support.paths import DATA
 
 FIXTURES = DATA / "fixtures"
-QUOTES = ("'", "''", '"', '""')  # may yet be a long one
-POSSIBLE_CALL_ENDS = " \n}]),;"  # may yet end a call whose last quote is missing
-GENERATED_ID = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine, where Mistral must take them
+QUOTES = ("'", "''", '"', '""')  # may become a longer quote
+POSSIBLE_CALL_ENDS = " \n}]),;"  # may end a call whose last quote is missing
+GENERATED_ID = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine characters for Mistral
 
 
 class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text: str = ""
     pieces: list[str] = []
     tools: dict[str, list[str] | dict[str, Any]] | list[dict[str, Any]] | None = None
-    """Each tool's params: names of strings, or a schema (or just a type) for each. Or tools as a client writes."""
+    """Params of each tool: names of string params, or a schema or type for each. Or tools as in a request."""
     prefill: str = ""
     parts: list[dict[str, Any]]
     stop: str = "tool_calls"
@@ -55,7 +55,7 @@ class Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def tool(name: str, params: Iterable[str] | dict[str, Any] = ()) -> dict[str, Any]:
-    """A tool as a chat client offers it. Params are strings where nothing else is said."""
+    """Return a tool in the format of Chat Completions. Params are strings by default."""
     schemas = params if isinstance(params, dict) else dict.fromkeys(params, "string")
     properties = {key: {"type": schema} if isinstance(schema, str) else schema for key, schema in schemas.items()}
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
@@ -67,7 +67,7 @@ def load_cases(dialect: str) -> list[Case]:
 
 
 def cut_variants(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The text in pieces, in every way that has ever mattered."""
+    """Yield a name and the pieces for each way to cut the text."""
     yield "per character", list(text)
     for position in range(1, len(text)):
         yield f"cut at {position}", [text[:position], text[position:]]
@@ -91,7 +91,7 @@ def parse_reply(case: Case, pieces: Iterable[str]) -> il.Reply:
 
 
 def reply_as_row(reply: il.Reply) -> dict[str, Any]:
-    """A reply in the words of the fixture file."""
+    """Return a reply in the format of the fixture file."""
     parts: list[dict[str, Any]] = []
     for part in reply.parts:
         if isinstance(part, il.Call):
@@ -104,13 +104,13 @@ def reply_as_row(reply: il.Reply) -> dict[str, Any]:
 
 
 def explain(case: Case, cut_name: str, pieces: Iterable[str], actual: object, expected: object) -> str:
-    """What a failing row prints."""
+    """Return the message of a failing row."""
     cut = f"{cut_name}: {list(pieces)!r}"
     return f"\n  row:      {case.name}\n  cut:      {cut}\n  got:      {actual!r}\n  expected: {expected!r}"
 
 
 def check_whole(case: Case) -> il.Reply:
-    """What the row says."""
+    """Assert that the whole text yields the reply of the row."""
     expected = {"parts": case.parts, "stop": case.stop, "findings": case.findings}
     complete_reply = parse_reply(case, [case.full_text])
     assert reply_as_row(complete_reply) == expected, explain(
@@ -120,7 +120,7 @@ def check_whole(case: Case) -> il.Reply:
 
 
 def check_all_cuts(case: Case) -> None:
-    """In every cutting the same as whole, findings and all."""
+    """Assert that every cut yields the same reply as the whole text, including findings."""
     complete_reply = check_whole(case)
     for cut_name, pieces in [("as it came", case.pieces), *cut_variants(case.full_text)]:
         if pieces:
@@ -129,8 +129,11 @@ def check_all_cuts(case: Case) -> None:
 
 
 def forbidden_markers(case: Case) -> list[str]:
-    """The markers that no text may hold. In a dialect of ordinary text, brackets and JSON may be text; and all may,
-    where no tool was offered, or where a call is none before it is closed."""
+    """Return the markers that must not appear in text.
+
+    In a dialect without special tokens, brackets and JSON may be text. All markers may be text if no tool was offered,
+    or if a call counts only once it is closed.
+    """
     dialect = get_dialect(case.dialect)
     if dialect.special_tokens:
         return list(dialect.tokens)
@@ -139,8 +142,11 @@ def forbidden_markers(case: Case) -> list[str]:
 
 
 def check_truncations(case: Case) -> None:
-    """Cut at any point: no exception, no marker as text, in order, no call that the whole text does not have, streamed
-    the same as whole, and at most the last call is incomplete."""
+    """Truncate the text at every position and check the reply.
+
+    No exception, no marker as text, no complete call that the whole text does not have, the same reply streamed and
+    whole, and only the last call may be incomplete.
+    """
     parts = parse_reply(case, [case.full_text]).parts
     finished = [part for part in parts if isinstance(part, il.Call) and part.complete]
     plain_text = "".join(part.text for part in parts if not isinstance(part, il.Call))
@@ -163,8 +169,10 @@ def check_truncations(case: Case) -> None:
 
 
 def may_be_missing_delimiter(case: Case, buffered: str, openers: tuple[str, ...]) -> bool:
-    """Whether this would tell, in a string, that a quote or a comma is missing: what ends the call and begins another,
-    or the next param."""
+    """Return whether the buffered text may show that a quote or a comma is missing in a string.
+
+    That is text that ends the call and starts another, or that starts the next param.
+    """
     tool_set = ToolSet(case.offered_tools)
     words = [*tool_set.names, *(key for name in tool_set.names for key in tool_set.param_names(name))]
     marker_set = compile_markers(*get_dialect(case.dialect).markers)
@@ -178,11 +186,17 @@ def may_be_missing_delimiter(case: Case, buffered: str, openers: tuple[str, ...]
 
 
 def check_streaming(case: Case) -> None:
-    """Nothing waits that need not. After each character what is held is white space, `null` or a fence, can still
-    become a marker, is a special token in a value that it ends if nothing but another follows, is the end of a section
-    in a value that it ends if another section follows, or is what follows an opener and is not known to be a call or a
-    param yet. In literals it may also be what would end the call, or begin the next param, if the model has forgotten a
-    quote or a comma."""
+    """Assert that the parser buffers no more than necessary.
+
+    After each character the buffered text must be one of:
+
+    - white space, `null` or a code fence;
+    - a prefix of a marker;
+    - a special token in a value, which ends the value only if another special token follows;
+    - the end of a section in a value, which ends the value only if another section follows;
+    - text after an opener that is not yet known to be a call or a param;
+    - in literals: text that ends the call or starts the next param if the model omitted a quote or a comma.
+    """
     dialect = get_dialect(case.dialect)
     grammar = dialect.grammar
     has_literals = isinstance(dialect.shape, Literals | Pythonic)

@@ -1,4 +1,4 @@
-"""Requests as tests write them, and histories of every kind for property tests."""
+"""Short constructors for requests and messages, and a strategy for histories in property tests."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ MESSAGES = st.one_of(
 
 
 def message_lists() -> st.SearchStrategy[list[Message]]:
-    """Histories in which anything may stand anywhere."""
+    """Return a strategy for histories with any piece at any position."""
     return st.lists(MESSAGES, max_size=8)

@@ -1,6 +1,6 @@
-"""What clients of each wire understand of a stream or a body, in one form, so that all of them can be compared.
+"""Clients of each wire that return the same type of view for a stream or a body, so that they can be compared.
 
-For each wire there are a strict client of our own and the helpers of the official SDK, the oracle.
+For each wire there are a strict reader of our own, and the helpers of the official SDK as the reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES
 from tests.support.sdk import Json
 
 ReplyPart: TypeAlias = tuple[str, ...]
-"""One thing that was said: its kind, and its text, or a call's id, name and arguments."""
+"""One part of a reply: its kind, and its text or a call's id, name and arguments."""
 KINDS = ("thought", "text", "refusal", "call")
 
 
@@ -40,7 +40,7 @@ class City(pydantic.BaseModel):
 
 
 def merge_parts(parts: Iterable[ReplyPart]) -> list[ReplyPart]:
-    """Neighbours of one kind are one, and what is empty is nothing."""
+    """Merge neighbours of one kind, and drop empty parts."""
     merged: list[ReplyPart] = []
     for part in parts:
         if part[0] == "call":
@@ -55,20 +55,20 @@ def merge_parts(parts: Iterable[ReplyPart]) -> list[ReplyPart]:
 
 
 def sort_by_kind(parts: Iterable[ReplyPart]) -> list[ReplyPart]:
-    """For wires that have a field for each kind, and no order."""
+    """Sort the parts by kind, for wires that have one field per kind and no order."""
     return merge_parts(sorted(parts, key=lambda part: KINDS.index(part[0])))
 
 
-# ── upstreams for the official clients ────────────────────────────────────────────────────────────────────────────
+# ── upstream for the official SDKs ────────────────────────────────────────────────────────────────────────────────
 
 
 class MockUpstream:
-    """Answers requests with what it was given, and keeps them."""
+    """Returns scripted responses, and records the requests."""
 
     def __init__(self) -> None:
         self.requests: list[Json] = []
-        self._answers: list[bytes | Json] = []
-        http = httpx2.Client(transport=httpx2.MockTransport(self._answer))
+        self._responses: list[bytes | Json] = []
+        http = httpx2.Client(transport=httpx2.MockTransport(self._respond))
         self._openai = openai.OpenAI(
             api_key="none", base_url="http://upstream.test/v1", max_retries=0, http_client=http
         )
@@ -76,22 +76,22 @@ class MockUpstream:
             api_key="none", base_url="http://upstream.test", max_retries=0, http_client=http
         )
 
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+    def _respond(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(json.loads(request.content))
-        answer = self._answers.pop(0)
-        if isinstance(answer, dict):
-            return httpx2.Response(500 if answer.get("error") else 200, json=answer)
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=answer)
+        response = self._responses.pop(0)
+        if isinstance(response, dict):
+            return httpx2.Response(500 if response.get("error") else 200, json=response)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=response)
 
-    def _script(self, answers: Iterable[bytes | Json]) -> None:
-        self._answers, self.requests = list(answers), []
+    def _script(self, responses: Iterable[bytes | Json]) -> None:
+        self._responses, self.requests = list(responses), []
 
-    def openai(self, *answers: bytes | Json) -> Any:
-        self._script(answers)
+    def openai(self, *responses: bytes | Json) -> Any:
+        self._script(responses)
         return self._openai
 
-    def anthropic(self, *answers: bytes | Json) -> Any:
-        self._script(answers)
+    def anthropic(self, *responses: bytes | Json) -> Any:
+        self._script(responses)
         return self._anthropic
 
 
@@ -99,14 +99,14 @@ UPSTREAM = MockUpstream()
 
 
 def scene_tools(scene: Scene, strict: bool) -> list[Json]:
-    """The scene's tools as functions, under their flat names."""
+    """Return the tools of the scene as functions with their flat names."""
     return sdk.function_tools({call.name for call in scene.calls}, strict)
 
 
 # ── chat completions ──────────────────────────────────────────────────────────────────────────────────────────────
 
 TRUNCATION_ERRORS = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
-"""What helpers that parse make of a reply that did not come to its end."""
+"""Errors that parsing helpers raise for a truncated reply."""
 
 
 def chat_tokens(usage: Json | None) -> TokenUsage | None:
@@ -124,7 +124,7 @@ def chat_tokens(usage: Json | None) -> TokenUsage | None:
 
 
 def chat_message_parts(message: Json) -> tuple[list[ReplyPart], list[str]]:
-    """What a message, or a delta of one, says, and the seals in it."""
+    """Return the parts and the signatures of a message or a delta."""
     details = message.get("reasoning_details") or []
     signatures = [signature for detail in details if (signature := detail.get("signature") or detail.get("data"))]
     texts = "".join(detail.get("text") or "" for detail in details)
@@ -169,7 +169,7 @@ def chat_strict(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
 
 
 def chat_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
-    """`create(stream=True)`, and a loop as every tutorial has it."""
+    """Read with `create(stream=True)` and a simple loop, as in tutorials."""
     view = ReplyView()
     calls: dict[int, ReplyPart] = {}
     try:
@@ -192,7 +192,7 @@ def chat_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
 
 
 def chat_helper(stream: bytes, scene: Scene, strict: bool = False, **options: Any) -> ReplyView:
-    """The `stream` helper, which joins deltas by itself and, for strict tools, parses arguments on the way."""
+    """Read with the `stream` helper, which joins deltas and parses the arguments of strict tools incrementally."""
     completions = UPSTREAM.openai(stream).chat.completions
     try:
         with completions.stream(model="m", messages=[], tools=scene_tools(scene, strict), **options) as helper:
@@ -202,7 +202,7 @@ def chat_helper(stream: bytes, scene: Scene, strict: bool = False, **options: An
         return ReplyView(error=error.message)
     except TRUNCATION_ERRORS as error:
         view = chat_truncated_view(error)
-        return replace(view, tokens=view.tokens or scene.tokens)  # it may give up before it has heard of them
+        return replace(view, tokens=view.tokens or scene.tokens)  # it may raise before the usage arrives
     return chat_parsed_view(completion, strict, options)
 
 
@@ -222,12 +222,12 @@ def chat_parsed_view(completion: Any, strict: bool, options: Any) -> ReplyView:
 
 
 def chat_strict_helper(stream: bytes, scene: Scene) -> ReplyView:
-    """With strict tools, and an answer that is parsed."""
+    """Read with the `stream` helper, strict tools and a parsed response format."""
     return chat_helper(stream, scene, True, **({"response_format": City} if scene.json_text else {}))
 
 
 def chat_body_view(body: Json, scene: Scene) -> ReplyView:
-    """The `parse` helper."""
+    """Read a body with the `parse` helper."""
     options: Any = {"response_format": City} if scene.json_text else {}
     try:
         completions = UPSTREAM.openai(body).chat.completions
@@ -288,7 +288,7 @@ def messages_strict(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
 
 
 def messages_helper(stream: bytes, scene: Scene) -> ReplyView:
-    """The `stream` helper, and the message that it ends with."""
+    """Read with the `stream` helper, and return its final message."""
     options: Any = {"output_format": City} if scene.json_text else {}
     try:
         with UPSTREAM.anthropic(stream).messages.stream(model="m", max_tokens=1, messages=[], **options) as helper:
@@ -317,7 +317,7 @@ def messages_body_view(body: Json, scene: Scene) -> ReplyView:
 
 
 def run_tools(turns: Iterable[bytes], names: Iterable[str]) -> tuple[list[tuple[str, Json]], list[Json], str]:
-    """The tool runner of the SDK: which calls it made, what it asked, and the text that it ended with."""
+    """Run the tool runner of the SDK. Returns the calls that it ran, its requests and its final text."""
     called: list[tuple[str, Json]] = []
 
     def make_tool(name: str) -> Any:
@@ -360,7 +360,7 @@ def responses_view(response: Json) -> ReplyView:
     output, usage = response["output"], response["usage"]
     parts = merge_parts(part for item in output for part in responses_item_parts(item))
     details = response.get("incomplete_details")
-    stop = "tool_calls" if any(one[0] == "call" for one in parts) else "stop"
+    stop = "tool_calls" if any(part[0] == "call" for part in parts) else "stop"
     if details:
         stop = {"max_output_tokens": "length", "content_filter": "content_filter"}[details["reason"]]
     assert response["status"] == ("incomplete" if details else "completed")
@@ -380,12 +380,12 @@ def responses_strict(stream: bytes, scene: Scene) -> ReplyView:
         if "item" in frame:
             assert (frame["item"]["type"] == "custom_tool_call") == (frame["item"].get("name") in custom)
             ids.setdefault(frame["output_index"], set()).add((frame["item"]["id"], frame["item"].get("call_id", "")))
-    assert all(len(item_ids) == 1 for item_ids in ids.values()), "one id from start to end"
+    assert all(len(item_ids) == 1 for item_ids in ids.values()), "the id of an item must not change"
     return responses_view(frames[-1]["response"])
 
 
 def responses_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
-    """`create(stream=True)`: as an agent does it, text from deltas and calls from what is done."""
+    """Read with `create(stream=True)` as agents do: text from deltas, calls from `output_item.done`."""
     parts: list[ReplyPart] = []
     kinds = {
         "response.output_text.delta": "text",
@@ -406,7 +406,7 @@ def responses_create(stream: bytes, scene: Scene) -> ReplyView:  # noqa: ARG001
 
 
 def responses_helper(stream: bytes, scene: Scene) -> ReplyView:
-    """The `stream` helper, which keeps a response of its own and parses what is strict."""
+    """Read with the `stream` helper, which accumulates the response and parses strict arguments."""
     options: Any = {"text_format": City} if scene.json_text else {}
     tools = scene.tools or flatten_tools(scene_tools(scene, True))
     with UPSTREAM.openai(stream).responses.stream(model="m", input="x", tools=tools, **options) as helper:
@@ -417,7 +417,7 @@ def responses_helper(stream: bytes, scene: Scene) -> ReplyView:
                 helper.get_final_response()
             except RuntimeError:
                 return responses_view(last.response.to_dict())
-            raise AssertionError("no final response was to be expected")
+            raise AssertionError("get_final_response() should have raised")
         response = helper.get_final_response()
     assert not options or response.output_parsed == City(city="Paris")
     check_parsed_arguments(response, scene)
@@ -434,7 +434,7 @@ def responses_body_view(body: Json, scene: Scene) -> ReplyView:
     options: Any = {"text_format": City} if scene.json_text else {}
     tools = scene.tools or flatten_tools(scene_tools(scene, True))
     try:
-        if scene.stop in ("length", "content_filter"):  # what was cut is no JSON
+        if scene.stop in ("length", "content_filter"):  # truncated text is not valid JSON
             response = UPSTREAM.openai(body).responses.create(model="m", input="x")
         else:
             response = UPSTREAM.openai(body).responses.parse(model="m", input="x", tools=tools, **options)
@@ -469,11 +469,11 @@ BODY_READERS: dict[str, Callable[[Json, Scene], ReplyView]] = {
 }
 
 
-# ── what a client sends next ──────────────────────────────────────────────────────────────────────────────────────
+# ── follow-up requests ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def chat_follow_up(stream: bytes, scene: Scene) -> Json:
-    """The message as the SDK has it, and a result for each of its calls."""
+    """Return a request with the message of the SDK and a result for each call."""
     tools = scene_tools(scene, strict=False)
     with UPSTREAM.openai(stream).chat.completions.stream(model="m", messages=[], tools=tools) as helper:
         message = helper.get_final_completion().choices[0].message.to_dict(warnings=False)
@@ -482,7 +482,7 @@ def chat_follow_up(stream: bytes, scene: Scene) -> Json:
 
 
 def messages_follow_up(stream: bytes, scene: Scene) -> Json:
-    """What the tool runner of the SDK sends."""
+    """Return the second request of the SDK's tool runner."""
     done = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}]
     last = anthropic_scenarios.sse(anthropic_scenarios.message_start(), *done, {"type": "message_stop"})
     _, requests, _ = run_tools([stream, last], [call.name for call in scene.calls])
@@ -490,7 +490,7 @@ def messages_follow_up(stream: bytes, scene: Scene) -> Json:
 
 
 def responses_follow_up(stream: bytes, scene: Scene) -> Json:
-    """All items that are done, as Codex sends them back, and a result for each call."""
+    """Return a request with all items that are done, as Codex sends them back, and a result for each call."""
     frames = responses_clients.frames(stream)
     items = [frame["item"] for frame in frames if frame["type"] == "response.output_item.done"]
     output_types = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
@@ -531,7 +531,7 @@ def responses_replay_view(request: Json) -> ReplyView:
     parts = [
         part for item in items if item not in results for part in responses_item_parts({"type": "message", **item})
     ]
-    assert [item["call_id"] for item in results] == [one[1] for one in parts if one[0] == "call"]
+    assert [item["call_id"] for item in results] == [part[1] for part in parts if part[0] == "call"]
     signatures = [item["encrypted_content"] for item in items if item.get("encrypted_content")]
     return ReplyView(merge_parts(parts), signatures=signatures)
 

@@ -1,4 +1,4 @@
-"""What an upstream may answer, whatever its wire: one neutral description for each scene of the table of wire pairs."""
+"""Scenes for the table of wire pairs: one neutral description of a reply, independent of the wire."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SceneEnding: TypeAlias = Literal["well", "error", "broken off"]
 
 @dataclass(frozen=True)
 class ThinkingPart:
-    """Thinking; `seal` is what its upstream wants back with it. It may be all that is shown of it."""
+    """Reasoning. `signature` is what the upstream expects back; with an empty text the reasoning is hidden."""
 
     text: str
     signature: str = ""
@@ -34,8 +34,10 @@ class RefusalPart:
 
 @dataclass(frozen=True)
 class CallPart:
-    """A call. `args` may be cut. On the Responses wire one of a custom tool has `text` instead, and one of a namespace
-    its `local` name there."""
+    """A call. `args` may be truncated.
+
+    On the Responses wire a call of a custom tool has `text` instead, and a tool in a namespace its `local_name`.
+    """
 
     name: str
     args: str
@@ -68,7 +70,7 @@ class TokenUsage:
 
 @dataclass(frozen=True)
 class Scene:
-    """`parts` is what the upstream sends, `heard` what a client is to understand, if that is something else."""
+    """One reply. `parts` is what the upstream sends, `expected` what a client should read if that differs."""
 
     name: str
     parts: list[ScenePart] = field(default_factory=list)
@@ -92,7 +94,7 @@ class Scene:
 
     @property
     def ends_inside_part(self) -> bool:
-        """Whether it ends inside its last part."""
+        """True if the reply ends inside its last part."""
         last = self.parts[-1] if self.parts else None
         return bool(last) and (self.ending != "well" or (isinstance(last, CallPart) and not last.is_complete))
 
@@ -101,7 +103,7 @@ class Scene:
 
 
 def custom_tool_arguments(text: str) -> str:
-    """The text of a custom tool, as the arguments of a function."""
+    """Return the text of a custom tool as the arguments of a function."""
     return json.dumps({"input": text}, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -124,8 +126,8 @@ SCENES = [
     Scene("text", [HI]),
     Scene("JSON as text", [TextPart('{"city": "Paris"}')], json_text=True),
     Scene("thinking", [HM, HI]),
-    Scene("sealed thinking", [SIGNED, HI]),
-    Scene("sealed thinking and a call", [SIGNED, F], "tool_calls"),
+    Scene("signed thinking", [SIGNED, HI]),
+    Scene("signed thinking and a call", [SIGNED, F], "tool_calls"),
     Scene("a call", [F], "tool_calls"),
     Scene("parallel calls", [F, G], "tool_calls"),
     Scene("two calls of one tool", [F, CallPart("f", "{}", "call_2")], "tool_calls"),
@@ -133,16 +135,16 @@ SCENES = [
     Scene("empty arguments", [EMPTY], "tool_calls"),
     Scene("text and calls", [HI, F, G], "tool_calls"),
     Scene("thinking, text and a call", [HM, HI, F], "tool_calls"),
-    Scene("text behind a call", [HI, F, TextPart("So.")], "tool_calls"),
+    Scene("text after a call", [HI, F, TextPart("So.")], "tool_calls"),
     Scene("thinking between calls", [SIGNED, F, ThinkingPart("And now?", "QWdhaW4"), G], "tool_calls"),
     Scene("thinking twice", [SIGNED, ThinkingPart("Again.", "QWdhaW4"), HI]),
-    Scene("thinking that is not shown", [HIDDEN, HI]),
-    Scene("thinking that is not shown, and a call", [SIGNED, HIDDEN, F], "tool_calls"),
-    Scene("an id that is not legal everywhere", [PARIS, ROME], "tool_calls"),
+    Scene("hidden thinking", [HIDDEN, HI]),
+    Scene("hidden thinking and a call", [SIGNED, HIDDEN, F], "tool_calls"),
+    Scene("an id that is not valid on every wire", [PARIS, ROME], "tool_calls"),
     Scene("refusal", [RefusalPart("I cannot.")]),
     Scene("text and a refusal", [HI, RefusalPart("I cannot.")]),
     Scene("length", [HI], "length"),
-    Scene("length behind a call", [F], "length"),
+    Scene("length after a call", [F], "length"),
     Scene("length inside a call", [F, CallPart("g", CUT.args, "call_2")], "length"),
     Scene("content filter", [HI], "content_filter"),
     Scene("stop sequence", [HI], sequence="END"),
@@ -155,7 +157,7 @@ SCENES = [
         "a native call in thinking", [ThinkingPart(HM.text + SECTION_OF_PARIS)], expected=[HM, PARIS], dialect="kimi_k2"
     ),
     Scene(
-        "sealed thinking and a native call",
+        "signed thinking and a native call",
         [SIGNED, TextPart(SECTION_OF_PARIS)],
         expected=[SIGNED, PARIS],
         dialect="kimi_k2",
@@ -165,7 +167,7 @@ SCENES = [
     Scene("tool of a namespace", [HI, LIST], "tool_calls", tools=[NAMESPACE]),
     Scene("error at once", ending="error"),
     Scene("error inside text", [HI], ending="error"),
-    Scene("error behind a call", [F], ending="error"),
+    Scene("error after a call", [F], ending="error"),
     Scene("error inside a call", [HI, CUT], ending="error"),
     Scene("broken off at once", ending="broken off"),
     Scene("broken off inside text", [HI], ending="broken off"),

@@ -1,6 +1,6 @@
-"""How upstreams of each wire tell a scene, as a stream and as a whole body. None of it is written by our emitters.
+"""Streams and whole bodies of each wire for a scene, written without our emitters.
 
-`size` is how many characters of a text come at once.
+`size` is the number of characters in each delta.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def chat_usage(scene: Scene) -> Json:
 
 
 def chat_deltas(part: ScenePart, index: int, size: int) -> list[Json]:
-    """`index` is the part's among those of its kind."""
+    """Return the deltas of a part. `index` counts the parts of its kind."""
     match part:
         case TextPart():
             return [{"content": piece} for piece in split_text(part.text, size)]
@@ -58,7 +58,7 @@ def chat_deltas(part: ScenePart, index: int, size: int) -> list[Json]:
             ]
         case CallPart():
             pieces = [[chat.call_delta(piece, index)] for piece in split_text(part.args, size)]
-            return [{"tool_calls": one} for one in ([chat.call_start(part.name, "", index, part.id)], *pieces)]
+            return [{"tool_calls": entries} for entries in ([chat.call_start(part.name, "", index, part.id)], *pieces)]
 
 
 def reasoning_delta(detail: Json) -> Json:
@@ -204,7 +204,7 @@ def responses_usage(scene: Scene) -> Json:
 
 
 def responses_item_events(part: ScenePart, index: int, size: int) -> list[Json]:
-    """The events of one item, all but for the last of them in the order: begun, deltas."""
+    """Return the events of one item, from `output_item.added` to `output_item.done`."""
     match part:
         case TextPart():
             return responses.message_events(split_text(part.text, size), index, f"msg_{index}")
@@ -227,12 +227,12 @@ def responses_item_events(part: ScenePart, index: int, size: int) -> list[Json]:
 
 
 def truncate_item(events: list[Json]) -> list[Json]:
-    """An item that ends behind its last delta."""
+    """Return the events of an item up to its last delta."""
     return events[: 1 + max(n for n, event in enumerate(events) if event["type"].endswith((".delta", ".added")))]
 
 
 def responses_output(scene: Scene, size: int = 1000) -> tuple[list[Json], list[Json]]:
-    """The events of the items, and the items as they end."""
+    """Return the events of all items, and the items in their final form."""
     item_events = [responses_item_events(part, index, size) for index, part in enumerate(scene.parts)]
     output = [events[-1]["item"] for events in item_events]
     if scene.ends_inside_part:

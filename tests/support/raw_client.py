@@ -1,4 +1,4 @@
-"""The client that is nothing but a socket, of a gateway that was started for tests."""
+"""Raw socket client for a gateway that was started for tests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def connect(gateway: GatewayProcess, seconds: float = 20) -> socket.socket:
 
 
 def open_request(gateway: GatewayProcess, wire: str, model: str, stream: bool = True, **fields: Any) -> socket.socket:
-    """A connection on which the request has been sent, and nothing was read."""
+    """Open a connection, send the request and return the socket without reading."""
     sock = connect(gateway)
     sock.sendall(build_request(f"/v1/{wire}", json.dumps(minimal_body(wire, model, stream, **fields)).encode()))
     return sock
@@ -62,7 +62,7 @@ def request_reply(gateway: GatewayProcess, wire: str, model: str, stream: bool =
 
 
 def send_bytes(gateway: GatewayProcess, data: bytes) -> RawResponse:
-    """The answer to these bytes."""
+    """Send these bytes and return the response."""
     sock = connect(gateway)
     sock.sendall(data)
     return read_to_end(sock)
@@ -75,7 +75,7 @@ def get(gateway: GatewayProcess, path: str, **headers: str) -> RawResponse:
 
 
 def reply_text(response: RawResponse, wire: str) -> str:
-    """What the model said in this reply, whole or streamed."""
+    """Return the text of a reply, whole or streamed."""
     if str(response.header("content-type")).startswith("application/json"):
         return _body_text(response.json, wire)
     events = [event for event in response.events if event != "[DONE]"]
@@ -95,12 +95,12 @@ def _body_text(body: Any, wire: str) -> str:
 
 
 def reply_calls(response: RawResponse, wire: str) -> list[tuple[str, str]]:
-    """Name and arguments of each call in a streamed reply, or one that is whole."""
+    """Return name and arguments of each call in a reply, whole or streamed."""
     return [(name, args) for _, name, args in reply_calls_with_ids(response, wire)]
 
 
 def reply_calls_with_ids(response: RawResponse, wire: str) -> list[tuple[str, str, str]]:
-    """The id of each, too."""
+    """Return id, name and arguments of each call in a reply, whole or streamed."""
     events = [event for event in response.events if event != "[DONE]"]
     if not events:
         return _calls_in_body(response.json, wire)

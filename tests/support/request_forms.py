@@ -1,4 +1,4 @@
-"""A request in a form that is the same before and after a translation: what it means, without how a wire puts it."""
+"""Normal form of a request that does not depend on the wire, to compare requests before and after a translation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from interlingua.wires.requests.downgrades import as_functions, as_text, tools_f
 WIRES = {wire.NAME: wire for wire in (openai_chat, anthropic_messages, openai_responses)}
 CHAT, MESSAGES, RESPONSES = WIRES
 FULL_PROFILE = Profile(name="able", top_k=True, cache_key=True)
-"""An upstream that is told as much as can be."""
+"""Profile of an upstream that supports every optional field."""
 UNSUPPORTED_FIELDS: dict[str, tuple[str, ...]] = {
     CHAT: (),
     MESSAGES: ("cache_key", "metadata", "verbosity", "seed"),
     RESPONSES: ("stop", "top_k", "seed"),
 }
-"""What a wire has no place for."""
+"""Fields that a wire cannot represent."""
 COARSE_EFFORTS = {"minimal": "low", "xhigh": "high", "max": "high"}
 
 
 def normalize_request(request: Request, via_wire: str = CHAT) -> dict[str, Any]:
-    """What a request says, as far as it can be said on the way `by` another wire."""
+    """Return the normal form of a request, without fields that `via_wire` cannot represent."""
     thinking = request.thinking
     effort = thinking.as_effort()
     choice = request.tool_choice
@@ -60,7 +60,7 @@ def _as_text(piece: Content) -> str:
 
 
 def _normalize_messages(messages: list[Message]) -> list[Any]:
-    """Neighbours of one role are one message."""
+    """Merge neighbouring messages of one role."""
     merged: list[tuple[str, list[Any]]] = []
     for message in messages:
         if not merged or merged[-1][0] != message.role:

@@ -1,4 +1,4 @@
-"""Small requests of each wire, and what the wires make of them: for tables of requests."""
+"""Small requests of each wire, and a translation check, for tests with tables of requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TranslatedRequest(msgspec.Struct):
 
 
 def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> TranslatedRequest:
-    """What the two wires make of a request, as the upstream takes it, with a history that is not mended."""
+    """Translate a request for an upstream, without history repair."""
     request = WIRES[source].read_request({"model": "m", **MINIMAL_REQUESTS[source], **body}, Options(seal_key=KEY))
     request, adapt_findings = adapt(request, upstream or UNKNOWN_PROFILE, target)
     written_body, write_findings = WIRES[target].write_request(request, upstream or UNKNOWN_PROFILE)
@@ -40,7 +40,7 @@ def translate(source: str, body: Json, target: str, upstream: Profile | None = N
 def check_translation(
     source: str, body: Json, target: str, expected: Json, expected_kinds: str = "", upstream: Profile | None = None
 ) -> None:
-    """The fields that are expected, and no finding but those. None is a field that must not be there."""
+    """Assert the expected fields and the kinds of findings. None means that the field must be absent."""
     translated = translate(source, body, target, upstream)
     assert {key: translated.body.get(key) for key in expected} == expected
     finding_kinds = {finding.kind for finding in translated.findings} - {"no-max-tokens"}

@@ -1,6 +1,6 @@
-"""Clients for a response's stream: a strict one of our own, which also reads as Codex does, and the official SDK.
+"""Clients for Responses streams: a strict reader of our own with the checks of Codex, and the official SDK.
 
-All tell what they have heard in the form that `sdk` has for chat completions, so that the wires can be compared.
+All return the views that `sdk` defines for chat completions, so that the wires can be compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PART_FIELDS = {
     "summary_text": ("summary_index", "text"),
     "reasoning_text": ("content_index", "text"),
 }
-EVENT_STEMS = {
+EVENT_PREFIXES = {
     "response.output_text": ("output_text", "text"),
     "response.refusal": ("refusal", "refusal"),
     "response.reasoning_summary_text": ("summary_text", "text"),
@@ -28,7 +28,7 @@ EVENT_STEMS = {
 
 
 def frames(stream: bytes) -> list[Json]:
-    """Every event. Its name stands twice, and is the same."""
+    """Return all events. Asserts that the SSE event name equals the type in the data."""
     events = []
     for block in stream.decode().split("\n\n"):
         lines = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
@@ -38,11 +38,11 @@ def frames(stream: bytes) -> list[Json]:
     return events
 
 
-# ── the strict one ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── strict reader ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _StrictResponseReader:
-    """Insists on the full order: one item after another, each begun, told and done."""
+    """Asserts the full order of events: one item after another, each with start, deltas and end."""
 
     def __init__(self) -> None:
         self.item: Json | None = None
@@ -56,13 +56,13 @@ class _StrictResponseReader:
     def receive(self, frame: Json) -> None:
         assert self.end is None, f"after the end: {frame}"
         event_type = frame["type"]
-        stem, _, verb = event_type.rpartition(".")
+        event_prefix, _, event_suffix = event_type.rpartition(".")
         if event_type in FINAL_STATUSES:
             self.end = frame
-        elif stem in EVENT_STEMS:
-            self._receive_text(frame, *EVENT_STEMS[stem], verb)
-        elif stem in ("response.content_part", "response.reasoning_summary_part"):
-            self._receive_part(frame, verb)
+        elif event_prefix in EVENT_PREFIXES:
+            self._receive_text(frame, *EVENT_PREFIXES[event_prefix], event_suffix)
+        elif event_prefix in ("response.content_part", "response.reasoning_summary_part"):
+            self._receive_part(frame, event_suffix)
         elif event_type == "response.output_item.added":
             self._receive_added(frame)
         else:
@@ -71,32 +71,34 @@ class _StrictResponseReader:
 
     def _receive_added(self, frame: Json) -> None:
         unfinished = self.item is not None and self.item["type"] in ("function_call", "custom_tool_call")
-        assert self.item is None or unfinished, f"one item after another: {frame}"
+        assert self.item is None or unfinished, f"another item is open: {frame}"
         assert frame["output_index"] == self.count
         self.count += 1
         self.item, self.text, self.parts = frame["item"], "", []
         check_codex_item(self.item)
         assert self.item.get("status") in ("in_progress", None)
 
-    def _receive_part(self, frame: Json, verb: str) -> None:
+    def _receive_part(self, frame: Json, event_suffix: str) -> None:
         self._current_item(frame)
         part_type = frame["part"]["type"]
         position, field = PART_FIELDS[part_type]
         assert frame[position] == len(self.parts)
-        assert self.part == (None if verb == "added" else part_type) or part_type == "reasoning_text"  # which few begin
-        if verb == "added":
+        assert (
+            self.part == (None if event_suffix == "added" else part_type) or part_type == "reasoning_text"
+        )  # few upstreams send its part.added
+        if event_suffix == "added":
             self.part, self.text = part_type, ""
         else:
             self.parts.append(self.text)
             self.part = None
         assert frame["part"][field] == self.text
 
-    def _receive_text(self, frame: Json, part_type: str, field: str, verb: str) -> None:
+    def _receive_text(self, frame: Json, part_type: str, field: str, event_suffix: str) -> None:
         item = self._current_item(frame)
         assert part_type in (self.part, item["type"]) or part_type == "reasoning_text", frame
         if part_type == "output_text":
             assert frame["logprobs"] == []
-        if verb == "delta":
+        if event_suffix == "delta":
             assert frame["delta"], "an empty delta"
             self.text += frame["delta"]
         else:
@@ -121,7 +123,7 @@ class _StrictResponseReader:
 
 
 def read_strict(stream: bytes) -> StreamView:
-    """Insists on everything that some client somewhere relies on."""
+    """Read a stream and assert everything that any known client relies on."""
     events = frames(stream)
     assert [frame["sequence_number"] for frame in events] == list(range(len(events)))
     assert [frame["type"] for frame in events[:2]] == ["response.created", "response.in_progress"]
@@ -129,7 +131,7 @@ def read_strict(stream: bytes) -> StreamView:
     reader = _StrictResponseReader()
     for frame in events[2:]:
         reader.receive(frame)
-    assert reader.end is not None, "no end"
+    assert reader.end is not None, "the stream has no final event"
     response = reader.end["response"]
     assert response["status"] == FINAL_STATUSES[reader.end["type"]]
     assert len({frame["response"]["id"] for frame in events if "response" in frame}) == 1
@@ -143,7 +145,7 @@ def read_strict(stream: bytes) -> StreamView:
 
 
 def view_of_response(response: Json) -> StreamView:
-    """What a response says as a whole."""
+    """Return the view of a whole response."""
     assert response["object"] == "response"
     view = StreamView(usage=response["usage"], error=(response["error"] or {}).get("message"))
     view.done = view.error is None
@@ -170,14 +172,14 @@ def _finish_reason(reason: str | None) -> str:
 
 
 def item_text(item: Json) -> str:
-    """The text of an item."""
+    """Return the text of an item."""
     parts = [*item.get("summary", ()), *item.get("content", ())]
     text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
     return text + str(item.get("arguments") or item.get("input") or "")
 
 
 def check_codex_item(item: Json) -> None:
-    """What Codex takes as a ResponseItem, with the types that it insists on."""
+    """Assert the fields and types that Codex requires of a ResponseItem."""
     required: dict[str, dict[str, type]] = {
         "message": {"role": str, "content": list},
         "reasoning": {"id": str, "summary": list},
@@ -191,11 +193,11 @@ def check_codex_item(item: Json) -> None:
     assert "refusal" not in part_types or part_types == ["refusal"], "Codex drops a message that holds a refusal"
 
 
-# ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── official SDK ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def iterate(stream: bytes) -> StreamView:
-    """`create(stream=True)`, and a loop as every tutorial has it."""
+    """Read with `create(stream=True)` and a simple loop, as in tutorials."""
     view, choice_view = StreamView(), ChoiceView()
     for event in sdk_client(stream).responses.create(model="m", input="x", stream=True):
         if event.type == "response.output_text.delta":
@@ -221,7 +223,7 @@ def iterate(stream: bytes) -> StreamView:
 
 
 def accumulate(stream: bytes, tool_definitions: list[Json]) -> StreamView:
-    """The `stream` helper, which keeps a response of its own."""
+    """Read with the `stream` helper, which accumulates the response."""
     tools: Any = tool_definitions
     with sdk_client(stream).responses.stream(model="m", input="x", tools=tools) as helper:
         helper.until_done()

@@ -1,4 +1,4 @@
-"""Streams of responses as upstreams send them, and what a client must understand of each."""
+"""Responses streams as upstreams send them, and the expected client view of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRUNCATED_ERROR = "the upstream ended before response.completed"
 
 @dataclass(frozen=True)
 class ResponsesScenario:
-    """`untouched`: what goes out is what came in, for a client of this wire."""
+    """One stream and its expected translation. `untouched`: the stream is passed through on the same wire."""
 
     name: str
     stream: bytes
@@ -37,11 +37,11 @@ class ResponsesScenario:
         return self.name
 
 
-# ── how streams are written down ──────────────────────────────────────────────────────────────────────────────────
+# ── building streams ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sse(*events: Json | str, numbered: bool = True) -> bytes:
-    """Events in their order, each with its number."""
+    """Encode the events in order, with sequence numbers."""
     frames = []
     for n, event in enumerate(events):
         if isinstance(event, str):
@@ -166,7 +166,7 @@ def reasoning_events(
 
 
 def response_stream(*items: list[Json], final_event: Json | None = None) -> bytes:
-    """A whole stream, just as OpenAI sends it."""
+    """Return a whole stream, exactly as OpenAI sends it."""
     events = [event for events in items for event in events]
     final_event = final_event or completed(*(events[-1]["item"] for events in items))
     return sse(response_event("created"), response_event("in_progress"), *events, final_event)
@@ -236,13 +236,13 @@ SCENARIOS = [
         untouched=True,
     ),
     ResponsesScenario(
-        "incomplete for no known reason",
+        "incomplete for an unknown reason",
         response_stream(HELLO, final_event=incomplete(message_item("Hello"), reason=None)),
         expected_choice(text="Hello", finish="length"),
         findings=["unknown-finish-reason"],
     ),
     ResponsesScenario(
-        "completed, and incomplete by its status",
+        "completed with the status incomplete",
         response_stream(HELLO, final_event={**incomplete(message_item("Hello")), "type": "response.completed"}),
         expected_choice(text="Hello", finish="length"),
         findings=["stop-reason"],
@@ -292,7 +292,7 @@ SCENARIOS = [
         findings=["not-translated"],
         untouched=True,
     ),
-    # ── half right ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── deviations from the protocol ──────────────────────────────────────────────────────────────────────────────
     ResponsesScenario(
         "only whole items",
         sse(
@@ -383,7 +383,7 @@ SCENARIOS = [
         expected_choice(text="Hello", finish="stop"),
     ),
     ResponsesScenario(
-        "nothing is added",
+        "items without output_item.added",
         response_stream(HELLO[2:]),
         expected_choice(text="Hello", finish="stop"),
     ),
@@ -393,7 +393,7 @@ SCENARIOS = [
         expected_choice(text="Hello", finish="stop"),
     ),
     ResponsesScenario(
-        "thinking that is not summed up",
+        "reasoning text without a summary",
         response_stream(
             [
                 output_item_event("added", 0, reasoning_item()),
@@ -433,7 +433,7 @@ SCENARIOS = [
         model=KIMI,
         findings=["not-translated", "stop-reason"],
     ),
-    # ── an item that is told in pieces that do not agree ──────────────────────────────────────────────────────────────
+    # ── items with inconsistent or missing events ─────────────────────────────────────────────────────────────────────
     ResponsesScenario(
         "arguments only in the last event",
         response_stream([CALL_F[0]], final_event=completed(call_item('{"a": 1}'))),
@@ -474,12 +474,12 @@ SCENARIOS = [
         ["changed-text"],
     ),
     ResponsesScenario(
-        "a name beside the arguments",
+        "a name in arguments.done",
         response_stream([{**CALL_F[-2], "name": "f", "call_id": "call_1"}], final_event=completed()),
         expected_choice(F),
     ),
     ResponsesScenario(
-        "a name beside the arguments, no id",
+        "a name in arguments.done, no id",
         response_stream([{**CALL_F[-2], "name": "f"}], final_event=completed()),
         expected_choice(("fc_1", *F[1:])),
         ["no-id"],
@@ -578,7 +578,7 @@ SCENARIOS = [
         error="boom",
     ),
     ResponsesScenario(
-        "completed, and failed by its status",
+        "completed with the status failed",
         response_stream(
             HELLO, final_event=completed(message_item("Hello"), status="failed", error={"code": "x", "message": "boom"})
         ),
@@ -586,7 +586,7 @@ SCENARIOS = [
         error="boom",
     ),
     ResponsesScenario(
-        "completed, and cancelled by its status",
+        "completed with the status cancelled",
         response_stream(HELLO, final_event=completed(message_item("Hello"), status="cancelled")),
         {},
         error="the response was cancelled",

@@ -1,6 +1,6 @@
-"""Two clients for what a Translator has sent: a strict one of our own, and the official SDK, the oracle.
+"""Two clients for Chat Completions streams: a strict reader of our own, and the official SDK as the reference.
 
-Both tell what they have heard in the same form, so that they can be compared.
+Both return the same type of view, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass
 class ChoiceView:
-    """What a client has understood of one choice. A call is (id, name, arguments)."""
+    """A client's view of one choice. A call is (id, name, arguments)."""
 
     text: str = ""
     reasoning: str = ""
@@ -29,7 +29,7 @@ class ChoiceView:
 
 @dataclass
 class StreamView:
-    """What a client has understood of a stream. It ended with [DONE], or with an error, or not at all."""
+    """A client's view of a stream. `done`: the stream ended with [DONE]."""
 
     choices: dict[int, ChoiceView] = field(default_factory=dict)
     usage: Json | None = None
@@ -38,11 +38,11 @@ class StreamView:
     unreadable: list[str] = field(default_factory=list)
 
 
-# ── the strict one ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── strict reader ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def events(stream: bytes) -> Iterator[str]:
-    """The data of each event."""
+    """Yield the data of each event."""
     text = stream.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     for block in text.split("\n\n"):
         lines = [line.removeprefix("data:") for line in block.split("\n") if line.startswith("data:")]
@@ -55,7 +55,7 @@ def frames(stream: bytes) -> list[Json]:
 
 
 def read_strict(stream: bytes) -> StreamView:
-    """Insists on everything that some client somewhere relies on."""
+    """Read a stream and assert everything that any known client relies on."""
     view = StreamView()
     for data in events(stream):
         assert not view.done, f"after [DONE]: {data}"
@@ -103,7 +103,7 @@ def _read_chunk(chunk: Json, view: StreamView) -> None:
 
 
 def _reasoning(message: Json) -> str:
-    """The thinking in a delta or message, in whichever field it is."""
+    """Return the reasoning in a delta or message, from whichever field holds it."""
     details = message.get("reasoning_details") or ()
     text = "".join(detail.get("text") or detail.get("summary") or "" for detail in details)
     return message.get("reasoning_content") or message.get("reasoning") or text
@@ -114,29 +114,29 @@ def _read_call(entry: Json, choice_view: ChoiceView) -> None:
     assert isinstance(function["arguments"], str), entry
     if entry["index"] == len(choice_view.calls):
         assert entry["type"] == "function"
-        assert entry["id"] not in {id for id, _, _ in choice_view.calls}, f"an id twice: {entry}"
+        assert entry["id"] not in {id for id, _, _ in choice_view.calls}, f"duplicate id: {entry}"
         choice_view.calls.append((entry["id"], function["name"], function["arguments"]))
         return
-    assert entry["index"] == len(choice_view.calls) - 1, f"one call after another: {entry}"
-    assert not {"id", "type"} & set(entry), f"once is enough: {entry}"
-    assert "name" not in function, f"once is enough: {entry}"
+    assert entry["index"] == len(choice_view.calls) - 1, f"another call is open: {entry}"
+    assert not {"id", "type"} & set(entry), f"sent more than once: {entry}"
+    assert "name" not in function, f"sent more than once: {entry}"
     id, name, arguments = choice_view.calls[-1]
     choice_view.calls[-1] = id, name, arguments + function["arguments"]
 
 
-# ── the official one ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── official SDK ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sdk_client(stream: bytes) -> openai.OpenAI:
-    def answer(_: httpx2.Request) -> httpx2.Response:
+    def respond(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
-    http = httpx2.Client(transport=httpx2.MockTransport(answer))
+    http = httpx2.Client(transport=httpx2.MockTransport(respond))
     return openai.OpenAI(api_key="none", base_url="http://upstream.test/v1", max_retries=0, http_client=http)
 
 
 def iterate(stream: bytes) -> StreamView:
-    """`create(stream=True)`, and a loop as every tutorial has it."""
+    """Read with `create(stream=True)` and a simple loop, as in tutorials."""
     view = StreamView(done=True)
     try:
         for chunk in sdk_client(stream).chat.completions.create(model="m", messages=[], stream=True):
@@ -162,7 +162,7 @@ def _read_sdk_delta(choice: Any, choice_view: ChoiceView) -> None:
 
 
 def accumulate(stream: bytes, tools: list[Json]) -> StreamView:
-    """The `stream` helper, which joins deltas by itself and, for strict tools, parses arguments on the way."""
+    """Read with the `stream` helper, which joins deltas and parses the arguments of strict tools incrementally."""
     completions = sdk_client(stream).chat.completions
     with completions.stream(model="m", messages=[], tools=tools) as helper:  # type: ignore[arg-type]
         helper.until_done()

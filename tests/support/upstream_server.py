@@ -1,4 +1,4 @@
-"""The scripted upstream of `interlingua.faults`, under the one name that tests know it by."""
+"""Re-exports of the scripted upstream in `interlingua.faults`, for tests."""
 
 from __future__ import annotations
 

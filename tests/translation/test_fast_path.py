@@ -22,7 +22,7 @@ from tests.support.pair_scenes import SCENES
 from tests.support.pair_sources import CHAT, MESSAGES, RESPONSES, STREAMS
 from tests.support.sdk import Json
 
-pytestmark = pytest.mark.cuts  # the same again, in every way
+pytestmark = pytest.mark.slow  # the same again, in every way
 WIRES = (CHAT, MESSAGES, RESPONSES)
 SCENARIOS: dict[str, list[Any]] = {
     CHAT: [*chat.SCENARIOS],

@@ -1,4 +1,4 @@
-"""Histories: each thing that clients send wrong, and what holds for whatever they send."""
+"""History repair: each known client error, and properties that hold for every history."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MISSING = Result("a", [Text(NO_RESULT)])
 
 Row = tuple[list[Message], list[Message], list[str]]
 ROWS: dict[str, Row] = {
-    # the history, what is made of it, and the kinds of the findings
-    "nothing is wrong": (
+    # history, repaired history, kinds of the findings
+    "valid history": (
         [user("hi"), model("so", call("a")), user(result("a"), "and"), model("done")],
         [user("hi"), model("so", call("a")), user(result("a"), "and"), model("done")],
         [],
@@ -159,12 +159,12 @@ ROWS: dict[str, Row] = {
         [model("so"), user(NO_CONTENT), model("and")],
         ["empty-content"] * 2,
     ),
-    "thinking with nothing in it": (
+    "empty thinking": (
         [model(Reasoning(""), "so")],
         [model("so")],
         ["empty-content"],
     ),
-    "thinking that is sealed only": (
+    "thinking with only a signature": (
         [model(Reasoning("", Seal("anthropic-messages", {"signature": "s"})), "so")],
         [model(Reasoning("", Seal("anthropic-messages", {"signature": "s"})), "so")],
         [],
@@ -175,38 +175,38 @@ ROWS: dict[str, Row] = {
         ["misplaced", "misplaced"],
     ),
     "a last message of the model": ([user("hi"), model("so")], [user("hi"), model("so")], []),
-    "nothing at all": ([], [], []),
+    "empty history": ([], [], []),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_mending(name: str) -> None:
+def test_repair(name: str) -> None:
     history, expected, kinds = ROWS[name]
-    mended, findings = repair_history(request(history))
-    assert mended == request(expected)
+    repaired, findings = repair_history(request(history))
+    assert repaired == request(expected)
     assert [finding.kind for finding in findings] == kinds
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, kinds) in ROWS.items() if kinds])
-def test_strict_refuses_what_would_be_mended(name: str) -> None:
+def test_strict_rejects_a_history_that_needs_repair(name: str) -> None:
     with pytest.raises(BadRequest) as caught:
         repair_history(request(ROWS[name][0]), strict=True)
     assert caught.value.path.startswith("messages[")
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, kinds) in ROWS.items() if not kinds])
-def test_strict_takes_what_is_right(name: str) -> None:
+def test_strict_accepts_a_valid_history(name: str) -> None:
     assert repair_history(request(ROWS[name][0]), strict=True) == repair_history(request(ROWS[name][0]))
 
 
-def test_strict_names_the_place() -> None:
+def test_strict_error_has_the_path() -> None:
     history = [user("hi"), model(call("a")), user("x", Result("toolu_1"))]
     with pytest.raises(BadRequest, match=r"^messages\[2\]\.pieces\[1\]\.id: no call has this id$"):
         repair_history(request(history), strict=True)
 
 
 ARGUMENTS = {
-    # past arguments, what is made of them, and the kind of the finding
+    # arguments in the history, repaired arguments, kind of the finding
     '{"a": 1}': ('{"a": 1}', None),
     ' {"a" :1.0}\n': (' {"a" :1.0}\n', None),
     "": ("{}", "no-arguments"),
@@ -221,10 +221,10 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda text: repr(text)[:20])
-def test_arguments(arguments: str) -> None:
+def test_arguments_are_repaired(arguments: str) -> None:
     expected, kind = ARGUMENTS[arguments]
-    mended, findings = repair_history(request([model(call("a", "f", arguments)), user(result("a"))]))
-    assert mended.messages[0] == model(call("a", "f", expected))
+    repaired, findings = repair_history(request([model(call("a", "f", arguments)), user(result("a"))]))
+    assert repaired.messages[0] == model(call("a", "f", expected))
     assert [finding.kind for finding in findings] == ([kind] if kind else [])
 
 
@@ -233,51 +233,52 @@ def test_arguments(arguments: str) -> None:
     [("ls", "ls"), ("multi_tool_use.parallel", "multi_tool_use_parallel"), ("", "unnamed"), ("my.tool", "my.tool"),
      ("x" * 99, f"{'x' * 55}_dfcef126")],
 )  # fmt: skip
-def test_names(name: str, expected: str) -> None:
-    mended, findings = repair_history(request([model(call("a", name)), user(result("a"))], tools=[Tool("my.tool")]))
-    assert mended.messages[0] == model(call("a", expected))
+def test_tool_names_are_repaired(name: str, expected: str) -> None:
+    repaired, findings = repair_history(request([model(call("a", name)), user(result("a"))], tools=[Tool("my.tool")]))
+    assert repaired.messages[0] == model(call("a", expected))
     assert [finding.kind for finding in findings] == ([] if name == expected else ["odd-name"])
 
 
-def test_a_call_without_an_id_gets_one() -> None:
-    mended, findings = repair_history(request([model(call(""), call("")), user(result(""), result(""))]))
-    ids = [piece.id for message in mended.messages for piece in message.pieces if isinstance(piece, Call | Result)]
+def test_call_without_an_id_gets_one() -> None:
+    repaired, findings = repair_history(request([model(call(""), call("")), user(result(""), result(""))]))
+    ids = [piece.id for message in repaired.messages for piece in message.pieces if isinstance(piece, Call | Result)]
     assert len(set(ids)) == 2
     assert ids[:2] == ids[2:]
     assert [finding.kind for finding in findings] == ["no-id", "no-id"]
 
 
-def test_empty_text_of_the_system() -> None:
-    mended, findings = repair_history(Request(wire="w", model="m", system=[Text(""), MARK, Text("x"), MARK]))
-    assert mended.system == [Text("x"), MARK]
+def test_empty_system_text_is_dropped() -> None:
+    repaired, findings = repair_history(Request(wire="w", model="m", system=[Text(""), MARK, Text("x"), MARK]))
+    assert repaired.system == [Text("x"), MARK]
     assert [finding.kind for finding in findings] == ["empty-content"]
 
 
-# ── whatever a client sends ───────────────────────────────────────────────────────────────────────────────────────────
+# ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(message_lists())
-def test_mending_twice_is_mending_once(history: list[Message]) -> None:
-    mended, _ = repair_history(request(history))
-    assert repair_history(mended) == (mended, [])
-    assert repair_history(mended, strict=True) == (mended, [])
+def test_repair_is_idempotent(history: list[Message]) -> None:
+    repaired, _ = repair_history(request(history))
+    assert repair_history(repaired) == (repaired, [])
+    assert repair_history(repaired, strict=True) == (repaired, [])
 
 
 @given(message_lists())
-def test_every_call_has_one_result_right_behind_it(history: list[Message]) -> None:
+def test_every_call_is_directly_followed_by_one_result(history: list[Message]) -> None:
     messages = repair_history(request(history))[0].messages
     calls = [piece.id for message in messages for piece in message.pieces if isinstance(piece, Call)]
     assert len(set(calls)) == len(calls)
     for n, message in enumerate(messages):
-        asked = [piece.id for piece in message.pieces if isinstance(piece, Call)]
-        answers = messages[n + 1].pieces[: 2 * len(asked)] if asked else []  # a cache mark may stand behind each
-        in_front = [piece for piece in answers if not isinstance(piece, CacheMark)][: len(asked)]
-        assert [piece.id for piece in in_front if isinstance(piece, Result)] == asked
+        call_ids = [piece.id for piece in message.pieces if isinstance(piece, Call)]
+        # A cache mark may follow each result.
+        next_pieces = messages[n + 1].pieces[: 2 * len(call_ids)] if call_ids else []
+        leading = [piece for piece in next_pieces if not isinstance(piece, CacheMark)][: len(call_ids)]
+        assert [piece.id for piece in leading if isinstance(piece, Result)] == call_ids
     assert sum(isinstance(piece, Result) for message in messages for piece in message.pieces) == len(calls)
 
 
 @given(message_lists())
-def test_nothing_is_empty_and_arguments_are_objects(history: list[Message]) -> None:
+def test_no_piece_is_empty_and_arguments_are_objects(history: list[Message]) -> None:
     for message in repair_history(request(history))[0].messages:
         assert message.pieces
         assert all(piece not in (Text(""), Reasoning("")) for piece in message.pieces)
@@ -287,19 +288,19 @@ def test_nothing_is_empty_and_arguments_are_objects(history: list[Message]) -> N
 @given(message_lists())
 def test_no_text_is_lost(history: list[Message]) -> None:
     def texts(pieces: list[Any]) -> list[str]:
-        found = [
+        nested = [
             texts(piece.content) if isinstance(piece, Result) else [getattr(piece, "text", "")] for piece in pieces
         ]
-        return [text for one in found for text in one if text]
+        return [text for piece_texts in nested for text in piece_texts if text]
 
-    mended = repair_history(request(history))[0]
-    kept = {text for message in mended.messages for text in texts(list(message.pieces))}
+    repaired = repair_history(request(history))[0]
+    kept = {text for message in repaired.messages for text in texts(list(message.pieces))}
     assert {text for message in history for text in texts(list(message.pieces))} <= kept
 
 
 @given(message_lists(), st.data())
-def test_what_is_mended_stays_so_in_the_next_turn(history: list[Message], data: st.DataObject) -> None:
-    """A request is sent when it is the model's turn; the next one has its reply, and what answers that, behind it."""
+def test_repair_is_the_same_in_the_next_turn(history: list[Message], data: st.DataObject) -> None:
+    """A request ends where the model's turn starts. The next request adds the reply and the messages after it."""
     ends = [n for n in range(1, len(history)) if history[n].role == "assistant" != history[n - 1].role]
     end = data.draw(st.sampled_from([*ends, len(history)]))
     now, then = repair_history(request(history[:end]))[0].messages, repair_history(request(history))[0].messages

@@ -1,4 +1,4 @@
-"""Over a whole conversation no call has the id of another, however an upstream numbers those of each reply."""
+"""Call ids are unique over a whole conversation, even if the upstream reuses ids in each reply."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOOLS: dict[str, list[Json]] = {
 
 
 def turn(wire: str, reply: Json) -> tuple[list[str], list[Json]]:
-    """The ids of a reply, and what a client says of it in its next request."""
+    """Return the call ids of a reply, and the messages that a client appends for its next request."""
     if wire == CHAT:
         message = reply["choices"][0]["message"]
         ids = [call["id"] for call in message["tool_calls"]]
@@ -37,44 +37,44 @@ def turn(wire: str, reply: Json) -> tuple[list[str], list[Json]]:
     return ids, [*reply["output"], *results]
 
 
-def structured(ids: list[str]) -> Json:
+def reply_with_tool_calls(ids: list[str]) -> Json:
     calls = [{"id": id, "type": "function", "function": {"name": "ls", "arguments": "{}"}} for id in ids]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     return {"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
 
 
-def native(count: int) -> Json:
-    """As a Kimi model writes it that counts anew in each reply."""
+def reply_with_native_calls(count: int) -> Json:
+    """Return a reply of a Kimi model that restarts its numbering in each reply."""
     text = "".join(kimi_call(f"functions.ls:{n}", "{}") for n in range(count))
     return {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
 
 
 REPLIES = {
-    "one of the same id": structured(["call_0"]),
-    "two of the same ids": structured(["call_0", "call_1"]),
-    "Kimi's ids": structured(["functions.ls:0", "functions.ls:1"]),
-    "nine letters": structured(["abcdefgh1"]),
-    "nine letters, twice": structured(["abcdefgh1", "abcdefgh2"]),
-    "native, one": native(1),
-    "native, two": native(2),
+    "one of the same id": reply_with_tool_calls(["call_0"]),
+    "two of the same ids": reply_with_tool_calls(["call_0", "call_1"]),
+    "Kimi's ids": reply_with_tool_calls(["functions.ls:0", "functions.ls:1"]),
+    "nine letters": reply_with_tool_calls(["abcdefgh1"]),
+    "nine letters, twice": reply_with_tool_calls(["abcdefgh1", "abcdefgh2"]),
+    "native, one": reply_with_native_calls(1),
+    "native, two": reply_with_native_calls(2),
 }
 
 
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("ids", POLICIES)
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES, RESPONSES])
-def test_ids_stay_unique(wire: str, ids: Any, reply: str) -> None:
+def test_call_ids_are_unique_over_all_turns(wire: str, ids: Any, reply: str) -> None:
     key = "input" if wire == RESPONSES else "messages"
     body: Json = {"model": "m", key: [{"role": "user", "content": "go"}], "tools": TOOLS[wire]}
     body |= {"max_tokens": 99} if wire == MESSAGES else {}
     profile = replace(UNKNOWN_PROFILE, name="test", ids=ids)
     seen: list[str] = []
     for _ in range(4):
-        asked = prepare_request(body, wire, CHAT, upstream=profile)
-        options = il.Options(taken_ids=asked.taken_ids)
-        told = il.translate_reply(REPLIES[reply], CHAT, wire, "kimi_k2", tools=asked.tools, options=options)
-        new, said = turn(wire, told)
-        seen += new
-        body = {**body, key: [*body[key], *said]}
+        prepared = prepare_request(body, wire, CHAT, upstream=profile)
+        options = il.Options(taken_ids=prepared.taken_ids)
+        translated = il.translate_reply(REPLIES[reply], CHAT, wire, "kimi_k2", tools=prepared.tools, options=options)
+        new_ids, new_messages = turn(wire, translated)
+        seen += new_ids
+        body = {**body, key: [*body[key], *new_messages]}
     assert len(seen) >= 4
     assert len(set(seen)) == len(seen), seen

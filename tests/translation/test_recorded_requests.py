@@ -1,4 +1,4 @@
-"""Requests of real clients, where their recordings lie beside the checkout: they pass every wire with their meaning."""
+"""Recorded requests of real clients, as far as the recordings are beside the checkout, translated to every wire."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.support.paths import DATA, SHARED
 from tests.support.request_forms import CHAT, FULL_PROFILE, MESSAGES, RESPONSES, WIRES, normalize_request
 
 RECORDED = SHARED / "requests"
-OWN = DATA / "fixtures" / "requests"
-OF_PATH = {"/v1/chat/completions": CHAT, "/v1/messages": MESSAGES, "/v1/responses": RESPONSES}
+FIXTURES = DATA / "fixtures" / "requests"
+WIRE_BY_PATH = {"/v1/chat/completions": CHAT, "/v1/messages": MESSAGES, "/v1/responses": RESPONSES}
 OWNERS = {CHAT: "openai", MESSAGES: "anthropic", RESPONSES: "openai"}
 LISTS = {CHAT: "messages", MESSAGES: "messages", RESPONSES: "input"}
 OPTIONS = Options(seal_key=b"key")
 
 
 def load(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By name: the wire and the body. Where only the end of a conversation was kept, the rest is as in the first."""
+    """Return wire and body by name. A recording with only the end of a conversation takes the rest from the first."""
     requests = {}
     for path in sorted(folder.glob("*.json")):
         recorded = json.loads(path.read_text(encoding="utf-8"))
-        wire = OF_PATH[recorded["path"].partition("?")[0]]
+        wire = WIRE_BY_PATH[recorded["path"].partition("?")[0]]
         body = recorded.get("body")
         if body is None:
             first = json.loads(path.with_name(path.name.replace(".2.", ".1.")).read_text(encoding="utf-8"))
@@ -36,19 +36,19 @@ def load(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     return requests
 
 
-REQUESTS = load(OWN) | load(RECORDED)
-HELD = [name for name, (_, body) in REQUESTS.items() if "thread" in body]
-WHOLE = [name for name in REQUESTS if name not in HELD]
-PAIRS = [name for name in WHOLE if name.endswith(".1") and f"{name[:-2]}.2" in WHOLE]
+REQUESTS = load(FIXTURES) | load(RECORDED)
+THREAD_REQUESTS = [name for name, (_, body) in REQUESTS.items() if "thread" in body]
+COMPLETE_REQUESTS = [name for name in REQUESTS if name not in THREAD_REQUESTS]
+PAIRS = [name for name in COMPLETE_REQUESTS if name.endswith(".1") and f"{name[:-2]}.2" in COMPLETE_REQUESTS]
 TAILS = ("smol.1", "openhands.1")
-CROSSING = [
+CROSS_WIRE_PAIRS = [
     (name, target) for name in PAIRS if name not in TAILS for target in WIRES if target != REQUESTS[name][0]
-]  # on its own wire a request passes as the client sends it
+]  # on the same wire a request is passed through
 
 
 @pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_request_keeps_its_meaning_there_and_back(name: str, target: str) -> None:
+@pytest.mark.parametrize("name", COMPLETE_REQUESTS)
+def test_round_trip_over_another_wire_keeps_the_request(name: str, target: str) -> None:
     source, body = REQUESTS[name]
     first = WIRES[source].read_request(body, OPTIONS)
     there, _ = WIRES[target].write_request(first, FULL_PROFILE)
@@ -56,65 +56,66 @@ def test_a_request_keeps_its_meaning_there_and_back(name: str, target: str) -> N
     second = WIRES[target].read_request(there, OPTIONS)
     back, _ = WIRES[source].write_request(second, FULL_PROFILE)
     third = WIRES[source].read_request(back, OPTIONS)
-    unsaid = {"max_tokens"} if first.max_tokens is None else set()
-    told = [
-        {key: value for key, value in normalize_request(it, target).items() if key not in unsaid}
-        for it in (first, second, third)
+    unset_fields = {"max_tokens"} if first.max_tokens is None else set()
+    normalized = [
+        {key: value for key, value in normalize_request(request, target).items() if key not in unset_fields}
+        for request in (first, second, third)
     ]
-    assert told[1] == told[0]
-    assert told[2] == told[0]
+    assert normalized[1] == normalized[0]
+    assert normalized[2] == normalized[0]
 
 
-@pytest.mark.parametrize(("name", "target"), CROSSING)
-def test_the_next_turn_begins_like_the_last(name: str, target: str) -> None:
-    """Only then do prompt caches hold. Marks of a cache move with each turn, as the clients move them."""
+@pytest.mark.parametrize(("name", "target"), CROSS_WIRE_PAIRS)
+def test_next_turn_starts_with_the_same_messages(name: str, target: str) -> None:
+    """Prompt caches need this. Cache marks are ignored, because clients move them with each turn."""
     source, turn = REQUESTS[name]
     _, next_turn = REQUESTS[f"{name[:-2]}.2"]
-    one, two, again = (
+    first, second, repeated = (
         prepare_request(json.loads(json.dumps(body)), source, target, upstream=FULL_PROFILE).body
         for body in (turn, next_turn, next_turn)
     )
-    assert json.dumps(again) == json.dumps(two)
-    before, after = ([_unmarked(item) for item in body[LISTS[target]]] for body in (one, two))
+    assert json.dumps(repeated) == json.dumps(second)
+    before, after = ([_without_cache_marks(item) for item in body[LISTS[target]]] for body in (first, second))
     assert json.dumps(after[: len(before)]) == json.dumps(before)
-    assert _unmarked(two.get("system")) == _unmarked(one.get("system"))
-    assert two.get("instructions") == one.get("instructions")
+    assert _without_cache_marks(second.get("system")) == _without_cache_marks(first.get("system"))
+    assert second.get("instructions") == first.get("instructions")
 
 
-def _unmarked(value: Any) -> Any:
+def _without_cache_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _unmarked(inner) for key, inner in value.items() if key != "cache_control"}
-    return [_unmarked(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _without_cache_marks(inner) for key, inner in value.items() if key != "cache_control"}
+    return [_without_cache_marks(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_on_the_same_wire_it_passes_as_it_came(name: str) -> None:
+@pytest.mark.parametrize("name", COMPLETE_REQUESTS)
+def test_request_on_the_same_wire_is_unchanged(name: str) -> None:
     wire, body = REQUESTS[name]
     assert prepare_request(body, wire, wire, model="other").body == {**body, "model": "other"}
     assert prepare_request(body, wire, wire).findings == []
 
 
-@pytest.mark.parametrize("upstream", ["stranger", "known"])
-@pytest.mark.parametrize("name", WHOLE)
-def test_what_only_looks_like_a_seal_changes_nothing(name: str, upstream: str) -> None:
-    """A file may be called util1.py, and an image have these four characters in it."""
+@pytest.mark.parametrize("upstream", ["unknown", "known"])
+@pytest.mark.parametrize("name", COMPLETE_REQUESTS)
+def test_text_that_looks_like_a_signature_changes_nothing(name: str, upstream: str) -> None:
+    """Signatures start with `il1.`, which may also occur in a file name such as util1.py or in image data."""
     wire, body = REQUESTS[name]
     profile, name = (OWNERS[wire], OWNERS[wire]) if upstream == "known" else (None, "")
-    said = body[LISTS[wire]]
-    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    conversation = body[LISTS[wire]]
+    items = [{"role": "user", "content": conversation}] if isinstance(conversation, str) else conversation
 
-    def told(file: str) -> dict[str, Any]:
-        asked = {**body, LISTS[wire]: [*items, {"role": "user", "content": file}]}
-        return prepare_request(asked, wire, wire, None, profile, Options(seal_key=b"key", upstream=name)).body
+    def upstream_body(file: str) -> dict[str, Any]:
+        request = {**body, LISTS[wire]: [*items, {"role": "user", "content": file}]}
+        return prepare_request(request, wire, wire, None, profile, Options(seal_key=b"key", upstream=name)).body
 
-    assert json.dumps(told("util1.py")) == json.dumps(told("util2.py")).replace("util2.py", "util1.py")
+    with_prefix, without_prefix = json.dumps(upstream_body("util1.py")), json.dumps(upstream_body("util2.py"))
+    assert with_prefix == without_prefix.replace("util2.py", "util1.py")
     if profile is None:
-        assert told("util1.py")[LISTS[wire]][:-1] == items
+        assert upstream_body("util1.py")[LISTS[wire]][:-1] == items
 
 
-@pytest.mark.parametrize("name", HELD)
-def test_a_thread_is_refused_so_that_the_client_sends_all(name: str) -> None:
+@pytest.mark.parametrize("name", THREAD_REQUESTS)
+def test_thread_is_rejected_with_its_error_code(name: str) -> None:
     wire, body = REQUESTS[name]
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as rejected:
         prepare_request(body, wire, CHAT)
-    assert (refused.value.path, refused.value.code) == ("thread", "thread_unsupported_request")
+    assert (rejected.value.path, rejected.value.code) == ("thread", "thread_unsupported_request")

@@ -1,4 +1,4 @@
-"""What passes as it came, what is refused, and what a gateway is told of a request."""
+"""Request translation: pass-through on the same wire, model-specific settings, rejected requests and findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.request_tables import (
 )
 
 
-def test_what_a_gateway_needs_of_a_request() -> None:
+def test_prepared_request_has_offered_tools_and_call_ids() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "ping", "input": {}}
     body = {
         "tools": [TOOL[MESSAGES], {**TOOL[MESSAGES], "name": "later", "defer_loading": True}],
@@ -39,14 +39,14 @@ def test_what_a_gateway_needs_of_a_request() -> None:
             *user(TOOL_RESULT)["messages"],
         ],
     }
-    done = prepare_request({**MINIMAL_REQUESTS[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
-    assert ([tool.name for tool in done.tools], done.taken_ids) == (["ping"], ("t1",))
+    prepared = prepare_request({**MINIMAL_REQUESTS[MESSAGES], "model": "m", **body}, MESSAGES, CHAT)
+    assert ([tool.name for tool in prepared.tools], prepared.taken_ids) == (["ping"], ("t1",))
 
 
 # ── the same wire ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None:
+def test_same_wire_changes_only_what_the_profile_requires() -> None:
     call = {**chat_call(arguments=" {} "), "extra_content": {"google": {"thought_signature": "x"}}}
     body = {
         "model": "m",
@@ -72,7 +72,7 @@ def test_on_one_wire_only_what_the_upstream_wants_otherwise_is_changed() -> None
     }
 
 
-def test_on_one_wire_a_mended_history_is_all_that_changes() -> None:
+def test_same_wire_changes_only_the_repaired_history() -> None:
     odd = {"role": "user", "content": [TEXT[CHAT]], "odd": 1}
     called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()], "odd": 2}
     body = {"model": "m", "messages": [odd, called, odd], "max_completion_tokens": 5, "unknown": 1, "stream": False}
@@ -84,8 +84,8 @@ def test_on_one_wire_a_mended_history_is_all_that_changes() -> None:
         prepare_request(body, CHAT, CHAT, strict=True)
 
 
-def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
-    """Two system messages become one, and an image leaves its result: as many messages, but not the same ones."""
+def test_same_wire_keeps_all_messages_if_their_indexes_shift() -> None:
+    """Two system messages are merged and an image moves out of its result: the same number of different messages."""
     shot = {"role": "tool", "tool_call_id": "t1", "content": [IMAGE[CHAT]]}
     systems = [{"role": "system", "content": "A"}, {"role": "system", "content": "B"}]
     called = {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}
@@ -97,7 +97,7 @@ def test_on_one_wire_nothing_is_lost_where_places_are_not_the_same() -> None:
 
 
 @pytest.mark.parametrize(("upstream", "model"), [("moonshot", "m"), ("mistral", "m"), ("vllm", "kimi-k2")])
-def test_on_one_wire_what_cannot_be_merged_is_written_anew(upstream: str, model: str) -> None:
+def test_same_wire_rewrites_legacy_function_calls(upstream: str, model: str) -> None:
     body = {
         "model": model,
         "messages": [
@@ -110,7 +110,7 @@ def test_on_one_wire_what_cannot_be_merged_is_written_anew(upstream: str, model:
     assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "ok"}
 
 
-def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -> None:
+def test_unknown_upstream_on_same_wire_gets_request_unchanged() -> None:
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": [{**TEXT[CHAT], "cache_control": {"type": "ephemeral"}}]}],
@@ -122,14 +122,14 @@ def test_a_stranger_that_speaks_the_clients_wire_is_asked_as_the_client_asks() -
     assert prepare_request(body, CHAT, CHAT).body == body
 
 
-def test_on_one_wire_a_field_goes_that_the_upstream_refuses() -> None:
+def test_same_wire_drops_fields_that_the_upstream_rejects() -> None:
     tool = {"type": "function", "function": {"name": "ping", "parameters": PING_SCHEMA, "strict": False}}
     body = {"model": "m", **MINIMAL_REQUESTS[CHAT], "tools": [tool]}
     assert il.translate_request(body, CHAT, CHAT, upstream="zai")["tools"] == [TOOL[CHAT]]
     assert il.translate_request(body, CHAT, CHAT, upstream="openai")["tools"] == [tool]
 
 
-def test_the_model_is_named_as_the_upstream_knows_it() -> None:
+def test_model_name_is_replaced() -> None:
     body = {"model": "m", **MINIMAL_REQUESTS[CHAT], "odd": 1}
     assert il.translate_request(body, CHAT, CHAT, model="n") == {**body, "model": "n"}
     assert il.translate_request(body, CHAT, MESSAGES, model="n")["model"] == "n"
@@ -140,19 +140,20 @@ def test_the_model_is_named_as_the_upstream_knows_it() -> None:
 
 
 @pytest.mark.parametrize("upstream", ["moonshot", "vllm", "sglang", "openrouter", "any"])
-def test_kimi_has_its_own_ids_wherever_it_is_served(upstream: str) -> None:
+def test_kimi_models_get_kimi_call_ids_on_every_upstream(upstream: str) -> None:
     messages = [
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": [TOOL_USE]},
         *user(TOOL_RESULT)["messages"],
     ]
     body = {"model": "x", "max_tokens": 9, "messages": messages}
-    told = il.translate_request(body, MESSAGES, CHAT, model="moonshotai/Kimi-K2-Instruct", upstream=upstream)
-    assert [told["messages"][1]["tool_calls"][0]["id"], told["messages"][2]["tool_call_id"]] == ["functions.ping:0"] * 2
+    request = il.translate_request(body, MESSAGES, CHAT, model="moonshotai/Kimi-K2-Instruct", upstream=upstream)
+    call, result = request["messages"][1:3]
+    assert [call["tool_calls"][0]["id"], result["tool_call_id"]] == ["functions.ping:0"] * 2
 
 
 MODELS: list[tuple[str, str, Json, Json, str]] = [
-    # the upstream, the model, what is asked, what is told, and the kinds of the findings
+    # upstream, model, fields of the client's request, fields of the upstream's request, kinds of the findings
     ("openai", "o3", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}, "thinking-wish"),
     ("openai", "gpt-5.1", {"thinking": {"type": "disabled"}}, {"reasoning_effort": "none"}, ""),
     ("vllm", "openai/gpt-oss-20b", {"thinking": {"type": "disabled"}}, {"chat_template_kwargs": None}, "thinking-wish"),
@@ -203,11 +204,12 @@ MODELS: list[tuple[str, str, Json, Json, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("upstream", "model", "asked", "expected", "kinds"), MODELS)
-def test_models_differ(upstream: str, model: str, asked: Json, expected: Json, kinds: str) -> None:
-    told = prepare_request({"model": model, **MINIMAL_REQUESTS[MESSAGES], **asked}, MESSAGES, CHAT, upstream=upstream)
-    assert {key: told.body.get(key) for key in expected} == expected
-    assert [finding.kind for finding in told.findings] == kinds.split()
+@pytest.mark.parametrize(("upstream", "model", "fields", "expected", "kinds"), MODELS)
+def test_model_specific_settings(upstream: str, model: str, fields: Json, expected: Json, kinds: str) -> None:
+    request = {"model": model, **MINIMAL_REQUESTS[MESSAGES], **fields}
+    prepared = prepare_request(request, MESSAGES, CHAT, upstream=upstream)
+    assert {key: prepared.body.get(key) for key in expected} == expected
+    assert [finding.kind for finding in prepared.findings] == kinds.split()
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -217,7 +219,7 @@ ARGS = '{"a":1}'
 
 
 @pytest.mark.parametrize("target", [CHAT, RESPONSES])
-def test_a_long_name_is_told_in_short_and_comes_back(target: str) -> None:
+def test_long_tool_name_is_shortened_and_restored(target: str) -> None:
     tool = {**TOOL[MESSAGES], "name": LONG}
     messages = [
         {"role": "user", "content": "hi"},
@@ -226,27 +228,27 @@ def test_a_long_name_is_told_in_short_and_comes_back(target: str) -> None:
     ]
     choice = {"type": "tool", "name": LONG}
     body = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [tool], "tool_choice": choice}
-    asked = prepare_request(body, MESSAGES, target)
-    assert LONG not in json.dumps(asked.body)
-    assert [finding.kind for finding in asked.findings] == ["name-shortened"]
+    prepared = prepare_request(body, MESSAGES, target)
+    assert LONG not in json.dumps(prepared.body)
+    assert [finding.kind for finding in prepared.findings] == ["name-shortened"]
     if target == CHAT:
-        short = asked.body["tools"][0]["function"]["name"]
-        past = asked.body["messages"][1]["tool_calls"][0]["function"]["name"]
+        short = prepared.body["tools"][0]["function"]["name"]
+        past = prepared.body["messages"][1]["tool_calls"][0]["function"]["name"]
         call = {"id": "c", "type": "function", "function": {"name": short, "arguments": ARGS}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         reply: Json = {"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
     else:
-        short, past = asked.body["tools"][0]["name"], asked.body["input"][1]["name"]
+        short, past = prepared.body["tools"][0]["name"], prepared.body["input"][1]["name"]
         item = {"type": "function_call", "id": "fc", "call_id": "c", "name": short, "arguments": ARGS}
         reply = {"object": "response", "status": "completed", "output": [{**item, "status": "completed"}]}
     assert len(short) == 64
     assert short == past
-    assert short in json.dumps(asked.body["tool_choice"])
-    heard = il.translate_reply(reply, target, MESSAGES, tools=asked.tools)
-    assert [block["name"] for block in heard["content"] if block["type"] == "tool_use"] == [LONG]
+    assert short in json.dumps(prepared.body["tool_choice"])
+    translated = il.translate_reply(reply, target, MESSAGES, tools=prepared.tools)
+    assert [block["name"] for block in translated["content"] if block["type"] == "tool_use"] == [LONG]
 
 
-def test_several_tools_are_named_where_they_can_be() -> None:
+def test_choice_of_several_tools() -> None:
     names = [{"type": "function", "name": name} for name in ("ping", "pong")]
     offered = [TOOL[RESPONSES], {**TOOL[RESPONSES], "name": "pong"}, {**TOOL[RESPONSES], "name": "pang"}]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": names}
@@ -258,41 +260,42 @@ def test_several_tools_are_named_where_they_can_be() -> None:
         "allowed_tools": {"mode": "auto", "tools": named},
     }
     assert (len(known.body["tools"]), known.findings) == (3, [])
-    stranger = prepare_request(body, RESPONSES, CHAT)
-    assert (len(stranger.body["tools"]), stranger.body["tool_choice"]) == (2, "auto")
-    assert [finding.kind for finding in stranger.findings] == ["tools-narrowed"]
+    unknown = prepare_request(body, RESPONSES, CHAT)
+    assert (len(unknown.body["tools"]), unknown.body["tool_choice"]) == (2, "auto")
+    assert [finding.kind for finding in unknown.findings] == ["tools-narrowed"]
 
 
-def test_a_tool_of_the_server_among_those_that_are_named() -> None:
+def test_hosted_tool_in_allowed_tools() -> None:
     tools = [{"type": "function", "name": "ping"}, {"type": "web_search"}]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": tools}
     body = {"model": "m", "input": "hi", "tools": [TOOL[RESPONSES]], "tool_choice": choice}
-    asked = prepare_request(body, RESPONSES, CHAT)
-    assert [(finding.kind, finding.place) for finding in asked.findings] == [
+    prepared = prepare_request(body, RESPONSES, CHAT)
+    assert [(finding.kind, finding.place) for finding in prepared.findings] == [
         ("field-dropped", "tool_choice.tools[1].type")
     ]
     same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
     assert (same.body["tool_choice"], same.findings) == (choice, [])
 
 
-def test_a_file_that_has_moved_is_told_with_the_id_that_its_call_has_now() -> None:
-    answered = {**TOOL_RESULT, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
-    turn = [{"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [answered]}]
+def test_moved_image_is_labelled_with_the_new_call_id() -> None:
+    result = {**TOOL_RESULT, "content": [TEXT[MESSAGES], IMAGE[MESSAGES]]}
+    turn = [{"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [result]}]
     body = {
         "model": "m",
         **MINIMAL_REQUESTS[MESSAGES],
         "messages": [*MINIMAL_REQUESTS[MESSAGES]["messages"], *turn, *turn],
     }
-    told = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
-    ids = [call["id"] for message in told for call in message.get("tool_calls", ())]
+    messages = il.translate_request(body, MESSAGES, CHAT, upstream="moonshot")["messages"]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     assert ids == ["functions.ping:0", "functions.ping:1"]
-    lines = [one["content"][0]["text"] for one in told if one["role"] == "user" and isinstance(one["content"], list)]
-    assert lines == [f"[image from tool call {id}]" for id in ids]
+    user_contents = [message["content"] for message in messages if message["role"] == "user"]
+    labels = [content[0]["text"] for content in user_contents if isinstance(content, list)]
+    assert labels == [f"[image from tool call {id}]" for id in ids]
 
 
 @pytest.mark.parametrize("upstream", [profile.name for profile in list_profiles()])
-def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
-    """Only then do prompt caches hold: clients mark what is last, and that is not last in the next turn."""
+def test_moving_cache_mark_changes_nothing_else(upstream: str) -> None:
+    """Prompt caches need this: clients mark the last content, which is no longer the last in the next turn."""
     mark = {"cache_control": {"type": "ephemeral"}}
     two = [{"type": "text", "text": "l1"}, {"type": "text", "text": "l2"}]
     turns: list[list[Json]] = [
@@ -303,31 +306,32 @@ def test_a_mark_that_moves_leaves_all_else_as_it_was(upstream: str) -> None:
         [{"role": "assistant", "content": [TEXT[MESSAGES]]}, {"role": "user", "content": [TEXT[MESSAGES]]}],
     ]
 
-    def sent(n: int) -> list[Json]:
-        said = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
-        last = said[-1]["content"][-1]
+    def upstream_messages(n: int) -> list[Json]:
+        history = json.loads(json.dumps([message for turn in turns[:n] for message in turn]))
+        last = history[-1]["content"][-1]
         (last["content"][-1] if last["type"] == "tool_result" else last).update(mark)
-        body = {"model": "m", **MINIMAL_REQUESTS[MESSAGES], "system": [{"type": "text", "text": "s"}], "messages": said}
+        system = [{"type": "text", "text": "s"}]
+        body = {"model": "m", **MINIMAL_REQUESTS[MESSAGES], "system": system, "messages": history}
         written = json.dumps(il.translate_request(body, MESSAGES, CHAT, upstream=upstream)["messages"])
         messages: list[Json] = json.loads(written.replace(f", {json.dumps(mark)[1:-1]}", ""))
         return messages
 
-    assert upstream not in ("openrouter", "qwen") or isinstance(sent(2)[-1]["content"], list)
+    assert upstream not in ("openrouter", "qwen") or isinstance(upstream_messages(2)[-1]["content"], list)
     for n in range(1, len(turns)):
-        before, after = sent(n), sent(n + 1)
+        before, after = upstream_messages(n), upstream_messages(n + 1)
         assert after[: len(before)] == before
 
 
-# ── what is refused ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── rejected requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
-BAD: list[tuple[str, Json, str]] = [
+INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (CHAT, {"model": 5}, "model: should be a string, not an integer (5)"),
     (CHAT, {"messages": {}}, "messages: should be a list, not an object"),
     (CHAT, {"n": "two"}, "n: should be an integer, not a string ('two')"),
     (CHAT, {"messages": [{"role": "user", "content": {}}]}, "messages[0].content: should be a string or a list"),
     (MESSAGES, {"system": {}}, "system: should be a string or a list, not an object"),
     (RESPONSES, {"input": {}}, "input: should be a string or a list, not an object"),
-    (RESPONSES, {"input": None}, "input: should be a string or a list, not nothing"),
+    (RESPONSES, {"input": None}, "input: should be a string or a list, but is missing"),
     (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
     (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
     (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
@@ -369,7 +373,7 @@ BAD: list[tuple[str, Json, str]] = [
         {"tools": [{"name": "a", "input_schema": []}]},
         "tools[0].input_schema: should be an object, not a list",
     ),
-    (MESSAGES, {"thread": {"type": "create"}}, "thread: conversations are not kept here"),
+    (MESSAGES, {"thread": {"type": "create"}}, "thread: stored conversations (threads) are not supported"),
     (RESPONSES, {"input": [{"role": "robot", "content": ""}]}, "input[0].role: should be 'user', 'assistant',"),
     (
         RESPONSES,
@@ -382,33 +386,33 @@ BAD: list[tuple[str, Json, str]] = [
         "tools[0].tools[0].name:",
     ),
     (RESPONSES, {"tool_choice": 5}, "tool_choice: should be 'auto' or 'required' or 'none', not an integer (5)"),
-    (RESPONSES, {"previous_response_id": "resp_1"}, "previous_response_id: refers to what another server keeps"),
+    (RESPONSES, {"previous_response_id": "resp_1"}, "previous_response_id: refers to a conversation stored by another"),
     (RESPONSES, {"conversation": {"id": "c"}}, "conversation: refers to"),
     (RESPONSES, {"input": [{"type": "item_reference", "id": "i"}]}, "input[0]: refers to"),
     (RESPONSES, {"input": [{"id": "i"}]}, "input[0]: refers to"),
 ]
 
 
-@pytest.mark.parametrize(("source", "body", "message"), BAD)
-def test_a_bad_request_is_told_where(source: str, body: Json, message: str) -> None:
+@pytest.mark.parametrize(("source", "body", "message"), INVALID_REQUESTS)
+def test_invalid_request_reports_the_path(source: str, body: Json, message: str) -> None:
     target = MESSAGES if source == CHAT else CHAT
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as rejected:
         prepare_request({"model": "m", **MINIMAL_REQUESTS[source], **body}, source, target)
-    assert str(refused.value).startswith(message)
-    assert message.startswith(refused.value.path)
+    assert str(rejected.value).startswith(message)
+    assert message.startswith(rejected.value.path)
 
 
 def _chat(*messages: Json) -> Json:
     return {"messages": [{"role": "user", "content": "hi"}, *messages]}
 
 
-def _answer(id: str) -> Json:
+def _result(id: str) -> Json:
     return {"role": "tool", "tool_call_id": id, "content": "ok"}
 
 
 _PING: Json = {"type": "function_call", "call_id": "a", "name": "ping", "arguments": "{}"}
 _PONG: Json = {"type": "function_call_output", "call_id": "a", "output": "ok"}
-GAPS: list[tuple[str, Json, str, str]] = [
+HISTORY_PROBLEMS: list[tuple[str, Json, str, str]] = [
     (
         CHAT,
         {
@@ -416,7 +420,7 @@ GAPS: list[tuple[str, Json, str, str]] = [
                 {"role": "system", "content": "s"},
                 *_chat()["messages"],
                 {"role": "assistant", "content": None, "tool_calls": [chat_call("a"), chat_call("b")]},
-                *map(_answer, "abz"),
+                *map(_result, "abz"),
             ]
         },
         "messages[5].tool_call_id",
@@ -426,24 +430,24 @@ GAPS: list[tuple[str, Json, str, str]] = [
         CHAT,
         _chat(
             {"role": "assistant", "tool_calls": [chat_call("a")]},
-            _answer("a"),
+            _result("a"),
             *user({"type": "text", "text": "[image from tool call a]"}, IMAGE[CHAT])["messages"],
-            _answer("z"),
+            _result("z"),
         ),
         "messages[4].tool_call_id",
         "no call has this id",
     ),
     (
         CHAT,
-        _chat({"role": "assistant", "content": "x", "tool_calls": [chat_call("a"), chat_call("b", "[")]}, _answer("a")),
+        _chat({"role": "assistant", "content": "x", "tool_calls": [chat_call("a"), chat_call("b", "[")]}, _result("a")),
         "messages[1].tool_calls[1].function.arguments",
-        "not a JSON object",
+        "the arguments are not a JSON object",
     ),
     (
         CHAT,
         _chat({"role": "assistant", "function_call": {"name": "f", "arguments": "["}}),
         "messages[1].function_call.arguments",
-        "not a JSON object",
+        "the arguments are not a JSON object",
     ),
     (CHAT, _chat({"role": "function", "name": "f", "content": ""}), "messages[1].name", "no call has this id"),
     (
@@ -479,7 +483,7 @@ GAPS: list[tuple[str, Json, str, str]] = [
         MESSAGES,
         {"system": [{**TEXT[MESSAGES], "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": ""}]},
         "system[1]",
-        "nothing is in it",
+        "the content is empty",
     ),
     (RESPONSES, input_items(_PONG), "input[1].call_id", "no call has this id"),
     (RESPONSES, input_items(_PING), "input[1]", "no result follows this call"),
@@ -493,41 +497,43 @@ GAPS: list[tuple[str, Json, str, str]] = [
         RESPONSES,
         input_items({**_PING, "type": "custom_tool_call", "name": "a b", "input": "x"}),
         "input[1].name",
-        "'a b' is no name of a tool",
+        "'a b' is not a valid tool name",
     ),
-    (RESPONSES, input_items({"role": "user", "content": []}), "input[1]", "nothing is in it"),
+    (RESPONSES, input_items({"role": "user", "content": []}), "input[1]", "the message is empty"),
 ]
 
 
-@pytest.mark.parametrize(("source", "body", "place", "seen"), GAPS)
-def test_a_gap_in_a_history_is_told_where_the_client_has_it(source: str, body: Json, place: str, seen: str) -> None:
+@pytest.mark.parametrize(("source", "body", "place", "problem"), HISTORY_PROBLEMS)
+def test_history_problem_reports_the_path_in_the_clients_body(
+    source: str, body: Json, place: str, problem: str
+) -> None:
     body = {"model": "m", **MINIMAL_REQUESTS[source], **body}
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as rejected:
         prepare_request(body, source, CHAT, strict=True)
-    assert refused.value.path == place
-    assert str(refused.value).startswith(f"{place}: {seen}")
+    assert rejected.value.path == place
+    assert str(rejected.value).startswith(f"{place}: {problem}")
     assert place in [finding.place for finding in prepare_request(body, source, CHAT).findings]
 
 
-def test_what_is_lost_is_told_where_the_client_has_it() -> None:
+def test_finding_of_the_writer_has_the_path_in_the_clients_body() -> None:
     failed = {"role": "user", "content": [{**TOOL_RESULT, "is_error": True}]}
     called = {"role": "assistant", "content": [TOOL_USE]}
-    asked = MINIMAL_REQUESTS[MESSAGES]["messages"]
+    first_messages = MINIMAL_REQUESTS[MESSAGES]["messages"]
     for body, place in (
-        ({"messages": [*asked, called, failed]}, "messages[2]"),
-        ({"messages": [*asked, called, called, failed]}, "messages"),
+        ({"messages": [*first_messages, called, failed]}, "messages[2]"),
+        ({"messages": [*first_messages, called, called, failed]}, "messages"),
     ):
-        found = prepare_request({"model": "m", **MINIMAL_REQUESTS[MESSAGES], **body}, MESSAGES, CHAT).findings
-        assert [finding.place for finding in found if finding.kind == "error-as-text"] == [place]
+        findings = prepare_request({"model": "m", **MINIMAL_REQUESTS[MESSAGES], **body}, MESSAGES, CHAT).findings
+        assert [finding.place for finding in findings if finding.kind == "error-as-text"] == [place]
 
 
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
-def test_several_choices_for_a_wire_with_one(target: str) -> None:
-    with pytest.raises(BadRequest, match=r"^n: the upstream's wire gives one choice, not 2"):
+def test_several_choices_on_a_single_choice_wire_are_rejected(target: str) -> None:
+    with pytest.raises(BadRequest, match=r"^n: the upstream's wire returns one choice, not 2"):
         translate(CHAT, {"n": 2}, target)
 
 
-def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
+def test_server_state_is_passed_through_on_the_same_wire() -> None:
     body = {"model": "m", "input": [{"type": "item_reference", "id": "i"}], "previous_response_id": "r"}
     assert il.translate_request(body, RESPONSES, RESPONSES) == body
 
@@ -537,28 +543,29 @@ def test_what_an_upstream_keeps_passes_on_its_own_wire() -> None:
     [
         (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
         (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
-        (RESPONSES, {"model": "m"}, "input: should be a string or a list, not nothing"),
+        (RESPONSES, {"model": "m"}, "input: should be a string or a list, but is missing"),
         (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
     ],
 )
-def test_what_has_to_be_there(source: str, body: Json, message: str) -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_missing_required_field_is_rejected(source: str, body: Json, message: str) -> None:
+    with pytest.raises(BadRequest) as rejected:
         prepare_request(body, source, CHAT)
-    assert str(refused.value).startswith(message)
+    assert str(rejected.value).startswith(message)
 
 
-def test_what_cannot_be_carried_leaves_no_empty_message() -> None:
-    given = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
-    assert [one["role"] for one in translate(RESPONSES, input_items(*given), CHAT).body["messages"]] == ["user"]
-    assert len(translate(RESPONSES, input_items(*given), MESSAGES).body["messages"]) == 1
+def test_untranslatable_items_leave_no_empty_message() -> None:
+    items = [{"type": "mcp_approval_response", "id": "a"}, {"type": "web_search_call", "id": "w"}]
+    chat_messages = translate(RESPONSES, input_items(*items), CHAT).body["messages"]
+    assert [message["role"] for message in chat_messages] == ["user"]
+    assert len(translate(RESPONSES, input_items(*items), MESSAGES).body["messages"]) == 1
 
 
-def test_nothing_is_offered_for_calls_if_none_may_be_made() -> None:
+def test_no_tools_are_offered_if_tool_choice_is_none() -> None:
     body = {"model": "m", **MINIMAL_REQUESTS[CHAT], **WITH_TOOL[CHAT], "tool_choice": "none"}
     assert prepare_request(body, CHAT, MESSAGES).tools == []
 
 
-def test_wrong_use() -> None:
+def test_wrong_usage_raises() -> None:
     with pytest.raises(UnknownWire):
         il.translate_request({}, "chat", MESSAGES)
     with pytest.raises(UsageError):

@@ -1,4 +1,4 @@
-"""Requests as each upstream takes them: what is told otherwise, what is lost, and what stays the same turn by turn."""
+"""Adaptation of requests to upstreams: conversions, losses, and a stable prefix from turn to turn."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ MARK = CacheMark({"type": "ephemeral"})
 SIGNED = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}))
 REDACTED = Reasoning("", Seal("anthropic-messages", {"redacted": "r"}))
 ENCRYPTED = Reasoning("", Seal("openai-responses", {"encrypted_content": "e"}))
-SAID = Reasoning("hm", Seal("openai-chat", {}))
-LOST = Reasoning(" ")
+PLAIN = Reasoning("hm", Seal("openai-chat", {}))
+BLANK = Reasoning(" ")
 SEARCH = Extra("anthropic-messages", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})
 ASK = user("hi")
 PNG, PDF = Image("data:image/png;base64,AAAA"), Document("data:application/pdf;base64,AAAA")
@@ -54,7 +54,7 @@ REQUIRED = ToolChoice("required")
 
 Row = tuple[str, list[Message], list[Message], list[str]]
 MESSAGES: dict[str, Row] = {
-    # the upstream, a conversation, what it is told, and the kinds of the findings
+    # the upstream, a conversation, the adapted conversation, and the kinds of the findings
     "system messages anywhere": ("openai", [ASK, system("x")], [ASK, system("x")], []),
     "system messages later": (
         "qwen",
@@ -65,7 +65,7 @@ MESSAGES: dict[str, Row] = {
     "own thinking": ("anthropic", [ASK, model(SIGNED, REDACTED, "so")], [ASK, model(SIGNED, REDACTED, "so")], []),
     "thinking of another upstream": (
         "anthropic",
-        [ASK, model(SAID, MARK, "so"), ASK, model(ENCRYPTED), ASK, model(Reasoning("x"), "so")],
+        [ASK, model(PLAIN, MARK, "so"), ASK, model(ENCRYPTED), ASK, model(Reasoning("x"), "so")],
         [ASK, model("so"), ASK, ASK, model("so")],
         ["thinking-dropped"],
     ),
@@ -77,17 +77,20 @@ MESSAGES: dict[str, Row] = {
     ),
     "thinking as text": (
         "moonshot",
-        [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model(REDACTED, "so")],
-        [ASK, model(SIGNED, "so"), ASK, model(SAID, "so"), ASK, model("so")],
+        [ASK, model(SIGNED, "so"), ASK, model(PLAIN, "so"), ASK, model(REDACTED, "so")],
+        [ASK, model(SIGNED, "so"), ASK, model(PLAIN, "so"), ASK, model("so")],
         ["thinking-dropped"],
     ),
-    "thinking where none is taken": (
-        "mistral", [ASK, model(SAID, "so"), ASK], [ASK, model("so"), ASK], ["thinking-dropped"],
+    "thinking where none is accepted": (
+        "mistral", [ASK, model(PLAIN, "so"), ASK], [ASK, model("so"), ASK], ["thinking-dropped"],
     ),
-    "thinking that was lost": (
+    "missing thinking": (
         "deepseek",
-        [ASK, model("so", call("a")), user(result("a")), model(SAID, call("b")), user(result("b")), model("so")],
-        [ASK, model(LOST, "so", call("a")), user(result("a")), model(SAID, call("b")), user(result("b")), model("so")],
+        [ASK, model("so", call("a")), user(result("a")), model(PLAIN, call("b")), user(result("b")), model("so")],
+        [
+            ASK, model(BLANK, "so", call("a")), user(result("a")),
+            model(PLAIN, call("b")), user(result("b")), model("so"),
+        ],
         ["thinking-lost"],
     ),
     "blank text": (
@@ -103,7 +106,7 @@ MESSAGES: dict[str, Row] = {
         [user("hi", "so"), model("a", "b"), ASK],
         [],
     ),
-    "the user behind results": (
+    "user text after results": (
         "mistral",
         [model(call("VvvODy9mT")), user(result("VvvODy9mT"), MARK, "so"), user("and")],
         [model(call("VvvODy9mT")), user(result("VvvODy9mT")), model("Understood."), user("so", "and")],
@@ -121,8 +124,8 @@ MESSAGES: dict[str, Row] = {
         ],
         ["image-moved"],
     ),
-    "files in results, where they may stand": ("anthropic", [user(Result("a", [PNG]))], [user(Result("a", [PNG]))], []),
-    "files in results, and the user may not speak behind those": (
+    "files in results, where allowed": ("anthropic", [user(Result("a", [PNG]))], [user(Result("a", [PNG]))], []),
+    "files in results, and no user text allowed after them": (
         "mistral",
         [model(call("VvvODy9mT")), user(Result("VvvODy9mT", [PNG]))],
         [
@@ -133,8 +136,8 @@ MESSAGES: dict[str, Row] = {
         ],
         ["image-moved", "bridge"],
     ),
-    "the model's last word": ("mistral", [ASK, model("so")], [ASK, model("so"), user("Go on.")], ["go-on"]),
-    "a turn that another server has paused": (
+    "assistant message at the end": ("mistral", [ASK, model("so")], [ASK, model("so"), user("Go on.")], ["go-on"]),
+    "a turn paused by another server": (
         "mistral",
         [ASK, model("so", SEARCH)],
         [ASK, model("so", SEARCH), user("Go on.")],
@@ -143,15 +146,15 @@ MESSAGES: dict[str, Row] = {
     "ids as Kimi counts them": (
         "moonshot",
         [
-            model(SAID, call("functions_ls_0", "ls"), call("toolu_1", "rm")),
+            model(PLAIN, call("functions_ls_0", "ls"), call("toolu_1", "rm")),
             user(result("toolu_1"), result("functions_ls_0")),
-            model(SAID, call("functions.ls:0", "ls")),
+            model(PLAIN, call("functions.ls:0", "ls")),
             user(result("functions.ls:0")),
         ],
         [
-            model(SAID, call("functions.ls:0", "ls"), call("functions.rm:1", "rm")),
+            model(PLAIN, call("functions.ls:0", "ls"), call("functions.rm:1", "rm")),
             user(result("functions.rm:1"), result("functions.ls:0")),
-            model(SAID, call("functions.ls:2", "ls")),
+            model(PLAIN, call("functions.ls:2", "ls")),
             user(result("functions.ls:2")),
         ],
         [],
@@ -167,8 +170,8 @@ def test_messages(name: str) -> None:
     assert [finding.kind for finding in findings] == kinds
 
 
-def test_a_turn_that_the_server_has_paused_goes_on() -> None:
-    """Claude refuses that its turn is begun by the client, and yet it goes on behind what its server has run."""
+def test_turn_paused_by_server_is_continued() -> None:
+    """Claude rejects a prefilled assistant turn, but continues after a tool that its server has run."""
     claude = profile_for_model(get_profile("anthropic"), "claude-opus-4-6")
     paused, begun = (
         request([ASK, model("so", SEARCH, MARK)]),
@@ -178,21 +181,21 @@ def test_a_turn_that_the_server_has_paused_goes_on() -> None:
     assert adapt(begun, claude)[0].messages == [*begun.messages, user("Go on.")]
 
 
-def test_a_system_prompt_alone() -> None:
+def test_system_prompt_without_messages() -> None:
     adapted, findings = adapt(request([], system=[Text("a")]), get_profile("anthropic"))
     assert adapted.messages == [user("(no content)")]
     assert [finding.kind for finding in findings] == ["empty-content"]
     assert adapt(request([], system=[Text("a")]), get_profile("openai"), "openai-chat")[1] == []
 
 
-def test_first_system_messages_join_the_system_prompt() -> None:
-    asked = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
-    adapted, findings = adapt(asked, get_profile("qwen"))
+def test_leading_system_messages_are_merged() -> None:
+    original = request([system("b", MARK), system("c"), ASK], system=[Text("a")])
+    adapted, findings = adapt(original, get_profile("qwen"))
     assert adapted.system == [Text("a"), Text("b"), MARK, Text("c")]
     assert (adapted.messages, findings) == ([ASK], [])
 
 
-def test_nine_letters_and_digits() -> None:
+def test_mistral_ids_have_nine_letters_and_digits() -> None:
     history = [
         model(call("functions.ls:0"), call("VvvODy9mT")),
         user(result("functions.ls:0"), result("VvvODy9mT")),
@@ -210,7 +213,7 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=abc;"
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("system_prompt", "expected"),
     [
         ([Text(BILLING), Text("You are"), MARK], [Text("You are"), MARK]),
         ([Text(BILLING), MARK, Text("You are")], [Text("You are")]),
@@ -218,73 +221,73 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=abc;"
         ([Text("You are"), Text(f"Write {BILLING}")], [Text("You are"), Text(f"Write {BILLING}")]),
     ],
 )
-def test_the_billing_line(told: list[Any], kept: list[Any]) -> None:
-    asked = request([ASK], system=told)
-    assert adapt(asked, get_profile("anthropic")) == (asked, [])
-    adapted, findings = adapt(asked, get_profile("openrouter"))
-    assert adapted.system == kept
-    assert [finding.kind for finding in findings] == (["billing-line"] if kept != told else [])
+def test_billing_line_is_removed(system_prompt: list[Any], expected: list[Any]) -> None:
+    original = request([ASK], system=system_prompt)
+    assert adapt(original, get_profile("anthropic")) == (original, [])
+    adapted, findings = adapt(original, get_profile("openrouter"))
+    assert adapted.system == expected
+    assert [finding.kind for finding in findings] == (["billing-line"] if expected != system_prompt else [])
 
 
-def test_marks_of_caches_go_from_everywhere() -> None:
+def test_cache_marks_are_removed_everywhere() -> None:
     answered = Result("a", [Text("x"), MARK])
-    asked = request([model(call("a"), MARK), user(answered, MARK, "so", MARK)], system=[Text("a"), MARK])
-    adapted, findings = adapt(asked, get_profile("vllm"))
+    original = request([model(call("a"), MARK), user(answered, MARK, "so", MARK)], system=[Text("a"), MARK])
+    adapted, findings = adapt(original, get_profile("vllm"))
     assert adapted == request([model(call("a")), user(Result("a", [Text("x")]), "so")], system=[Text("a")])
     assert [finding.kind for finding in findings] == ["cache-mark-dropped"]
-    assert adapt(asked, get_profile("openrouter")) == (asked, [])
+    assert adapt(original, get_profile("openrouter")) == (original, [])
 
 
-def test_blank_text_is_nowhere() -> None:
-    asked = request([user(Result("a", [Text(" "), MARK, Text("x")]), " ")], system=[Text("\n"), MARK, Text("a")])
-    adapted, findings = adapt(asked, UNKNOWN_PROFILE, "anthropic-messages")
+def test_blank_text_is_removed_everywhere() -> None:
+    original = request([user(Result("a", [Text(" "), MARK, Text("x")]), " ")], system=[Text("\n"), MARK, Text("a")])
+    adapted, findings = adapt(original, UNKNOWN_PROFILE, "anthropic-messages")
     assert adapted == request([user(Result("a", [Text("x")]))], system=[Text("a")])
     assert [finding.kind for finding in findings] == ["empty-content"]
-    assert adapt(asked, get_profile("openrouter")) == (asked, [])
+    assert adapt(original, get_profile("openrouter")) == (original, [])
 
 
-def test_the_wire_says_whose_seal_it_is() -> None:
-    """Claude Code's thinking may come without its text; a stranger that speaks the same wire gets it as it is."""
-    asked = request([ASK, model(SIGNED, REDACTED, "so")])
-    assert adapt(asked, UNKNOWN_PROFILE, "anthropic-messages") == (asked, [])
-    adapted, findings = adapt(asked, UNKNOWN_PROFILE)
-    assert adapted.messages[1] == model(SIGNED, "so")  # of which the other wire can write the text
+def test_seal_of_same_wire_is_kept() -> None:
+    """Claude Code's thinking may have no text; an unknown upstream on the same wire receives it unchanged."""
+    original = request([ASK, model(SIGNED, REDACTED, "so")])
+    assert adapt(original, UNKNOWN_PROFILE, "anthropic-messages") == (original, [])
+    adapted, findings = adapt(original, UNKNOWN_PROFILE)
+    assert adapted.messages[1] == model(SIGNED, "so")  # the other wire can carry its text
     assert [finding.kind for finding in findings] == ["thinking-dropped"]
 
 
-OF_KIMI = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}, "moonshot"))
-NO_LONGER = Reasoning("hm", Seal("", {"signature": "s"}))
-DISOWNED: list[tuple[str, Reasoning, Reasoning]] = [
-    # who is asked, what it is asked with and what is left of that
-    ("moonshot", OF_KIMI, OF_KIMI),
-    ("moonshot", SIGNED, NO_LONGER),
-    ("moonshot", SAID, SAID),
-    ("anthropic", OF_KIMI, NO_LONGER),
+SIGNED_BY_KIMI = Reasoning("hm", Seal("anthropic-messages", {"signature": "s"}, "moonshot"))
+DISOWNED = Reasoning("hm", Seal("", {"signature": "s"}))
+OWNERSHIP: list[tuple[str, Reasoning, Reasoning]] = [
+    # the upstream, thinking in the request, thinking in the adapted request
+    ("moonshot", SIGNED_BY_KIMI, SIGNED_BY_KIMI),
+    ("moonshot", SIGNED, DISOWNED),
+    ("moonshot", PLAIN, PLAIN),
+    ("anthropic", SIGNED_BY_KIMI, DISOWNED),
     ("anthropic", SIGNED, SIGNED),
     ("anthropic", REDACTED, REDACTED),
     ("anthropic", Reasoning("x"), Reasoning("x")),
-    ("", OF_KIMI, OF_KIMI),
+    ("", SIGNED_BY_KIMI, SIGNED_BY_KIMI),
     ("", SIGNED, SIGNED),
 ]
 
 
-@pytest.mark.parametrize(("upstream", "came", "left"), DISOWNED)
-def test_what_another_upstream_has_signed(upstream: str, came: Reasoning, left: Reasoning) -> None:
-    asked = request([ASK, model(came, "so", call("a")), user(result("a"))])
-    told, _ = adapt(asked, UNKNOWN_PROFILE, "anthropic-messages", ownership_check(upstream, "anthropic-messages"))
-    assert told == request([ASK, model(left, "so", call("a")), user(result("a"))])
+@pytest.mark.parametrize(("upstream", "reasoning", "expected"), OWNERSHIP)
+def test_signature_of_another_upstream_is_dropped(upstream: str, reasoning: Reasoning, expected: Reasoning) -> None:
+    original = request([ASK, model(reasoning, "so", call("a")), user(result("a"))])
+    adapted, _ = adapt(original, UNKNOWN_PROFILE, "anthropic-messages", ownership_check(upstream, "anthropic-messages"))
+    assert adapted == request([ASK, model(expected, "so", call("a")), user(result("a"))])
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SettingsRow = tuple[str, dict[str, Any], dict[str, Any], list[str]]
 SETTINGS: dict[str, SettingsRow] = {
-    # the upstream, what is asked, what of it is changed, and the kinds of the findings
-    "forced, where that is taken": ("openai", {"tool_choice": REQUIRED}, {}, []),
+    # the upstream, fields of the request, changed fields, and the kinds of the findings
+    "forced, where that is supported": ("openai", {"tool_choice": REQUIRED}, {}, []),
     "forced while it thinks": (
         "moonshot", {"tool_choice": REQUIRED}, {"thinking": Thinking(on=False)}, ["thinking-stopped"],
     ),
-    "forced while it thinks as asked": (
+    "forced with requested thinking": (
         "anthropic", {"tool_choice": REQUIRED, "thinking": Thinking(on=True, budget=2000, show="x")},
         {"thinking": Thinking(on=False)}, ["thinking-stopped"],
     ),
@@ -292,18 +295,20 @@ SETTINGS: dict[str, SettingsRow] = {
         "deepseek", {"tool_choice": ToolChoice("required", ("ls",)), "thinking": Thinking(effort="high")},
         {"thinking": Thinking(on=False)}, ["thinking-stopped"],
     ),
-    "forced where it does not think unasked": ("anthropic", {"tool_choice": REQUIRED}, {}, []),
+    "forced without default thinking": ("anthropic", {"tool_choice": REQUIRED}, {}, []),
     "forced with thinking off": ("qwen", {"tool_choice": REQUIRED, "thinking": Thinking(on=False)}, {}, []),
     "forced without effort": ("qwen", {"tool_choice": REQUIRED, "thinking": Thinking(effort="none")}, {}, []),
     "forced, and it always thinks": (
         "k3", {"tool_choice": REQUIRED}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
     ),
-    "forced in vain": ("ollama", {"tool_choice": REQUIRED}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"]),
-    "forced by name in vain": (
+    "forced, not supported": (
+        "ollama", {"tool_choice": REQUIRED}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
+    ),
+    "forced by name, where that is not supported": (
         "zai", {"tool_choice": ToolChoice("required", ("rm",))},
         {"tool_choice": ToolChoice("auto"), "tools": [Tool("rm")]}, ["choice-relaxed", "tools-narrowed"],
     ),
-    "a name it does not read": (
+    "a name, where names are ignored": (
         "llama.cpp", {"tool_choice": ToolChoice("required", ("rm",))},
         {"tool_choice": REQUIRED, "tools": [Tool("rm")]}, ["tools-narrowed"],
     ),
@@ -311,43 +316,43 @@ SETTINGS: dict[str, SettingsRow] = {
         "vllm", {"tool_choice": ToolChoice("auto", ("ls", "cp"))},
         {"tool_choice": ToolChoice("auto"), "tools": [Tool("ls"), Tool("cp")]}, ["tools-narrowed"],
     ),
-    "several names, where they are taken": ("openai", {"tool_choice": ToolChoice("auto", ("ls", "cp"))}, {}, []),
+    "several names, where they are supported": ("openai", {"tool_choice": ToolChoice("auto", ("ls", "cp"))}, {}, []),
     "all names": (
         "vllm", {"tool_choice": ToolChoice("required", ("ls", "rm", "cp"))}, {"tool_choice": REQUIRED}, [],
     ),
-    "a name of no tool": (
+    "name of an unknown tool": (
         "vllm", {"tool_choice": ToolChoice("auto", ("mv",))}, {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
     ),
-    "a name of no tool, where names are taken": (
+    "name of an unknown tool, where names are supported": (
         "openai", {"tool_choice": ToolChoice("required", ("mv",))}, {"tool_choice": ToolChoice("auto")},
         ["choice-relaxed"],
     ),
-    "a name of a tool that is yet to be searched for": (
+    "name of a deferred tool": (
         "anthropic", {"tools": [Tool("ls"), Tool("rm", deferred=True)], "tool_choice": ToolChoice("required", ("rm",))},
         {"tool_choice": ToolChoice("auto")}, ["choice-relaxed"],
     ),
-    "names of which one is no tool": (
+    "names with one unknown tool": (
         "openai", {"tool_choice": ToolChoice("required", ("mv", "ls"))},
         {"tool_choice": ToolChoice("required", ("ls",))}, ["choice-relaxed"],
     ),
-    "tools of one name": (
+    "duplicate tool names": (
         "anthropic", {"tools": [Tool("ls", description="a"), Tool("rm"), Tool("ls", description="b")]},
         {"tools": [Tool("ls", description="a"), Tool("rm")]}, ["tools-narrowed"],
     ),
-    "fields that are refused": (
+    "fields that are rejected": (
         "mistral", {"sampling": {"seed": 1, "top_p": 0.5, "min_p": 0.1}, "extra": {"x": 1, "safe_prompt": True}},
         {"sampling": {"random_seed": 1, "top_p": 0.5}, "extra": {"safe_prompt": True}}, ["setting-dropped"],
     ),
-    "fields that are passed over": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
+    "fields that are ignored": ("vllm", {"sampling": {"seed": 1, "min_p": 0.1}, "extra": {"x": 1}}, {}, []),
     "no tool": ("ollama", {"tool_choice": ToolChoice("none")}, {"tool_choice": None, "tools": []}, ["tools-narrowed"]),
-    "no tool, where that is taken": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
-    "thinking that cannot be stopped": (
+    "no tool, where that is supported": ("moonshot", {"tool_choice": ToolChoice("none")}, {}, []),
+    "thinking that cannot be disabled": (
         "endless", {"thinking": Thinking(on=False)}, {"thinking": Thinking(effort="low")}, ["thinking-wish"],
     ),
-    "thinking that cannot even be lessened": (
+    "thinking that cannot be disabled or reduced": (
         "minimax", {"thinking": Thinking(effort="none")}, {"thinking": Thinking()}, ["thinking-wish"],
     ),
-    "forced while it thinks, where that is taken": (
+    "forced while it thinks, where that is supported": (
         "endless", {"tool_choice": REQUIRED, "thinking": Thinking(on=True)}, {}, [],
     ),
     "too many stops": ("moonshot", {"stop": list("abcdef")}, {"stop": list("abcde")}, ["stop-dropped"]),
@@ -366,22 +371,22 @@ SETTINGS: dict[str, SettingsRow] = {
         "anthropic", {"max_tokens": 1024, "thinking": Thinking(on=True, budget=2000)},
         {"thinking": Thinking(on=False)}, ["budget-lowered"],
     ),
-    "no tokens for thinking that cannot be stopped": (
+    "no tokens for thinking that cannot be disabled": (
         "k3", {"max_tokens": 1024, "thinking": Thinking(on=True, budget=2000)},
         {"thinking": Thinking()}, ["budget-lowered"],
     ),
-    "fields that nobody knows": (
+    "unsupported fields": (
         "mistral", {"user": "u", "cache_key": "k", "parallel": True, "sampling": {"top_k": 5, "top_p": 0.5}},
         {"user": "", "cache_key": "", "sampling": {"top_p": 0.5}}, ["setting-dropped"] * 2,
     ),
-    "sampling that is not to be chosen": (
+    "fixed sampling": (
         "fixed", {"sampling": {"temperature": 0.5, "top_p": 0.5, "seed": 1}}, {"sampling": {"seed": 1}},
         ["setting-dropped"],
     ),
     "metadata": ("mistral", {"metadata": {"a": "b"}}, {"metadata": {}}, ["setting-dropped"]),
     "one call at a time": ("zai", {"parallel": False, "user": ""}, {"parallel": None}, ["setting-dropped"]),
-    "calls at once": ("zai", {"parallel": True}, {"parallel": None}, []),
-    "fields that it knows": ("openai", {"user": "u", "cache_key": "k", "parallel": False}, {}, []),
+    "parallel calls": ("zai", {"parallel": True}, {"parallel": None}, []),
+    "supported fields": ("openai", {"user": "u", "cache_key": "k", "parallel": False}, {}, []),
     "strict tools": (
         "qwen", {"tools": [Tool("ls", strict=True), Tool("rm")]},
         {"tools": [Tool("ls"), Tool("rm")]}, ["setting-dropped"],
@@ -390,7 +395,7 @@ SETTINGS: dict[str, SettingsRow] = {
 }  # fmt: skip
 
 K3 = Profile(name="k3", thinks_unasked=True, required_with_thinking=False, can_stop_thinking=False)
-MADE = {
+TEST_PROFILES = {
     "k3": K3,
     "endless": Profile(name="endless", can_stop_thinking=False),
     "fixed": Profile(name="fixed", sampling=False),
@@ -399,10 +404,10 @@ MADE = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings(name: str) -> None:
-    upstream, asked, changed, kinds = SETTINGS[name]
-    profile = MADE.get(upstream) or get_profile(upstream)
-    adapted, findings = adapt(request([ASK], **{"tools": TOOLS, **asked}), profile)
-    assert adapted == request([ASK], **{"tools": TOOLS, **asked, **changed})
+    upstream, changes_in_request, changed, kinds = SETTINGS[name]
+    profile = TEST_PROFILES.get(upstream) or get_profile(upstream)
+    adapted, findings = adapt(request([ASK], **{"tools": TOOLS, **changes_in_request}), profile)
+    assert adapted == request([ASK], **{"tools": TOOLS, **changes_in_request, **changed})
     assert [finding.kind for finding in findings] == kinds
 
 
@@ -425,19 +430,19 @@ BUDGET = Thinking(on=True, budget=2000)
             BUDGET,
             False,
         ),
-        ([ASK, model(SAID, call("a")), user(result("a"))], BUDGET, True),
+        ([ASK, model(PLAIN, call("a")), user(result("a"))], BUDGET, True),
         ([ASK, model(call("a")), user(result("a"))], BUDGET, True),
         (
             [ASK, model(call("a")), user(result("a"))],
             Thinking(on=True),
             False,
-        ),  # adaptive thinking begins anywhere
+        ),  # adaptive thinking can start anywhere
         ([ASK, model(call("a")), user(result("a")), model("so"), ASK], BUDGET, False),
         (
             [ASK, model(call("a")), user(result("a"))],
             Thinking(effort="high"),
             True,
-        ),  # which is told in tokens
+        ),  # which is sent as a number of tokens
         ([ASK, model(call("a")), user(result("a")), user("go on")], BUDGET, True),
         (
             [ASK, model(SIGNED), model(call("a")), user(result("a")), ASK, ASK],
@@ -449,13 +454,13 @@ BUDGET = Thinking(on=True, budget=2000)
         ([ASK, model(SIGNED, "so")], BUDGET, False),  # a turn that the server has paused
     ],
 )
-def test_thinking_does_not_begin_amid_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
+def test_thinking_is_disabled_inside_a_turn(history: list[Message], thinking: Thinking, stopped: bool) -> None:
     adapted, findings = adapt(request(history, thinking=thinking), get_profile("anthropic"))
     assert adapted.thinking == (Thinking(on=False) if stopped else thinking)
     assert ("thinking-stopped" in [finding.kind for finding in findings]) == stopped
 
 
-# ── strangers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── unknown upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 EVERYTHING = request(
     [system("x"), user("hi", MARK, name="Bo"), model(Reasoning("hm"), "so", call("f.1:2")),
@@ -464,25 +469,25 @@ EVERYTHING = request(
     tool_choice=ToolChoice("required", ("ls", "rm")), thinking=Thinking(on=True, budget=2000), user="u",
     cache_key="k", metadata={"a": "b"}, sampling={"temperature": 0.5, "top_k": 3, "seed": 1},
 )  # fmt: skip
-LOST_TO: dict[str, set[str]] = {
+CHANGED_FIELDS: dict[str, set[str]] = {
     "openai-chat": {"messages", "system", "tools", "tool_choice", "cache_key", "sampling"},
     "anthropic-messages": {"tools", "tool_choice"},
     "openai-responses": set(),
 }
-"""Marks, top_k and files in results are not of the wire's documentation; keys of caches and choices of several tools
-are, and yet many refuse them."""
+"""Cache marks, top_k and files in results are not documented for the wire; cache keys and choices of several tools
+are, but many upstreams reject them."""
 
 
-@pytest.mark.parametrize("wire", LOST_TO)
-def test_a_stranger_is_told_all_that_its_wire_has(wire: str) -> None:
+@pytest.mark.parametrize("wire", CHANGED_FIELDS)
+def test_unknown_upstream_gets_all_fields_of_its_wire(wire: str) -> None:
     adapted, _ = adapt(EVERYTHING, UNKNOWN_PROFILE, wire)
     names = EVERYTHING.__struct_fields__
-    assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == LOST_TO[wire]
+    assert {name for name in names if getattr(adapted, name) != getattr(EVERYTHING, name)} == CHANGED_FIELDS[wire]
     assert adapted.sampling.items() >= {"temperature": 0.5, "seed": 1}.items()
     assert adapted.tools[0].strict
 
 
-# ── whatever is asked of whomever ─────────────────────────────────────────────────────────────────────────────────────
+# ── random requests and profiles ──────────────────────────────────────────────────────────────────────────────────────
 
 CLAUDE_5 = profile_for_model(get_profile("anthropic"), "claude-fable-5")
 PROFILES = st.sampled_from([*list_profiles(), UNKNOWN_PROFILE, K3, CLAUDE_5])
@@ -512,23 +517,23 @@ REQUESTS = st.builds(
 
 
 @given(REQUESTS, PROFILES, WIRES)
-def test_adapting_twice_is_adapting_once(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
+def test_adapt_is_idempotent(original: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(repair_history(original)[0], profile, wire)
     assert adapt(adapted, profile, wire) == (adapted, [])
 
 
 @given(REQUESTS, PROFILES, WIRES)
-def test_what_is_adapted_stays_mended(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
+def test_adapted_history_needs_no_repair(original: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(repair_history(original)[0], profile, wire)
     assert repair_history(adapted) == (adapted, [])
 
 
 @given(REQUESTS, PROFILES, WIRES)
-def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) -> None:
-    adapted, _ = adapt(repair_history(asked)[0], profile, wire)
+def test_adapted_request_respects_the_profile(original: Request, profile: Profile, wire: str) -> None:
+    adapted, _ = adapt(repair_history(original)[0], profile, wire)
     roles = [message.role for message in adapted.messages]
     if profile.alternating:
-        assert all(one != other for one, other in pairwise(roles))
+        assert all(previous != current for previous, current in pairwise(roles))
     if not profile.system_anywhere:
         assert "system" not in roles
     if not profile.prefill:
@@ -542,19 +547,19 @@ def test_promises_of_the_profile(asked: Request, profile: Profile, wire: str) ->
     assert profile.required or not adapted.tool_choice or adapted.tool_choice.mode != "required"
 
 
-def said(messages: list[Message]) -> list[tuple[str, Piece]]:
+def flatten(messages: list[Message]) -> list[tuple[str, Piece]]:
     return [(message.role, piece) for message in messages for piece in message.pieces]
 
 
 @given(message_lists(), PROFILES, WIRES, st.data())
-def test_what_is_told_stays_so_in_the_next_turn(
+def test_prefix_is_stable_in_the_next_turn(
     history: list[Message], profile: Profile, wire: str, data: st.DataObject
 ) -> None:
-    """Where both sides have to take turns, messages that follow are joined: so what is said is compared."""
+    """If roles must alternate, consecutive messages are merged: so pieces are compared instead of messages."""
     ends = [n for n in range(1, len(history)) if history[n].role == "assistant" != history[n - 1].role]
     end = data.draw(st.sampled_from([*ends, len(history)]))
-    sent = repair_history(request(history[:end]))[0]
-    assume(not sent.messages or sent.messages[-1].role != "assistant")  # it would be asked to go on
-    now = said(adapt(sent, profile, wire)[0].messages)
-    then = said(adapt(repair_history(request(history))[0], profile, wire)[0].messages)
-    assert then[: len(now)] == now
+    first_request = repair_history(request(history[:end]))[0]
+    assume(not first_request.messages or first_request.messages[-1].role != "assistant")  # no "Go on."
+    before = flatten(adapt(first_request, profile, wire)[0].messages)
+    after = flatten(adapt(repair_history(request(history))[0], profile, wire)[0].messages)
+    assert after[: len(before)] == before

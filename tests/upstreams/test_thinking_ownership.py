@@ -1,4 +1,4 @@
-"""What an upstream has signed goes back to it as it was, and to no other, also if models are switched in a session."""
+"""Ownership of signed thinking: it is returned unchanged to its upstream and to no other, also after a model switch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SIGNED = [scene for scene in SCENES if any(isinstance(part, ThinkingPart) and pa
 WITH_CALLS = [scene for scene in SIGNED if scene.calls]
 NAMED = {CHAT: "openrouter", MESSAGES: "moonshot", RESPONSES: "my own"}
 OWNERS = {MESSAGES: "anthropic", RESPONSES: "openai"}
-STRANGERS = ("my own", "another")
-ANOTHER = {CHAT: "minimax", **OWNERS}
+UNKNOWN_UPSTREAMS = ("my own", "another")
+OTHER_UPSTREAM = {CHAT: "minimax", **OWNERS}
 SEAL = re.compile(r"il1\.[\w-]+\.[\w-]+")
 
 each_scene = pytest.mark.parametrize("scene", SIGNED, ids=str)
@@ -41,29 +41,29 @@ def streamed(scene: Scene, source: str, target: str, upstream: str) -> bytes:
     return translator.feed(STREAMS[source](scene)) + translator.close()
 
 
-def whole(scene: Scene, wire: str, upstream: str) -> Json:
+def translated_body(scene: Scene, wire: str, upstream: str) -> Json:
     return il.translate_reply(BODIES[wire](scene), wire, wire, scene.dialect, options=options(upstream))
 
 
-def asked(body: Json, source: str, target: str, upstream: str) -> PreparedRequest:
-    profile = None if upstream in STRANGERS else upstream
+def prepare(body: Json, source: str, target: str, upstream: str) -> PreparedRequest:
+    profile = None if upstream in UNKNOWN_UPSTREAMS else upstream
     return prepare_request(body, source, target, upstream=profile, options=options(upstream))
 
 
-def natives(scene: Scene) -> list[str]:
+def native_signatures(scene: Scene) -> list[str]:
     return [part.signature for part in scene.parts if isinstance(part, ThinkingPart) and part.signature]
 
 
-def opened(told: str, wire: str, upstream: str) -> str:
-    """With what the upstream had sent, where it is sealed with its name."""
+def open_envelopes(text: str, wire: str, upstream: str) -> str:
+    """Replace envelopes by the values that the upstream sent, and check the upstream's name in them."""
 
-    def value(found: re.Match[str]) -> str:
-        sent = read_value_envelope(found[0], wire, KEY)
-        assert sent is not None
-        assert sent.upstream == upstream
-        return sent.value
+    def value(match: re.Match[str]) -> str:
+        signed = read_value_envelope(match[0], wire, KEY)
+        assert signed is not None
+        assert signed.upstream == upstream
+        return signed.value
 
-    return SEAL.sub(value, told)
+    return SEAL.sub(value, text)
 
 
 def frames(stream: str) -> list[Any]:
@@ -76,39 +76,41 @@ def frames(stream: str) -> list[Any]:
 
 @each_scene
 @each_wire
-def test_a_client_of_the_same_wire_gets_all_as_it_was_but_for_what_is_signed(scene: Scene, wire: str) -> None:
-    named = streamed(scene, wire, wire, NAMED[wire]).decode()
-    assert [native for native in natives(scene) if native in named] == []
-    assert frames(opened(named, wire, NAMED[wire])) == frames(streamed(scene, wire, wire, "").decode())
+def test_same_wire_changes_only_signatures(scene: Scene, wire: str) -> None:
+    stream = streamed(scene, wire, wire, NAMED[wire]).decode()
+    assert [native for native in native_signatures(scene) if native in stream] == []
+    assert frames(open_envelopes(stream, wire, NAMED[wire])) == frames(streamed(scene, wire, wire, "").decode())
 
 
 @each_scene
 @each_wire
-def test_whole_replies_are_as_streamed_ones(scene: Scene, wire: str) -> None:
-    body = json.dumps(whole(scene, wire, NAMED[wire]))
+def test_whole_replies_equal_streamed_ones(scene: Scene, wire: str) -> None:
+    body = json.dumps(translated_body(scene, wire, NAMED[wire]))
     assert {*SEAL.findall(body)} == {*SEAL.findall(streamed(scene, wire, wire, NAMED[wire]).decode())}
-    assert json.loads(opened(body, wire, NAMED[wire])) == whole(scene, wire, "")
+    assert json.loads(open_envelopes(body, wire, NAMED[wire])) == translated_body(scene, wire, "")
 
 
 @each_scene
 @pytest.mark.parametrize("wire", OWNERS)
-def test_what_the_owner_of_a_wire_signs_passes(scene: Scene, wire: str) -> None:
+def test_signatures_of_wire_owner_are_unchanged(scene: Scene, wire: str) -> None:
     assert streamed(scene, wire, wire, OWNERS[wire]) == streamed(scene, wire, wire, "")
-    assert whole(scene, wire, OWNERS[wire]) == whole(scene, wire, "")
+    assert translated_body(scene, wire, OWNERS[wire]) == translated_body(scene, wire, "")
 
 
 @each_scene
 @each_wire
-def test_official_clients_take_it(scene: Scene, wire: str) -> None:
-    told = streamed(scene, wire, wire, NAMED[wire])
+def test_official_sdks_accept_envelopes(scene: Scene, wire: str) -> None:
+    output = streamed(scene, wire, wire, NAMED[wire])
     for listener in SDK_READERS[wire]:
-        heard = listener(told, scene)
-        assert heard.error is None
-        assert [opened(one, wire, NAMED[wire]) for one in heard.signatures] == natives(scene)
+        reply_view = listener(output, scene)
+        assert reply_view.error is None
+        assert [
+            open_envelopes(signature, wire, NAMED[wire]) for signature in reply_view.signatures
+        ] == native_signatures(scene)
 
 
 @pytest.mark.parametrize(
-    ("wire", "odd"),
+    ("wire", "body"),
     [
         (MESSAGES, {"content_block": [], "delta": None, "content": {}, "messages": [None, {"content": "x"}]}),
         (MESSAGES, {"delta": {"type": "signature_delta", "signature": 1}}),
@@ -117,20 +119,20 @@ def test_official_clients_take_it(scene: Scene, wire: str) -> None:
         (CHAT, {"choices": {"delta": {}}, "messages": [{"reasoning_details": {"type": "reasoning.text"}}]}),
     ],
 )
-def test_where_nothing_is_signed_all_stays(wire: str, odd: Json) -> None:
-    assert sign_reasoning(odd, wire, options("x")) is odd
+def test_body_without_signatures_is_unchanged(wire: str, body: Json) -> None:
+    assert sign_reasoning(body, wire, options("x")) is body
 
 
 @each_wire
 @pytest.mark.parametrize("target", WIRES)
-def test_what_travels_on_another_wire_has_the_name_of_its_upstream(wire: str, target: str) -> None:
+def test_envelope_on_another_wire_names_the_upstream(wire: str, target: str) -> None:
     if wire == target:
         return
     for scene in SIGNED:
         seals = SEAL.findall(streamed(scene, wire, target, NAMED[wire]).decode())
         assert seals
-        for one in seals:
-            thinking = read_envelope(one, KEY)
+        for envelope in seals:
+            thinking = read_envelope(envelope, KEY)
             assert thinking is not None
             assert thinking.seal is not None
             assert thinking.seal.upstream == NAMED[wire]
@@ -141,41 +143,41 @@ def test_what_travels_on_another_wire_has_the_name_of_its_upstream(wire: str, ta
 
 @pytest.mark.parametrize("scene", WITH_CALLS, ids=str)
 @each_wire
-def test_the_upstream_gets_back_what_it_had_sent(scene: Scene, wire: str) -> None:
-    """Just as if nothing had been sealed, and so with all that nobody here knows."""
+def test_upstream_gets_its_signatures_back(scene: Scene, wire: str) -> None:
+    """The request equals one without envelopes, including unknown fields."""
     upstream = NAMED[wire]
     body = FOLLOW_UPS[wire](streamed(scene, wire, wire, upstream), scene)
-    plain = FOLLOW_UPS[wire](streamed(scene, wire, wire, ""), scene)
+    unsigned = FOLLOW_UPS[wire](streamed(scene, wire, wire, ""), scene)
     if wire == MESSAGES:
-        body["messages"][0]["nobody knows"] = plain["messages"][0]["nobody knows"] = 1
-    told = prepare_request(body, wire, wire, options=options(upstream))
-    assert told == prepare_request(plain, wire, wire)
-    assert [native for native in natives(scene) if native not in json.dumps(told.body)] == []
-    known = asked(body, wire, wire, upstream)
-    assert [native for native in natives(scene) if native not in json.dumps(known.body)] == []
+        body["messages"][0]["unknown_field"] = unsigned["messages"][0]["unknown_field"] = 1
+    prepared = prepare_request(body, wire, wire, options=options(upstream))
+    assert prepared == prepare_request(unsigned, wire, wire)
+    assert [native for native in native_signatures(scene) if native not in json.dumps(prepared.body)] == []
+    with_profile = prepare(body, wire, wire, upstream)
+    assert [native for native in native_signatures(scene) if native not in json.dumps(with_profile.body)] == []
 
 
 @pytest.mark.parametrize("scene", WITH_CALLS, ids=str)
 @each_wire
 @pytest.mark.parametrize("client", WIRES)
-def test_another_upstream_does_not(scene: Scene, wire: str, client: str) -> None:
+def test_another_upstream_gets_no_foreign_signatures(scene: Scene, wire: str, client: str) -> None:
     body = FOLLOW_UPS[client](streamed(scene, wire, client, NAMED[wire]), scene)
-    told = asked(body, client, wire, ANOTHER[wire])
-    sent = json.dumps(told.body)
-    assert ENVELOPE_PREFIX not in sent
-    assert [native for native in natives(scene) if native in sent] == []
-    assert {"seal-dropped", "thinking-dropped"} & {finding.kind for finding in told.findings}
+    prepared = prepare(body, client, wire, OTHER_UPSTREAM[wire])
+    body_text = json.dumps(prepared.body)
+    assert ENVELOPE_PREFIX not in body_text
+    assert [native for native in native_signatures(scene) if native in body_text] == []
+    assert {"seal-dropped", "thinking-dropped"} & {finding.kind for finding in prepared.findings}
 
 
 @each_wire
-def test_without_a_name_all_goes_back(wire: str) -> None:
+def test_without_upstream_name_all_signatures_are_returned(wire: str) -> None:
     for scene in WITH_CALLS:
         body = FOLLOW_UPS[wire](streamed(scene, wire, wire, NAMED[wire]), scene)
-        plain = json.loads(opened(json.dumps(body), wire, NAMED[wire]))
-        assert prepare_request(body, wire, wire, options=options("")) == prepare_request(plain, wire, wire)
+        unsigned = json.loads(open_envelopes(json.dumps(body), wire, NAMED[wire]))
+        assert prepare_request(body, wire, wire, options=options("")) == prepare_request(unsigned, wire, wire)
 
 
-def test_a_tool_may_be_given_what_looks_like_thinking() -> None:
+def test_tool_arguments_that_look_like_thinking_are_unchanged() -> None:
     block = {"type": "thinking", "thinking": "hm", "signature": "S"}
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"content": [block], **block}}
     body = {
@@ -191,8 +193,8 @@ def test_a_tool_may_be_given_what_looks_like_thinking() -> None:
     assert il.translate_reply(body, MESSAGES, MESSAGES, options=options("moonshot")) == body
 
 
-def test_a_name_counts_more_than_a_profile() -> None:
-    """Two servers may have the ways of OpenAI, and not read what the other has encrypted."""
+def test_upstream_name_takes_precedence_over_profile() -> None:
+    """Two servers may share OpenAI's profile, but cannot decrypt each other's data."""
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"}
     body = {"model": "m", "input": [item, {"role": "user", "content": "Go."}]}
     by_profile = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
@@ -222,8 +224,8 @@ def thinking(wire: str, signature: str) -> Json:
 
 def reply(wire: str, signature: str) -> Json:
     if wire == CHAT:
-        said = {"reasoning": f"by {signature}", "reasoning_details": [thinking(wire, signature)]}
-        message = {"role": "assistant", "content": "So.", **said}
+        reasoning = {"reasoning": f"by {signature}", "reasoning_details": [thinking(wire, signature)]}
+        message = {"role": "assistant", "content": "So.", **reasoning}
         return {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}
     if wire == MESSAGES:
         content = [thinking(wire, signature), {"type": "text", "text": "So."}]
@@ -238,31 +240,34 @@ def reply(wire: str, signature: str) -> Json:
 LISTS = {MESSAGES: "messages", RESPONSES: "input", CHAT: "messages"}
 
 
-def said(wire: str, body: Json) -> list[Json]:
-    """A reply, as its client sends it back."""
+def as_history(wire: str, body: Json) -> list[Json]:
+    """Return a reply as its client sends it back."""
     if wire == MESSAGES:
         return [{"role": "assistant", "content": body["content"]}]
     return list(body["output"]) if wire == RESPONSES else [body["choices"][0]["message"]]
 
 
 def session(wire: str, *upstreams: str) -> list[PreparedRequest]:
-    """What each upstream is sent, if each answers once and signs with its name."""
-    history, sent = [ASK[wire]], []
+    """Return the request to each upstream if each answers once and signs with its name."""
+    history, requests = [ASK[wire]], []
     for upstream in upstreams:
-        sent.append(asked({"model": "m", "max_tokens": 9, LISTS[wire]: history}, wire, wire, upstream))
+        requests.append(prepare({"model": "m", "max_tokens": 9, LISTS[wire]: history}, wire, wire, upstream))
         body = il.translate_reply(reply(wire, upstream), wire, wire, options=options(upstream))
-        history = [*history, *said(wire, body), ASK[wire]]
-    return sent
+        history = [*history, *as_history(wire, body), ASK[wire]]
+    return requests
 
 
-def past(wire: str, told: PreparedRequest) -> list[Json]:
-    """The thinking in a request."""
+def past_thinking(wire: str, prepared: PreparedRequest) -> list[Json]:
+    """Return the thinking in a request."""
     if wire == MESSAGES:
         blocks = [
-            block for message in told.body["messages"] if message["role"] == "assistant" for block in message["content"]
+            block
+            for message in prepared.body["messages"]
+            if message["role"] == "assistant"
+            for block in message["content"]
         ]
         return [block for block in blocks if block["type"] == "thinking"]
-    return [item for item in told.body["input"] if item.get("type") == "reasoning"]
+    return [item for item in prepared.body["input"] if item.get("type") == "reasoning"]
 
 
 def as_text(wire: str, signature: str) -> Json:
@@ -272,68 +277,68 @@ def as_text(wire: str, signature: str) -> Json:
 
 
 @pytest.mark.parametrize("wire", OWNERS)
-def test_the_model_is_switched_and_switched_back(wire: str) -> None:
+def test_switching_models_and_back(wire: str) -> None:
     own, owner = NAMED[wire], OWNERS[wire]
     turns = session(wire, own, owner, own, owner, own)
-    kinds = [[finding.kind for finding in told.findings if "thinking" in finding.message] for told in turns]
+    kinds = [[finding.kind for finding in prepared.findings if "thinking" in finding.message] for prepared in turns]
     mine, theirs = thinking(wire, own), thinking(wire, owner)
-    assert [past(wire, told) for told in turns] == [
+    assert [past_thinking(wire, prepared) for prepared in turns] == [
         [],
-        [],  # the owner takes only what it has signed itself
+        [],  # the wire's owner accepts only its own signatures
         [mine, as_text(wire, owner)],
         [theirs],
         [mine, as_text(wire, owner), mine, as_text(wire, owner)],
     ]
     assert kinds == [[], ["thinking-dropped"], ["seal-dropped"], ["thinking-dropped"], ["seal-dropped"]]
     for before, after in ((turns[0], turns[2]), (turns[2], turns[4]), (turns[1], turns[3])):
-        assert begins_like(wire, after, before)
+        assert has_prefix(wire, after, before)
 
 
-def begins_like(wire: str, after: PreparedRequest, before: PreparedRequest) -> bool:
-    told = before.body[LISTS[wire]]
-    return json.dumps(after.body[LISTS[wire]][: len(told)]) == json.dumps(told)
+def has_prefix(wire: str, after: PreparedRequest, before: PreparedRequest) -> bool:
+    history = before.body[LISTS[wire]]
+    return json.dumps(after.body[LISTS[wire]][: len(history)]) == json.dumps(history)
 
 
-SWITCHED = [
-    (wire, one, other)
+SWITCHES = [
+    (wire, first, second)
     for wire, upstreams in {
         MESSAGES: ("anthropic", "moonshot", "minimax", "my own", "another"),
         RESPONSES: ("openai", "my own", "another"),
         CHAT: ("openrouter", "my own", "another"),
     }.items()
-    for one in upstreams
-    for other in upstreams
-    if one != other
+    for first in upstreams
+    for second in upstreams
+    if first != second
 ]
 
 
-@pytest.mark.parametrize(("wire", "one", "other"), SWITCHED)
-def test_prompt_caches_hold_when_the_model_is_switched_back(wire: str, one: str, other: str) -> None:
-    """Only the thinking of the other is told otherwise, and always the same."""
-    names = (one, one, other, one, one, other, other, one)
+@pytest.mark.parametrize(("wire", "first", "second"), SWITCHES)
+def test_prompt_prefix_is_stable_after_switching_back(wire: str, first: str, second: str) -> None:
+    """Only the thinking of the other upstream is converted, always to the same text."""
+    names = (first, first, second, first, first, second, second, first)
     turns = session(wire, *names)
-    for name in (one, other):
-        own = [told for told, asked in zip(turns, names, strict=True) if asked == name]
-        assert [n for n in range(1, len(own)) if not begins_like(wire, own[n], own[n - 1])] == []
+    for name in (first, second):
+        own = [prepared for prepared, answered_by in zip(turns, names, strict=True) if answered_by == name]
+        assert [n for n in range(1, len(own)) if not has_prefix(wire, own[n], own[n - 1])] == []
     last = json.dumps(turns[-1].body)
     assert ENVELOPE_PREFIX not in last
-    assert last.count(f'"{one}"') == 4
-    assert f'"{other}"' not in last
-    if one in STRANGERS:  # which are told all else as the client says it
+    assert last.count(f'"{first}"') == 4
+    assert f'"{second}"' not in last
+    if first in UNKNOWN_UPSTREAMS:  # which receive everything else unchanged
         assert turns[-1].body[LISTS[wire]][:: 3 if wire == RESPONSES else 2] == [ASK[wire]] * 8
-        assert last.count(f"by {other}") == 3
+        assert last.count(f"by {second}") == 3
 
 
-# ── whose is not known ────────────────────────────────────────────────────────────────────────────────────────────
+# ── unknown owner ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("profile", [None, "moonshot", "minimax", "anthropic"])
-def test_a_profile_alone_names_nobody(profile: str | None) -> None:
-    """The reply was not told a name either."""
+def test_profile_without_name_does_not_change_ownership(profile: str | None) -> None:
+    """The reply was translated without an upstream name, too."""
     body = il.translate_reply(reply(MESSAGES, "S"), MESSAGES, MESSAGES)
-    asked = {"model": "m", "max_tokens": 9, "messages": [ASK[MESSAGES], *said(MESSAGES, body), ASK[MESSAGES]]}
-    told = prepare_request(asked, MESSAGES, MESSAGES, upstream=profile)
-    assert (past(MESSAGES, told), told.findings) == ([thinking(MESSAGES, "S")], [])
+    follow_up = {"model": "m", "max_tokens": 9, "messages": [ASK[MESSAGES], *as_history(MESSAGES, body), ASK[MESSAGES]]}
+    prepared = prepare_request(follow_up, MESSAGES, MESSAGES, upstream=profile)
+    assert (past_thinking(MESSAGES, prepared), prepared.findings) == ([thinking(MESSAGES, "S")], [])
 
 
 @pytest.mark.parametrize(
@@ -345,29 +350,35 @@ def test_a_profile_alone_names_nobody(profile: str | None) -> None:
     ],
 )
 @pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("known", [True, False])
-def test_a_seal_that_cannot_be_opened_is_told_with_its_place(wire: str, place: str, target: str, known: bool) -> None:
-    named = NAMED[wire]
-    body = il.translate_reply(reply(wire, named), wire, wire, options=options(named))
-    asked = {"model": "m", "max_tokens": 9, LISTS[wire]: [ASK[wire], *said(wire, body), ASK[wire]]}
-    other_key = il.Options(upstream=named, seal_key=b"another key")
-    told = prepare_request(asked, wire, target, upstream=ANOTHER[target] if known else None, options=other_key)
-    assert ENVELOPE_PREFIX not in json.dumps(told.body)
-    assert [finding.place for finding in told.findings if finding.kind == "seal-unreadable"] == [place]
+@pytest.mark.parametrize("with_profile", [True, False])
+def test_unreadable_envelope_is_reported_with_its_path(wire: str, place: str, target: str, with_profile: bool) -> None:
+    upstream = NAMED[wire]
+    body = il.translate_reply(reply(wire, upstream), wire, wire, options=options(upstream))
+    follow_up = {"model": "m", "max_tokens": 9, LISTS[wire]: [ASK[wire], *as_history(wire, body), ASK[wire]]}
+    other_key = il.Options(upstream=upstream, seal_key=b"another key")
+    prepared = prepare_request(
+        follow_up, wire, target, upstream=OTHER_UPSTREAM[target] if with_profile else None, options=other_key
+    )
+    assert ENVELOPE_PREFIX not in json.dumps(prepared.body)
+    assert [finding.place for finding in prepared.findings if finding.kind == "seal-unreadable"] == [place]
 
 
-def test_signatures_that_came_in_pieces_go_back_whole() -> None:
-    """On chat completions each piece is sealed, and clients join what has one index."""
+def test_signature_in_several_deltas_is_returned_whole() -> None:
+    """On chat completions each piece has its own envelope, and clients concatenate pieces with the same index."""
     deltas = [{"reasoning_details": [thinking(CHAT, piece)]} for piece in ("SI", "G")]
     chunks = [{"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": it}]} for it in deltas]
     translator = il.Translator(CHAT, CHAT, options=options("openrouter"))
-    told = frames(translator.feed("".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()).decode())
-    pieces = [chunk["choices"][0]["delta"] for chunk in told if chunk]
+    chunks_sent = frames(
+        translator.feed("".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()).decode()
+    )
+    pieces = [chunk["choices"][0]["delta"] for chunk in chunks_sent if chunk]
     details = [detail for piece in pieces for detail in piece.get("reasoning_details", ())]
-    joined = {**details[0], "text": "hm", "signature": "".join(detail["signature"] for detail in details)}
-    message = {"role": "assistant", "content": "So.", "reasoning": "hm", "reasoning_details": [joined, "odd"]}
+    merged = {**details[0], "text": "hm", "signature": "".join(detail["signature"] for detail in details)}
+    message = {"role": "assistant", "content": "So.", "reasoning": "hm", "reasoning_details": [merged, "odd"]}
     body = {"model": "m", "messages": [ASK[CHAT], message, ASK[CHAT]]}
     for name, signatures in {"openrouter": ["SIG"], "minimax": [], "another": []}.items():
-        past = asked(body, CHAT, CHAT, name).body["messages"][1]
-        found = [one.get("signature") for one in past.get("reasoning_details", []) if isinstance(one, dict)]
-        assert [one for one in found if one] == signatures
+        message_sent = prepare(body, CHAT, CHAT, name).body["messages"][1]
+        returned = [
+            detail.get("signature") for detail in message_sent.get("reasoning_details", []) if isinstance(detail, dict)
+        ]
+        assert [detail for detail in returned if detail] == signatures

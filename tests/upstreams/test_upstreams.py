@@ -1,4 +1,4 @@
-"""Upstreams are found by name and by address, and every row says only what is different."""
+"""Profile lookup by name and by URL, and validity of the catalog and the model overrides."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_tells_its_upstream(address: str) -> None:
+def test_profile_for_url(address: str) -> None:
     assert profile_for_url(address).name == ADDRESSES[address]
 
 
-def test_an_address_is_text() -> None:
+def test_url_must_be_str() -> None:
     with pytest.raises(UsageError):
         profile_for_url(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("profile", [*list_profiles(), UNKNOWN_PROFILE], ids=lambda profile: str(profile.name))
-def test_a_name_tells_its_upstream(profile: Profile) -> None:
+def test_profile_by_name(profile: Profile) -> None:
     assert get_profile(profile.name) is profile
     assert get_profile(profile) is profile
 
 
-def test_an_unknown_name() -> None:
+def test_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownUpstream, match="no upstream is called 'moonshoot'") as caught:
         get_profile("moonshoot")
     assert caught.value.hint == "did you mean 'moonshot'?"
 
 
 @pytest.mark.parametrize("profile", list_profiles(), ids=lambda profile: str(profile.name))
-def test_a_row_fits_its_types_and_itself(profile: Profile) -> None:
+def test_profile_is_valid_and_consistent(profile: Profile) -> None:
     assert msgspec.convert(msgspec.to_builtins(profile), Profile) == profile
     assert bool(profile.seal_wire) == profile.own_seals
     assert profile.summary != UNKNOWN_PROFILE.summary
@@ -81,7 +81,7 @@ def test_names_and_hosts_are_unique() -> None:
 
 
 @pytest.mark.parametrize("row", MODEL_OVERRIDES, ids=lambda row: str(row.ids[0]))
-def test_a_row_of_models_fits_a_profile(row: ModelOverride) -> None:
+def test_model_override_is_a_valid_profile_change(row: ModelOverride) -> None:
     changed = msgspec.convert(msgspec.to_builtins(UNKNOWN_PROFILE) | row.changes, Profile)
     assert changed != UNKNOWN_PROFILE or row.upstreams
     assert set(row.upstreams) <= {profile.name for profile in list_profiles()}
@@ -111,14 +111,14 @@ def test_a_row_of_models_fits_a_profile(row: ModelOverride) -> None:
         ("", "ids", "any"),
     ],
 )
-def test_a_model_tells_its_ways(model: str, field: str, value: object) -> None:
+def test_profile_for_model(model: str, field: str, value: object) -> None:
     assert getattr(profile_for_model(UNKNOWN_PROFILE, model), field) == value
 
 
-def test_wires_are_named_as_they_name_themselves() -> None:
+def test_wire_constants_equal_wire_names() -> None:
     assert [wire.NAME for wire in (openai_chat, anthropic_messages, openai_responses)] == [CHAT, MESSAGES, RESPONSES]
 
 
-def test_every_field_is_explained() -> None:
-    told = {"name", "summary"}
-    assert {field.name for field in msgspec.structs.fields(Profile)} - told == field_docs(Profile).keys()
+def test_every_profile_field_has_a_docstring() -> None:
+    documented = {"name", "summary"}
+    assert {field.name for field in msgspec.structs.fields(Profile)} - documented == field_docs(Profile).keys()

@@ -1,4 +1,4 @@
-"""Anthropic streams that no server would send: what goes out is right all the same, and does not depend on the cuts."""
+"""Fuzz test with malformed Anthropic streams: the output is always valid and does not depend on the cuts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = ["", '{"a": 1}', '{"a"', ": 1}", ',"b": 2}', "{", "}", "null", None, {"a
 
 
 class Upstream:
-    """Says what comes to its mind."""
+    """Generator of random, malformed streams."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -32,11 +32,11 @@ class Upstream:
 
     def stream(self) -> bytes:
         events = [self._event() for _ in range(self._random.randint(0, 12))]
-        first = [message_start(KIMI)] if self._often(0.8) else []
-        last = [self._end()] if self._often(0.8) else []
-        stop = [{"type": "message_stop"}] if self._often(0.7) else []
-        done = b"data: [DONE]\n\n" if self._often(0.2) else b""
-        return sse(*first, *events, *last, *stop, named=self._often(0.8)) + done
+        first = [message_start(KIMI)] if self._with_probability(0.8) else []
+        last = [self._end()] if self._with_probability(0.8) else []
+        stop = [{"type": "message_stop"}] if self._with_probability(0.7) else []
+        done = b"data: [DONE]\n\n" if self._with_probability(0.2) else b""
+        return sse(*first, *events, *last, *stop, named=self._with_probability(0.8)) + done
 
     def options(self) -> il.Options:
         return il.Options(
@@ -48,8 +48,8 @@ class Upstream:
             ),
         )
 
-    def _often(self, chance: float) -> bool:
-        return self._random.random() < chance
+    def _with_probability(self, probability: float) -> bool:
+        return self._random.random() < probability
 
     def _text(self) -> str:
         return "".join(self.one_of(WORDS) for _ in range(self._random.randint(0, 4)))
@@ -91,16 +91,16 @@ PAIRS = [(NAME, NAME), (NAME, CHAT), (CHAT, NAME)]
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 @pytest.mark.parametrize("start", range(0, 500, 100))
-def test_whatever_comes(start: int, source: str, target: str) -> None:
+def test_malformed_stream_gives_valid_output(start: int, source: str, target: str) -> None:
     for seed in range(start, start + 100):
         upstream = Upstream(seed) if source == NAME else ChatUpstream(seed)
         stream, options = upstream.stream(), upstream.options()
         offered = upstream.one_of([None, None, [], [tool("f", ["a"])]])
-        told = []
+        results = []
         for cut in ([stream], random_pieces(stream, seed)):
             translator = il.Translator(source, target, model=KIMI, tools=offered, options=options)
             out = b"".join([*map(translator.feed, cut), translator.close()])
-            heard = (anthropic_client if target == NAME else sdk).read_strict(out)
-            assert heard.done != (heard.error is not None), f"{seed}: ends well or with an error"
-            told.append((heard, [finding.kind for finding in translator.findings]))
-        assert told[0] == told[1], f"{seed}: depends on the cuts"
+            view = (anthropic_client if target == NAME else sdk).read_strict(out)
+            assert view.done != (view.error is not None), f"{seed}: ends normally or with an error"
+            results.append((view, [finding.kind for finding in translator.findings]))
+        assert results[0] == results[1], f"{seed}: depends on the cuts"

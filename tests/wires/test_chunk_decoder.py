@@ -1,4 +1,4 @@
-"""Chunks, decoded: lenient where nothing has to be guessed, and halves of characters are joined across chunks."""
+"""Chunk decoder: lenient JSON, and surrogate pairs that are split across chunks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HIGH, LOW, WHOLE = "\\ud83d", "\\ude80", "\U0001f680"
             '{"n": 123456789012345678901234567890}', {"n": 123456789012345678901234567890}, True, id="big number"
         ),
         pytest.param(f'{{"a": "{HIGH}{LOW}"}}', {"a": WHOLE}, True, id="a pair in one chunk"),
-        pytest.param('{"a": "\ufffd"}', {"a": "\ufffd"}, False, id="maybe bytes that were no UTF-8"),
+        pytest.param('{"a": "\ufffd"}', {"a": "\ufffd"}, False, id="U+FFFD, maybe from invalid UTF-8"),
         pytest.param('{"a": NaN, "b": -Infinity}', {"a": None, "b": None}, False, id="not a number"),
         pytest.param('{"a": "x\ty"}', {"a": "x\ty"}, False, id="control character"),
-        pytest.param(f'{{"a": "{LOW}b"}}', {"a": "\ufffdb"}, False, id="second half alone"),
-        pytest.param(f'{{"a": "{HIGH}b"}}', {"a": "\ufffdb"}, False, id="first half alone"),
-        pytest.param(f'{{"a": "b{HIGH}"}}', {"a": "b"}, False, id="first half at the end"),
+        pytest.param(f'{{"a": "{LOW}b"}}', {"a": "\ufffdb"}, False, id="lone low surrogate"),
+        pytest.param(f'{{"a": "{HIGH}b"}}', {"a": "\ufffdb"}, False, id="lone high surrogate"),
+        pytest.param(f'{{"a": "b{HIGH}"}}', {"a": "b"}, False, id="high surrogate at the end"),
         pytest.param(
             f'{{"{LOW}": [null, "", {{"b": 1}}, "{LOW}"]}}', {"\ufffd": [None, "", {"b": 1}, "\ufffd"]}, False, id="key"
         ),
@@ -33,7 +33,7 @@ HIGH, LOW, WHOLE = "\\ud83d", "\\ude80", "\U0001f680"
         pytest.param('{"a": [' + "{}," * 600 + "0]}", ..., True, id="many brackets"),
     ],
 )
-def test_read(data: str, chunk: Any, exact: bool) -> None:
+def test_decode(data: str, chunk: Any, exact: bool) -> None:
     decoded = ChunkDecoder().decode(data)
     assert decoded is not None
     assert chunk in (decoded.chunk, ...)
@@ -56,14 +56,15 @@ def test_read(data: str, chunk: Any, exact: bool) -> None:
         "[" * 9999,
     ],
 )
-def test_not_an_object(data: str) -> None:
+def test_decode_returns_none_unless_object(data: str) -> None:
     assert ChunkDecoder().decode(data) is None
 
 
-def joined(*data: str) -> list[Any]:
+def decode_all(*data: str) -> list[Any]:
+    """Return the decoded chunks, and the number of pending surrogates at the end."""
     decoder = ChunkDecoder()
-    decoded = [decoder.decode(one) for one in data]
-    return [one and one.chunk for one in decoded] + [len(decoder.pending_surrogates)]
+    chunks = [decoder.decode(text) for text in data]
+    return [decoded and decoded.chunk for decoded in chunks] + [len(decoder.pending_surrogates)]
 
 
 @pytest.mark.parametrize(
@@ -73,17 +74,17 @@ def joined(*data: str) -> list[Any]:
         pytest.param(
             [f'{{"a": "{HIGH}"}}', '{"b": "c"}', '{"a": ""}', f'{{"a": "{LOW}"}}'],
             [{"a": ""}, {"b": "c"}, {"a": ""}, {"a": WHOLE}, 0],
-            id="with others between",
+            id="with other texts between",
         ),
-        pytest.param([f'{{"a": "{HIGH}"}}', '{"a": "b"}'], [{"a": ""}, {"a": "\ufffdb"}, 0], id="no second half"),
+        pytest.param([f'{{"a": "{HIGH}"}}', '{"a": "b"}'], [{"a": ""}, {"a": "\ufffdb"}, 0], id="no low surrogate"),
         pytest.param(
-            [f'{{"a": "{HIGH}"}}', f'{{"a": "{HIGH}"}}'], [{"a": ""}, {"a": "\ufffd"}, 1], id="two first halves"
+            [f'{{"a": "{HIGH}"}}', f'{{"a": "{HIGH}"}}'], [{"a": ""}, {"a": "\ufffd"}, 1], id="two high surrogates"
         ),
         pytest.param([f'{{"a": "{HIGH}"}}'], [{"a": ""}, 1], id="left at the end"),
         pytest.param(
             [f'{{"c": [{{"index": {n}, "t": "{half}"}}]}}' for n, half in ((0, HIGH), (1, HIGH), (1, LOW), (0, LOW))],
             [{"c": [{"index": n, "t": text}]} for n, text in ((0, ""), (1, ""), (1, WHOLE), (0, WHOLE))] + [0],
-            id="by index, not by place",
+            id="by index, not by position",
         ),
         pytest.param(
             [f'{{"type": "t.delta", "delta": "{HIGH}"}}', '{"type": "f.delta", "delta": "{}"}'],
@@ -100,13 +101,13 @@ def joined(*data: str) -> list[Any]:
         ),
     ],
 )
-def test_halves(data: list[str], expected: list[Any]) -> None:
-    assert joined(*data) == expected
+def test_split_surrogate_pairs(data: list[str], expected: list[Any]) -> None:
+    assert decode_all(*data) == expected
 
 
-def test_a_joined_chunk_is_not_exact() -> None:
+def test_chunk_is_not_exact_while_a_surrogate_is_pending() -> None:
     decoder = ChunkDecoder()
     decoder.decode(f'{{"a": "{HIGH}"}}')
     decoded = decoder.decode('{"b": "plain"}')
     assert decoded is not None
-    assert not decoded.exact, "as long as a half waits, every chunk is gone through"
+    assert not decoded.exact, "every chunk is rewritten while a surrogate is pending"

@@ -1,4 +1,4 @@
-"""The chat wire's reader and emitter, each alone: what a chunk says, if it may pass as it is, and what is written."""
+"""Unit tests for the reader and the emitter of the chat wire: events, exactness of chunks, and frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(table: dict[str, tuple[Any, ...]]) -> Any:
 
 
 def plain(events: list[ev.Event]) -> list[Any]:
-    """Findings by their kind: the words are for people."""
+    """Replace each finding by its kind, so that tests do not depend on messages."""
     return [event.kind if isinstance(event, ev.Finding) else event for event in events]
 
 
@@ -40,22 +40,22 @@ FIRST: dict[str, tuple[Json, list[Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "events", "exact"), rows(FIRST))
-def test_first_chunk(given: Json, events: list[Any], exact: bool) -> None:
-    read = ChatReader().read(chunk(given, model="m"))
-    assert [(one.index, plain(one.events)) for one in read.choices] == [(0, events)]
+@pytest.mark.parametrize(("raw_choice", "events", "exact"), rows(FIRST))
+def test_read_first_chunk(raw_choice: Json, events: list[Any], exact: bool) -> None:
+    read = ChatReader().read(chunk(raw_choice, model="m"))
+    assert [(result.index, plain(result.events)) for result in read.choices] == [(0, events)]
     assert read.exact == exact
 
 
 DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
     "nothing": ({}, [], True),
     "null": (None, [], False),
-    "no object": ("a", [], False),
+    "not an object": ("a", [], False),
     "text": ({"content": "a"}, [ev.TextDelta("a")], True),
     "no text": ({"content": None}, [], True),
-    "text that is none": ({"content": 5}, ["bad-chunk"], False),
+    "content that is not a string": ({"content": 5}, ["bad-chunk"], False),
     "parts": ({"content": [{"text": "a"}, "?", {"thinking": "b"}]}, [ev.ReasoningDelta("b"), ev.TextDelta("a")], False),
-    "role again": ({"role": "assistant", "content": "a"}, [ev.TextDelta("a")], False),
+    "repeated role": ({"role": "assistant", "content": "a"}, [ev.TextDelta("a")], False),
     "no role": ({"role": None, "content": "a"}, [ev.TextDelta("a")], True),
     "refusal": ({"refusal": "a"}, [ev.RefusalDelta("a")], True),
     "reasoning": ({"reasoning": "a"}, [ev.ReasoningDelta("a")], True),
@@ -85,7 +85,7 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
     "unknown": ({"audio": {"x": 1}}, [], True),
     "no calls": ({"tool_calls": None, "function_call": None}, [], True),
     "empty calls": ({"tool_calls": []}, [], True),
-    "calls that are none": ({"tool_calls": "x"}, ["bad-chunk"], False),
+    "calls that are not a list": ({"tool_calls": "x"}, ["bad-chunk"], False),
     "both kinds of calls": (
         {"tool_calls": [call_start("f", "{}")], "function_call": {"name": "f", "arguments": "{}"}},
         ["function-call", ev.CallStart(0, "call_1", "f"), ev.ArgsDelta(0, "{}"), ev.CallEnd(0)],
@@ -95,11 +95,11 @@ DELTAS: dict[str, tuple[Any, list[Any], bool]] = {
 
 
 @pytest.mark.parametrize(("delta", "events", "exact"), rows(DELTAS))
-def test_delta(delta: Any, events: list[Any], exact: bool) -> None:
+def test_read_delta(delta: Any, events: list[Any], exact: bool) -> None:
     reader = ChatReader()
     reader.read(BEGUN)
     read = reader.read(chunk(choice(delta), model="m"))
-    assert [plain(one.events) for one in read.choices] == [events]
+    assert [plain(result.events) for result in read.choices] == [events]
     assert read.exact == exact
 
 
@@ -113,20 +113,20 @@ FINISHES: dict[str, tuple[Any, list[Any], bool]] = {
     "function_call": ("function_call", ["unknown-finish-reason", ev.Stop("tool_calls")], False),
     "max_tokens": ("MAX_TOKENS", ["unknown-finish-reason", ev.Stop("length")], False),
     "unknown": ("eot", ["unknown-finish-reason", ev.Stop("stop")], False),
-    "odd": (["stop"], ["unknown-finish-reason", ev.Stop("stop")], False),
+    "not a string": (["stop"], ["unknown-finish-reason", ev.Stop("stop")], False),
 }
 
 
 @pytest.mark.parametrize(("finish", "events", "exact"), rows(FINISHES))
-def test_finish(finish: Any, events: list[Any], exact: bool) -> None:
+def test_read_finish_reason(finish: Any, events: list[Any], exact: bool) -> None:
     reader = ChatReader()
     reader.read(BEGUN)
     read = reader.read(chunk(choice({}, finish), model="m"))
-    assert [plain(one.events) for one in read.choices] == [events]
+    assert [plain(result.events) for result in read.choices] == [events]
     assert read.exact == exact
 
 
-TOLD = ev.Usage(11, 5, native=USAGE)
+USAGE_EVENT = ev.Usage(11, 5, native=USAGE)
 DETAILED = {
     "prompt_tokens": 9,
     "completion_tokens": 8,
@@ -137,7 +137,7 @@ DETAILED = {
 BOOM = {"message": "boom", "type": "server_error", "code": 500}
 
 CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
-    "usage alone": (chunk(usage=USAGE), [TOLD], True),
+    "usage alone": (chunk(usage=USAGE), [USAGE_EVENT], True),
     "usage in detail": (chunk(usage=DETAILED), [ev.Usage(9, 8, 7, 6, DETAILED)], True),
     "usage of DeepSeek": (
         chunk(usage={"prompt_cache_hit_tokens": 3}),
@@ -145,17 +145,17 @@ CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
         True,
     ),
     "usage null": (chunk(choice({}), usage=None), [], True),
-    "usage that is none": (chunk(choice({}), usage=5), [], True),
-    "usage in the choice": (chunk(choice({}, usage=USAGE)), [TOLD], False),
-    "usage without choices": (without_keys(chunk(usage=USAGE), "choices"), [TOLD], False),
+    "usage that is not an object": (chunk(choice({}), usage=5), [], True),
+    "usage in the choice": (chunk(choice({}, usage=USAGE)), [USAGE_EVENT], False),
+    "usage without choices": (without_keys(chunk(usage=USAGE), "choices"), [USAGE_EVENT], False),
     "no object": (without_keys(chunk(choice({})), "object"), [], False),
-    "another object, which says nothing": (chunk(object="", prompt_filter_results=[]), [], True),
+    "another object type without content": (chunk(object="", prompt_filter_results=[]), [], True),
     "choices null": ({**chunk(), "choices": None}, [], False),
     "a choice without an index": (chunk(without_keys(choice({}), "index")), [], False),
-    "a choice that is none": (chunk(7, choice({})), ["bad-chunk"], False),
-    "choices that are none": ({**chunk(), "choices": "x"}, ["bad-chunk"], False),
+    "a choice that is not an object": (chunk(7, choice({})), ["bad-chunk"], False),
+    "choices that are not a list": ({**chunk(), "choices": "x"}, ["bad-chunk"], False),
     "error": ({"error": BOOM}, [ev.Failure("boom", "server_error", 500, BOOM)], True),
-    "error beside choices": (
+    "error with choices": (
         chunk(choice({}, "error"), error={"message": "boom"}),
         [ev.Failure("boom", native={"message": "boom"})],
         True,
@@ -166,18 +166,18 @@ CHUNKS: dict[str, tuple[Json, list[Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "common", "exact"), rows(CHUNKS))
-def test_chunk(given: Json, common: list[Any], exact: bool) -> None:
+@pytest.mark.parametrize(("raw_chunk", "common", "exact"), rows(CHUNKS))
+def test_read_chunk(raw_chunk: Json, common: list[Any], exact: bool) -> None:
     reader = ChatReader()
     reader.read(BEGUN)
-    read = reader.read(given)
+    read = reader.read(raw_chunk)
     assert plain(read.common) == common
     assert read.exact == exact
 
 
-def test_an_error_in_a_choice_is_that_choices() -> None:
+def test_error_in_choice_fails_only_that_choice() -> None:
     read = ChatReader().read(chunk(choice({}, error={"message": "boom"}), choice({}, "error", index=1), model="m"))
-    assert [one.events[-1] for one in read.choices] == [
+    assert [result.events[-1] for result in read.choices] == [
         ev.Failure("boom", native={"message": "boom"}),
         ev.Failure("the upstream stopped with an error", native={"message": "the upstream stopped with an error"}),
     ]
@@ -197,7 +197,7 @@ def args(text: str, index: int = 0) -> ev.ArgsDelta:
 END, END_1 = ev.CallEnd(0), ev.CallEnd(1)
 
 CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
-    "as it should be": (
+    "well-formed": (
         [
             ([call_start("f")], [F], True),
             ([call_delta("{")], [args("{")], True),
@@ -208,14 +208,14 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     ),
     "no arguments": ([([call_start("f")], [F], True)], [args("{}"), END]),
     "null": ([([call_start("f", None)], [F], False)], [args("{}"), END]),
-    "the word null": ([([call_start("f", "nu")], [F], False), ([call_delta("ll")], [], False)], [args("{}"), END]),
+    "null as text": ([([call_start("f", "nu")], [F], False), ([call_delta("ll")], [], False)], [args("{}"), END]),
     "not JSON": (
         [([call_start("f", "Par")], [F], False), ([call_delta("is")], [], False)],
         [args("Paris"), "bad-arguments", END],
     ),
     "an array": ([([call_start("f", "[1]")], [F, args("[1]"), "bad-arguments", END], True)], []),
     "an object": ([([call_start("f", {"a": 1})], [F, "arguments-as-value", args('{"a":1}'), END], False)], []),
-    "cut": ([([call_start("f", '{"a')], [F, args('{"a')], True)], []),
+    "truncated": ([([call_start("f", '{"a')], [F, args('{"a')], True)], []),
     "white space around": (
         [
             ([call_start("f", " \n")], [F], False),
@@ -235,14 +235,14 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         [([without_keys(call_start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False)],
         [args("{}"), END],
     ),
-    "id late": (
+    "late id": (
         [
             ([without_keys(call_start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False),
             ([call_delta("{", id="call_1")], ["changed-id", args("{")], False),
         ],
         [],
     ),
-    "id again": (
+    "repeated id": (
         [
             ([call_start("f")], [F], True),
             ([call_delta("{", id="call_1")], ["repeated-id", args("{")], False),
@@ -270,7 +270,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "name late": (
+    "late name": (
         [
             ([call_start(None, "{")], [], False),
             (
@@ -303,7 +303,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         [],
     ),
     "no function": ([([{"index": 0, "id": "x", "type": "custom"}], [], False)], ["call-without-name"]),
-    "no entry": ([([None], ["bad-chunk"], False)], []),
+    "entry that is not an object": ([([None], ["bad-chunk"], False)], []),
     "index from 1": (
         [([call_start("f", index=1)], ["renumbered", F], False), ([call_delta("{", 1)], [args("{")], False)],
         [],
@@ -327,7 +327,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "no index and no id, the name again": (
+    "no index and no id, repeated name": (
         [
             ([call_start("f", "{", None, None)], ["no-index", "no-id", ev.CallStart(0, None, "f"), args("{")], False),
             ([call_start("f", "}", None, None)], ["repeated-name", args("}"), END], False),
@@ -375,7 +375,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "all again at the end": (
+    "arguments resent at the end": (
         [
             ([call_start("f", '{"a":')], [F, args('{"a":')], True),
             ([call_delta("1}")], [args("1}"), END], True),
@@ -383,7 +383,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "all again at the end, without an id": (
+    "arguments resent at the end, without an id": (
         [
             ([call_start("f", '{"a":1}')], [F, args('{"a":1}'), END], True),
             ([call_start("f", '{"a":1}', id=None)], ["repeated-name", "after-arguments"], False),
@@ -395,7 +395,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "all again each time": (
+    "arguments resent in each delta": (
         [
             ([call_start("f", '{"a')], [F, args('{"a')], True),
             ([call_delta('{"a": {')], ["resent-arguments", args('": {')], False),
@@ -404,7 +404,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
-    "again inside itself": (
+    "arguments that contain their own prefix": (
         [
             ([call_start("f", '{"a":')], [F, args('{"a":')], True),
             ([call_delta('{"a":1}}')], [args('{"a":1}}'), END], True),
@@ -419,7 +419,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
 
 
 @pytest.mark.parametrize(("chunks", "at_finish"), rows(CALLS))
-def test_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[Any]) -> None:
+def test_read_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[Any]) -> None:
     reader = ChatReader()
     reader.read(BEGUN)
     for entries, events, exact in chunks:
@@ -430,23 +430,23 @@ def test_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: list[An
     assert read.exact == (not at_finish)
 
 
-def test_calls_that_the_end_has_cut() -> None:
+def test_close_flushes_truncated_calls() -> None:
     reader = ChatReader()
     reader.read(
         chunk(choice({"role": "assistant", "tool_calls": [call_start("f", '"a')]}), choice({}, index=1), model="m")
     )
     assert reader.close(finished=False) == [(0, [args('"a')]), (1, [])]
-    assert reader.close(finished=True) == [(0, []), (1, [])], "nothing is held after that"
+    assert reader.close(finished=True) == [(0, []), (1, [])], "nothing is buffered after that"
 
 
 @pytest.mark.parametrize(
     ("over", "events"),
     [
         ("flush", ["over-limit", ev.TextDelta("12345678")]),
-        ("error", [ev.Failure("a call without a name: longer than 7 characters")]),
+        ("error", [ev.Failure("a call without a name is longer than 7 characters")]),
     ],
 )
-def test_a_call_without_a_name_is_held_up_to_a_limit(over: Any, events: list[Any]) -> None:
+def test_call_without_name_is_buffered_up_to_limit(over: Any, events: list[Any]) -> None:
     reader = ChatReader(Limits(held=7, over=over))
     reader.read(chunk(choice({"role": "assistant", "tool_calls": [call_start(None, "1234")]}), model="m"))
     read = reader.read(chunk(choice({"tool_calls": [call_delta("5678")]}), model="m"))
@@ -485,16 +485,16 @@ EMITTED: dict[str, tuple[list[ev.Event], list[Json]]] = {
             )
         ],
     ),
-    "a finish that nobody named": ([ev.Stop(None)], [choice(ROLE, "stop")]),
+    "no stop reason": ([ev.Stop(None)], [choice(ROLE, "stop")]),
 }
 
 
 @pytest.mark.parametrize(("events", "choices"), rows(EMITTED))
 def test_emit(events: list[ev.Event], choices: list[Json]) -> None:
-    assert frames(ChatEmitter().emit([(0, events)])) == [{**HEAD, "choices": [one]} for one in choices]
+    assert frames(ChatEmitter().emit([(0, events)])) == [{**HEAD, "choices": [entry]} for entry in choices]
 
 
-def test_envelope() -> None:
+def test_emitter_repeats_envelope() -> None:
     emitter = ChatEmitter()
     (first,) = frames(emitter.emit([(0, [ev.Begin("x", "m", 5), ev.TextDelta("a")])]))
     assert first == {
@@ -508,17 +508,19 @@ def test_envelope() -> None:
     assert second == {**first, "choices": [choice({**ROLE, "content": "b"}, index=1)]}
 
 
-def test_a_chunk_that_begins_without_a_role_is_passed_on_behind_one() -> None:
+def test_forward_sends_missing_role_before_first_chunk() -> None:
     emitter = ChatEmitter()
-    given = {**BEGUN, "choices": [choice({"content": "a"}), choice({"role": "assistant"}, index=1)]}
-    passed = emitter.forward(given, b"raw")
-    assert passed is not None
-    assert passed.endswith(b"raw")
-    assert frames(passed.removesuffix(b"raw")) == [{**BEGUN, "choices": [choice({"role": "assistant", "content": ""})]}]
-    assert emitter.forward(given, b"raw") == b"raw"
+    raw_chunk = {**BEGUN, "choices": [choice({"content": "a"}), choice({"role": "assistant"}, index=1)]}
+    forwarded = emitter.forward(raw_chunk, b"raw")
+    assert forwarded is not None
+    assert forwarded.endswith(b"raw")
+    assert frames(forwarded.removesuffix(b"raw")) == [
+        {**BEGUN, "choices": [choice({"role": "assistant", "content": ""})]}
+    ]
+    assert emitter.forward(raw_chunk, b"raw") == b"raw"
 
 
-def test_what_was_passed_has_begun() -> None:
+def test_emit_after_forward_sends_no_second_role() -> None:
     emitter = ChatEmitter()
     assert emitter.forward(BEGUN, b"raw") == b"raw"
     assert frames(emitter.emit([(0, [ev.Stop("stop")])])) == [{**BEGUN, "choices": [choice({}, "stop")]}]
@@ -527,7 +529,7 @@ def test_what_was_passed_has_begun() -> None:
 @pytest.mark.parametrize(
     ("usage", "written"),
     [
-        (TOLD, USAGE),
+        (USAGE_EVENT, USAGE),
         (
             ev.Usage(9, 8, 7, 6, cache_written=1),
             {
@@ -539,16 +541,16 @@ def test_what_was_passed_has_begun() -> None:
             },
         ),
     ],
-    ids=["as it came", "counted by another wire"],
+    ids=["native", "from another wire"],
 )
-def test_usage_rides_on_the_last_frame(usage: ev.Usage, written: Json) -> None:
-    said: list[ev.Event] = [ev.TextDelta("a"), ev.Stop("stop")]
-    told = frames(ChatEmitter().emit([(0, said)], [usage]))
-    assert [frame.get("usage") for frame in told] == [None, written]
+def test_usage_is_in_last_frame(usage: ev.Usage, written: Json) -> None:
+    events: list[ev.Event] = [ev.TextDelta("a"), ev.Stop("stop")]
+    emitted = frames(ChatEmitter().emit([(0, events)], [usage]))
+    assert [frame.get("usage") for frame in emitted] == [None, written]
     assert frames(ChatEmitter().emit([], [usage])) == [{**HEAD, "choices": [], "usage": written}]
 
 
-def test_ends() -> None:
+def test_finish_and_fail() -> None:
     assert ChatEmitter().finish() == b"data: [DONE]\n\n"
     assert frames(ChatEmitter().fail(ev.Failure("boom"))) == [
         {"error": {"message": "boom", "type": "api_error", "code": None}}

@@ -1,4 +1,4 @@
-"""The Responses wire: every stream that upstreams send, to clients of both wires, strict ones and the official SDK."""
+"""Responses wire: all scenario streams, translated for clients of both OpenAI wires (strict readers and the SDK)."""
 
 from __future__ import annotations
 
@@ -53,19 +53,21 @@ KEY = b"key"
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 
 
-def translate(stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **how: Any) -> bytes:
-    return run(stream, source, target, pieces, **how)[0]
+def translate(stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **options: Any) -> bytes:
+    return run(stream, source, target, pieces, **options)[0]
 
 
 def run(
-    stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **how: Any
+    stream: bytes, source: str, target: str, pieces: list[bytes] | None = None, **options: Any
 ) -> tuple[bytes, list[str]]:
-    translator = il.Translator(source, target, **how)
+    translator = il.Translator(source, target, **options)
     out = b"".join(translator.feed(piece) for piece in pieces or [stream]) + translator.close()
     return out, [finding.kind for finding in translator.findings]
 
 
-def of(scenario: ResponsesScenario, target: str, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
+def translate_scenario(
+    scenario: ResponsesScenario, target: str, pieces: list[bytes] | None = None
+) -> tuple[bytes, list[str]]:
     return run(scenario.stream, RESPONSES, target, pieces, model=scenario.model, tools=scenario.tools)
 
 
@@ -73,47 +75,51 @@ def of(scenario: ResponsesScenario, target: str, pieces: list[bytes] | None = No
 
 
 def as_chat(scenario: ResponsesScenario) -> dict[int, ChoiceView]:
-    """A chat client hears the text of a custom tool as the arguments of a function, and flat names."""
-    told = {}
-    for index, one in scenario.expected.items():
+    """Return what a chat client gets: the text of a custom tool as arguments of a function, and flat names."""
+    views = {}
+    for index, view in scenario.expected.items():
         calls = [
-            (id, "mcp__docs__list" if scenario.tools == [NAMESPACE] else name, args if args != PATCH else wrapped(args))
-            for id, name, args in one.calls
+            (
+                id,
+                "mcp__docs__list" if scenario.tools == [NAMESPACE] else name,
+                args if args != PATCH else input_json(args),
+            )
+            for id, name, args in view.calls
         ]
-        told[index] = ChoiceView(one.text, one.reasoning, one.refusal, calls, one.finish)
-    return told
+        views[index] = ChoiceView(view.text, view.reasoning, view.refusal, calls, view.finish)
+    return views
 
 
-def wrapped(text: str) -> str:
+def input_json(text: str) -> str:
     return json.dumps({"input": text}, ensure_ascii=False, separators=(",", ":"))
 
 
 @each_scenario
-def test_for_a_chat_client(scenario: ResponsesScenario) -> None:
-    out, findings = of(scenario, CHAT)
-    heard = sdk.read_strict(out)
+def test_stream_for_a_chat_client(scenario: ResponsesScenario) -> None:
+    out, findings = translate_scenario(scenario, CHAT)
+    view = sdk.read_strict(out)
     assert findings == scenario.findings
-    assert (heard.error or "") == scenario.error
+    assert (view.error or "") == scenario.error
     if not scenario.error:
-        assert heard.choices == as_chat(scenario)
+        assert view.choices == as_chat(scenario)
         assert sdk.iterate(out).choices == as_chat(scenario)
-        assert heard.done
+        assert view.done
 
 
 @each_scenario
-def test_however_it_is_cut(scenario: ResponsesScenario) -> None:
+def test_result_does_not_depend_on_cuts(scenario: ResponsesScenario) -> None:
     for target in (CHAT, RESPONSES):
-        expected = of(scenario, target)
+        expected = translate_scenario(scenario, target)
         for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
-            assert of(scenario, target, pieces) == expected, pieces
+            assert translate_scenario(scenario, target, pieces) == expected, pieces
 
 
 # ── responses → responses ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @each_scenario
-def test_for_a_client_of_the_same_wire(scenario: ResponsesScenario) -> None:
-    out, findings = of(scenario, RESPONSES)
+def test_stream_for_a_client_on_the_same_wire(scenario: ResponsesScenario) -> None:
+    out, findings = translate_scenario(scenario, RESPONSES)
     assert findings == scenario.findings
     if scenario.untouched:
         assert out == scenario.stream
@@ -124,22 +130,22 @@ def test_for_a_client_of_the_same_wire(scenario: ResponsesScenario) -> None:
     assert numbers == list(range(len(numbers)))
     assert len({frame["response"]["id"] for frame in clients.frames(out) if "response" in frame}) == 1
     if "not-translated" not in findings:
-        heard = clients.read_strict(out)
-        assert heard.choices == ({} if scenario.error else scenario.expected)
+        view = clients.read_strict(out)
+        assert view.choices == ({} if scenario.error else scenario.expected)
     if not scenario.error:
-        assert end["response"]["tools"] == [{"x": 1}], "what we do not know stays"
+        assert end["response"]["tools"] == [{"x": 1}], "unknown fields are kept"
 
 
 @each_scenario
-def test_what_we_send_is_not_told_anew(scenario: ResponsesScenario) -> None:
-    out, _ = of(scenario, RESPONSES)
+def test_own_output_is_passed_through(scenario: ResponsesScenario) -> None:
+    out, _ = translate_scenario(scenario, RESPONSES)
     if not scenario.error:
         assert translate(out, RESPONSES, RESPONSES, model="gpt-9", tools=scenario.tools) == out
 
 
-@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.untouched], ids=str)
-def test_told_anew_from_any_event_on(scenario: ResponsesScenario) -> None:
-    """Whatever has passed, the rest is told as if we had told it all."""
+@pytest.mark.parametrize("scenario", [scenario for scenario in SCENARIOS if scenario.untouched], ids=str)
+def test_rewriting_may_start_at_any_event(scenario: ResponsesScenario) -> None:
+    """After any number of passed-through events, the rewritten rest completes the same reply."""
     chunks = [json.loads(data) for data in sdk.events(scenario.stream)]
     for passed in range(len(chunks)):
         reader, emitter = ResponsesReader(), ResponsesEmitter(tool_set=ToolSet(scenario.tools))
@@ -149,65 +155,65 @@ def test_told_anew_from_any_event_on(scenario: ResponsesScenario) -> None:
             if n < passed:
                 out += emitter.forward(chunk, sse_frame(chunk)) or b""
             else:
-                out += emitter.emit([(one.index, one.events) for one in read.choices], read.common, chunk)
+                out += emitter.emit([(choice.index, choice.events) for choice in read.choices], read.common, chunk)
         out += emitter.finish()
-        if scenario.findings:  # of an item that only this wire has
+        if scenario.findings:  # the scenario has an item that only this wire supports
             numbers = [frame["sequence_number"] for frame in clients.frames(out)]
             assert numbers == list(range(len(numbers)))
             assert clients.frames(out)[-1]["response"]["output"] == chunks[-1]["response"]["output"]
         else:
-            assert joined(clients.read_strict(out).choices) == joined(scenario.expected), passed
-            assert joined(clients.iterate(out).choices) == joined(scenario.expected), passed
+            assert without_separators(clients.read_strict(out).choices) == without_separators(scenario.expected), passed
+            assert without_separators(clients.iterate(out).choices) == without_separators(scenario.expected), passed
 
 
-def joined(choices: dict[int, ChoiceView]) -> list[ChoiceView]:
-    """Without what stands between parts of thinking, where they are parts no more."""
-    return [replace(one, reasoning=one.reasoning.replace("\n\n", "")) for one in choices.values()]
+def without_separators(choices: dict[int, ChoiceView]) -> list[ChoiceView]:
+    """Remove the separators between reasoning parts, which may be merged into one part."""
+    return [replace(view, reasoning=view.reasoning.replace("\n\n", "")) for view in choices.values()]
 
 
 def sse_frame(chunk: Json) -> bytes:
     return f"event: {chunk['type']}\ndata: {json.dumps(chunk)}\n\n".encode()
 
 
-def test_other_items_keep_their_place_when_a_message_is_told_anew() -> None:
-    scenario = next(one for one in SCENARIOS if one.name == "native text among other items")
-    told_anew = clients.frames(of(scenario, RESPONSES)[0])
-    added = [frame["item"] for frame in told_anew if frame["type"] == "response.output_item.added"]
-    assert [one["type"] for one in added] == ["web_search_call", "message", "function_call", "message"]
-    assert [one.get("id") for one in added[:2]] == ["ws_1", "msg_1"]
+def test_other_items_keep_their_index_when_a_message_is_rewritten() -> None:
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == "native text among other items")
+    rewritten = clients.frames(translate_scenario(scenario, RESPONSES)[0])
+    added = [frame["item"] for frame in rewritten if frame["type"] == "response.output_item.added"]
+    assert [item["type"] for item in added] == ["web_search_call", "message", "function_call", "message"]
+    assert [item.get("id") for item in added[:2]] == ["ws_1", "msg_1"]
     assert added[1]["phase"] == "commentary"
     assert added[3]["id"] == "msg_2"
-    output = told_anew[-1]["response"]["output"]
-    assert [one["type"] for one in output] == [one["type"] for one in added]
-    assert [frame["output_index"] for frame in told_anew if "item" in frame] == [0, 0, 1, 1, 2, 2, 3, 3]
+    output = rewritten[-1]["response"]["output"]
+    assert [item["type"] for item in output] == [item["type"] for item in added]
+    assert [frame["output_index"] for frame in rewritten if "item" in frame] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_an_item_of_another_kind_behind_text_told_anew() -> None:
-    later = [{**one, "output_index": 1} for one in SEARCH]
+def test_item_of_another_type_after_rewritten_text() -> None:
+    later = [{**event, "output_index": 1} for event in SEARCH]
     stream = response_stream(message_events(["a<"]), later, message_events(["b"], 2, "msg_2"))
-    told_anew = clients.frames(translate(stream, RESPONSES, RESPONSES, model=chat.KIMI))
-    places = [(frame["type"].split(".", 1)[1], frame["output_index"]) for frame in told_anew if "output_index" in frame]
+    rewritten = clients.frames(translate(stream, RESPONSES, RESPONSES, model=chat.KIMI))
+    places = [(frame["type"].split(".", 1)[1], frame["output_index"]) for frame in rewritten if "output_index" in frame]
     assert ("web_search_call.searching", 1) in places
-    assert [one["id"] for one in told_anew[-1]["response"]["output"]] == ["msg_1", "ws_1", "msg_2"]
+    assert [item["id"] for item in rewritten[-1]["response"]["output"]] == ["msg_1", "ws_1", "msg_2"]
 
 
-def test_a_call_whose_id_is_taken_is_told_anew_and_the_rest_goes_on() -> None:
+def test_call_with_a_taken_id_is_rewritten() -> None:
     stream = response_stream(message_events(["x"]), call_events(['{"a": 1}'], 1))
     out = translate(stream, RESPONSES, RESPONSES, model="gpt-9", options=Options(taken_ids=("call_1",)))
     assert clients.read_strict(out).choices[0].calls == [("call_1_2", "f", '{"a": 1}')]
     assert out[: out.index(b"function_call")].startswith(stream[: stream.index(b"response.output_item.done")])
 
 
-def test_native_thinking_keeps_its_encryption() -> None:
+def test_native_reasoning_keeps_its_encrypted_content() -> None:
     stream = response_stream(
         message_events(["<"]), [output_item_event("done", 1, reasoning_item("a", encrypted_content="ENC"))]
     )
     out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI)
-    (one,) = [one for one in clients.frames(out)[-1]["response"]["output"] if one["type"] == "reasoning"]
-    assert one["encrypted_content"] == "ENC"
+    (item,) = [item for item in clients.frames(out)[-1]["response"]["output"] if item["type"] == "reasoning"]
+    assert item["encrypted_content"] == "ENC"
 
 
-def test_the_client_knows_the_model_by_another_name() -> None:
+def test_served_as_replaces_the_model_name() -> None:
     options = Options(served_as="mine")
     for stream in (response_stream(HELLO), response_stream(message_events(["a<"]))):
         out = translate(stream, RESPONSES, RESPONSES, model=chat.KIMI, options=options)
@@ -217,8 +223,8 @@ def test_the_client_knows_the_model_by_another_name() -> None:
 
 # ── chat → responses ──────────────────────────────────────────────────────────────────────────────────────────────
 
-SINGLE = [one for one in chat.SCENARIOS if set(one.expected) <= {0}]
-each_chat = pytest.mark.parametrize("scenario", SINGLE, ids=str)
+SINGLE_CHOICE_SCENARIOS = [scenario for scenario in chat.SCENARIOS if set(scenario.expected) <= {0}]
+each_chat = pytest.mark.parametrize("scenario", SINGLE_CHOICE_SCENARIOS, ids=str)
 
 
 def from_chat(scenario: chat.ChatScenario, pieces: list[bytes] | None = None) -> tuple[bytes, list[str]]:
@@ -227,29 +233,28 @@ def from_chat(scenario: chat.ChatScenario, pieces: list[bytes] | None = None) ->
 
 
 @each_chat
-def test_from_chat(scenario: chat.ChatScenario) -> None:
+def test_stream_from_chat(scenario: chat.ChatScenario) -> None:
     out, findings = from_chat(scenario)
-    heard = clients.read_strict(out)
-    assert bool(heard.error) == bool(
-        scenario.error or not scenario.expected
-    )  # only clients of chat are told of nothing
-    assert scenario.error in (heard.error or "")
+    view = clients.read_strict(out)
+    # Unlike a chat client, a Responses client gets an error for an empty reply.
+    assert bool(view.error) == bool(scenario.error or not scenario.expected)
+    assert scenario.error in (view.error or "")
     assert findings == scenario.findings
     if not scenario.error:
-        assert heard.choices == scenario.expected
+        assert view.choices == scenario.expected
 
 
 @each_chat
-def test_the_sdk_reads_what_came_from_chat(scenario: chat.ChatScenario) -> None:
+def test_sdk_reads_stream_from_chat(scenario: chat.ChatScenario) -> None:
     out, _ = from_chat(scenario)
-    heard = clients.iterate(out)
-    assert scenario.error in (heard.error or "")
+    view = clients.iterate(out)
+    assert scenario.error in (view.error or "")
     if scenario.error or not scenario.expected:
         return
-    expected, got = scenario.expected[0], heard.choices[0]
-    assert (got.text, got.reasoning, got.refusal) == (expected.text, expected.reasoning, expected.refusal)
-    assert got.calls == [call for call in expected.calls if call in got.calls]
-    assert got.finish == expected.finish or expected.finish == "length", "a call that was cut is not done"
+    expected, actual = scenario.expected[0], view.choices[0]
+    assert (actual.text, actual.reasoning, actual.refusal) == (expected.text, expected.reasoning, expected.refusal)
+    assert actual.calls == [call for call in expected.calls if call in actual.calls]
+    assert actual.finish == expected.finish or expected.finish == "length", "a truncated call is not done"
     if expected.finish in ("stop", "tool_calls"):
         tools = [
             {"type": "function", "name": name, "parameters": {}} for name in {name for _, name, _ in expected.calls}
@@ -258,7 +263,7 @@ def test_the_sdk_reads_what_came_from_chat(scenario: chat.ChatScenario) -> None:
 
 
 @each_chat
-def test_from_chat_stream_is_whole(scenario: chat.ChatScenario) -> None:
+def test_whole_reply_from_chat_equals_stream(scenario: chat.ChatScenario) -> None:
     if not scenario.has_body or scenario.error:
         return
     body = il.translate_reply(
@@ -267,25 +272,25 @@ def test_from_chat_stream_is_whole(scenario: chat.ChatScenario) -> None:
     assert clients.view_of_response(body).choices == scenario.expected
 
 
-@pytest.mark.parametrize("scenario", SINGLE[::7], ids=str)
-def test_from_chat_however_it_is_cut(scenario: chat.ChatScenario) -> None:
+@pytest.mark.parametrize("scenario", SINGLE_CHOICE_SCENARIOS[::7], ids=str)
+def test_stream_from_chat_does_not_depend_on_cuts(scenario: chat.ChatScenario) -> None:
     expected = from_chat(scenario)
     for pieces in (single_units(scenario.stream), *two_piece_cuts(scenario.stream, 40)):
         assert from_chat(scenario, pieces) == expected, pieces
 
 
-# ── tools as Codex offers them ────────────────────────────────────────────────────────────────────────────────────
+# ── Codex tools ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def called(name: str, *pieces: str) -> bytes:
-    """A chat upstream calls a function."""
+def chat_call_stream(name: str, *pieces: str) -> bytes:
+    """Return the stream of a chat upstream that calls a function."""
     return chat.call_stream([chat.call_start(name)], *([chat.call_delta(piece)] for piece in pieces))
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_function_goes_out_as_the_custom_tool_that_was_offered(size: int) -> None:
-    args = wrapped(PATCH)
-    stream = called("apply_patch", *(args[n : n + size] for n in range(0, len(args), size)))
+def test_function_call_is_sent_as_the_offered_custom_tool(size: int) -> None:
+    args = input_json(PATCH)
+    stream = chat_call_stream("apply_patch", *(args[n : n + size] for n in range(0, len(args), size)))
     out = translate(stream, CHAT, RESPONSES, tools=CUSTOM_TOOLS)
     assert clients.read_strict(out).choices == chat.expected_choice(("call_1", "apply_patch", PATCH))
     assert clients.accumulate(out, CUSTOM_TOOLS).choices == chat.expected_choice(("call_1", "apply_patch", PATCH))
@@ -293,16 +298,16 @@ def test_a_function_goes_out_as_the_custom_tool_that_was_offered(size: int) -> N
     assert done["type"] == "custom_tool_call"
     deltas = [frame["delta"] for frame in clients.frames(out) if frame["type"].endswith("input.delta")]
     assert "".join(deltas) == PATCH
-    assert size == 1000 or len(deltas) > 5, "it goes on as it comes"
+    assert size == 1000 or len(deltas) > 5, "the text is streamed"
 
 
-def test_a_flat_name_goes_out_in_its_namespace() -> None:
-    out = translate(called("mcp__docs__list", "{}"), CHAT, RESPONSES, tools=[NAMESPACE])
+def test_flat_name_is_sent_with_its_namespace() -> None:
+    out = translate(chat_call_stream("mcp__docs__list", "{}"), CHAT, RESPONSES, tools=[NAMESPACE])
     (done,) = [frame["item"] for frame in clients.frames(out) if frame["type"] == "response.output_item.done"]
     assert (done["name"], done["namespace"], done["type"]) == ("list", "mcp__docs", "function_call")
 
 
-def test_a_custom_tool_that_is_cut_is_not_done() -> None:
+def test_truncated_custom_tool_call_is_not_done() -> None:
     out = translate(
         chat.call_stream([chat.call_start("apply_patch", '{"input": "*** Be')], finish="length"),
         CHAT,
@@ -318,8 +323,8 @@ def test_a_custom_tool_that_is_cut_is_not_done() -> None:
 
 FENCED = f"```patch\n{PATCH}\n```\n"
 HEREDOC = f"apply_patch <<'EOF'\n{PATCH}\nEOF"
-FREEFORM: dict[str, tuple[str, str, bool]] = {
-    "as it should be": (wrapped(PATCH), PATCH, False),
+CUSTOM_TOOL_TEXTS: dict[str, tuple[str, str, bool]] = {
+    "correct": (input_json(PATCH), PATCH, False),
     "escaped": (json.dumps({"input": PATCH}), PATCH, False),
     "spaces": ('\n{ "input" :\t"a" }\n', "a", False),
     "empty": ('{"input": ""}', "", False),
@@ -333,51 +338,51 @@ FREEFORM: dict[str, tuple[str, str, bool]] = {
     "long, and no JSON": (PATCH * 10, PATCH * 10, True),
     "nothing": ("{}", "", True),
     "no text": ('{"input": 5}', '{"input": 5}', True),
-    "a fence": (wrapped(FENCED), PATCH, True),
-    "a heredoc": (wrapped(HEREDOC), PATCH, True),
-    "a heredoc in a fence": (wrapped(f"```\n{HEREDOC}\n```"), PATCH, True),
+    "a fence": (input_json(FENCED), PATCH, True),
+    "a heredoc": (input_json(HEREDOC), PATCH, True),
+    "a heredoc in a fence": (input_json(f"```\n{HEREDOC}\n```"), PATCH, True),
     "a bare fence": (FENCED, PATCH, True),
-    "a fence around no patch": (wrapped("```js\n1\n```"), "```js\n1\n```", False),
-    "nearly a fence": (wrapped("``"), "``", False),
+    "a fence around no patch": (input_json("```js\n1\n```"), "```js\n1\n```", False),
+    "nearly a fence": (input_json("``"), "``", False),
     "no escapes": ('{"input": "\\\\d \\d \\u00zz"}', "\\d \\d \\u00zz", False),
     "half a character": ('{"input": "\\ud83d"}', "\ufffd", False),
 }
 
 
-@pytest.mark.parametrize(("args", "text", "guessed"), FREEFORM.values(), ids=FREEFORM)
-def test_freeform(args: str, text: str, guessed: bool) -> None:
+@pytest.mark.parametrize(("args", "text", "guessed"), CUSTOM_TOOL_TEXTS.values(), ids=CUSTOM_TOOL_TEXTS)
+def test_custom_tool_text(args: str, text: str, guessed: bool) -> None:
     for pieces in ([args], list(args), *two_piece_cuts(args, 200)):
-        freeform = CustomToolText()
-        said = "".join(map(freeform.feed, pieces)) + freeform.end()
-        assert (said, bool(freeform.note)) == (text, guessed), pieces
+        tool_text = CustomToolText()
+        extracted = "".join(map(tool_text.feed, pieces)) + tool_text.end()
+        assert (extracted, bool(tool_text.note)) == (text, guessed), pieces
 
 
-def test_what_was_guessed_is_a_finding() -> None:
+def test_guessed_input_is_a_finding() -> None:
     emitter = ResponsesEmitter(tool_set=ToolSet(CUSTOM_TOOLS))
     start = ev.CallStart(0, "call_1", "apply_patch")
     emitter.emit([(0, [start, ev.ArgsDelta(0, '{"patch": "a"}'), ev.CallEnd(0)])])
     assert [finding.kind for finding in emitter.findings] == ["guessed-input"]
 
 
-# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sealed(out: bytes) -> list[Reasoning | None]:
+def signed_reasoning(out: bytes) -> list[Reasoning | None]:
     items = clients.frames(out)[-1]["response"]["output"]
-    return [read_envelope(one["encrypted_content"], KEY) for one in items if one["type"] == "reasoning"]
+    return [read_envelope(item["encrypted_content"], KEY) for item in items if item["type"] == "reasoning"]
 
 
-def test_thinking_is_sealed_so_that_it_can_come_back() -> None:
+def test_reasoning_from_chat_is_signed() -> None:
     stream = chat.sse(
         chat.chunk(chat.choice({"role": "assistant", "reasoning_content": "a"})),
         chat.chunk(chat.choice({"reasoning_content": "b"})),
         chat.chunk(chat.choice({"content": "x"}, "stop")),
     )
     out = translate(stream, CHAT, RESPONSES, options=Options(seal_key=KEY))
-    assert sealed(out) == [Reasoning("ab", ev.Seal(CHAT, {}))]
+    assert signed_reasoning(out) == [Reasoning("ab", ev.Seal(CHAT, {}))]
 
 
-def test_what_vouches_for_thinking_is_sealed_with_it() -> None:
+def test_upstream_signature_is_signed_with_the_reasoning() -> None:
     detail = {"type": "reasoning.text", "text": "a", "signature": "S"}
     stream = chat.sse(
         chat.chunk(chat.choice({"role": "assistant", "reasoning_details": [detail]})),
@@ -386,36 +391,37 @@ def test_what_vouches_for_thinking_is_sealed_with_it() -> None:
     )
     out = translate(stream, CHAT, RESPONSES, options=Options(seal_key=KEY))
     assert clients.read_strict(out).choices == chat.expected_choice(reasoning="a", finish="stop")
-    first, second = sealed(out)
+    first, second = signed_reasoning(out)
     assert first == Reasoning("a", ev.Seal(CHAT, {"reasoning_details": [chat.without_keys(detail, "text")]}))
     assert second is not None
     assert second.text == ""
 
 
-def test_encrypted_thinking_is_read_with_its_id() -> None:
+def test_encrypted_reasoning_is_read_with_its_id() -> None:
     reader = ResponsesReader()
     events = [
-        one
-        for chunk in told_events(reasoning_events([["a"]], encrypted_content="ENC"))
-        for one in chunk_events(reader, chunk)
+        event
+        for chunk in number_events(reasoning_events([["a"]], encrypted_content="ENC"))
+        for event in chunk_events(reader, chunk)
     ]
     assert events[1:] == [ev.ReasoningDelta("a"), ev.Seal(RESPONSES, {"encrypted_content": "ENC", "id": "rs_1"})]
 
 
-# ── the reader, alone ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── reader ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told_events(events: list[Json]) -> list[Json]:
-    return [{**one, "sequence_number": n} for n, one in enumerate([response_event("created"), *events])]
+def number_events(events: list[Json]) -> list[Json]:
+    """Add `response.created` and the sequence numbers."""
+    return [{**event, "sequence_number": n} for n, event in enumerate([response_event("created"), *events])]
 
 
 def chunk_events(reader: ResponsesReader, chunk: Json) -> list[ev.Event]:
     read = reader.read(chunk)
-    return [one for choice in read.choices for one in choice.events] + read.common
+    return [event for choice in read.choices for event in choice.events] + read.common
 
 
 START = ev.CallStart(0, "call_1", "f")
-TOLD = ev.Usage(11, 5, 3, 2, USAGE)
+USAGE_EVENT = ev.Usage(11, 5, 3, 2, USAGE)
 CITED = {
     **message_item("Hello"),
     "content": [{**message_item("Hello")["content"][0], "annotations": [{"type": "url_citation"}]}],
@@ -462,14 +468,14 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
         False,
     ),
     "an unknown item": (SEARCH, ["not-translated"], True),
-    "an item whose type is no word": (
+    "an item whose type is not a string": (
         [output_item_event("added", 0, {"type": ["x"], "id": "x_1"})],
         ["not-translated"],
         True,
     ),
     "an unknown event": ([{"type": "response.rate_limits", "x": 1}] * 2, ["not-translated"], True),
     "an event without a type": ([{"x": 1}], ["not-translated"], True),
-    "a sign of life": ([{"type": "keepalive"}], [], True),
+    "a keepalive": ([{"type": "keepalive"}], [], True),
     "annotations": (
         [*HELLO[:-1], ANNOTATED, output_item_event("done", 0, CITED)],
         [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
@@ -480,31 +486,31 @@ EVENTS: dict[str, tuple[list[Json], list[Any], bool]] = {
         [ev.TextDelta("Hel"), ev.TextDelta("lo"), "not-translated"],
         True,
     ),
-    "completed": ([completed()], [ev.Stop("stop"), TOLD], True),
-    "completed, of another response": ([completed(id="resp_2")], [ev.Stop("stop"), TOLD], False),
+    "completed": ([completed()], [ev.Stop("stop"), USAGE_EVENT], True),
+    "completed, of another response": ([completed(id="resp_2")], [ev.Stop("stop"), USAGE_EVENT], False),
     "completed, without usage": ([completed(usage=None)], [ev.Stop("stop")], True),
 }
 
 
-@pytest.mark.parametrize(("given", "events", "exact"), EVENTS.values(), ids=EVENTS)
-def test_reader(given: list[Json], events: list[Any], exact: bool) -> None:
+@pytest.mark.parametrize(("chunks", "events", "exact"), EVENTS.values(), ids=EVENTS)
+def test_reader_events(chunks: list[Json], events: list[Any], exact: bool) -> None:
     reader = ResponsesReader(Limits())
-    first, *rest = told_events(given)
+    first, *rest = number_events(chunks)
     assert chunk_events(reader, first) == [ev.Begin("resp_1", "gpt-9", 1763198400)]
-    heard: list[Any] = []
+    events_read: list[Any] = []
     untouched = True
     for chunk in rest:
         read = reader.read(chunk)
         untouched &= read.exact
-        heard += [one for choice in read.choices for one in choice.events] + read.common
-    assert [one.kind if isinstance(one, ev.Finding) else one for one in heard] == events
+        events_read += [event for choice in read.choices for event in choice.events] + read.common
+    assert [event.kind if isinstance(event, ev.Finding) else event for event in events_read] == events
     assert untouched == exact
 
 
-# ── the emitter, alone ────────────────────────────────────────────────────────────────────────────────────────────
+# ── emitter ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_full_order() -> None:
+def test_order_of_events_in_a_stream() -> None:
     out = translate(chat.text_stream(["a"]), CHAT, RESPONSES)
     assert [frame["type"].removeprefix("response.") for frame in clients.frames(out)] == [
         "created",
@@ -535,14 +541,14 @@ def test_envelope_and_usage() -> None:
     assert body["id"].startswith("resp_")
 
 
-def test_ids_are_the_same_every_time_and_differ_from_reply_to_reply() -> None:
+def test_derived_ids_are_deterministic_and_differ_between_replies() -> None:
     def ids(stream: bytes) -> list[str]:
         response = clients.frames(translate(stream, CHAT, RESPONSES))[-1]["response"]
-        return [response["id"], *(one["id"] for one in response["output"])]
+        return [response["id"], *(item["id"] for item in response["output"])]
 
-    one = ids(chat.text_stream(["a"]))
-    assert one == ids(chat.text_stream(["a"]))
-    assert not set(one) & set(ids(chat.text_stream(["a"]).replace(b"gen-1", b"gen-2")))
+    first = ids(chat.text_stream(["a"]))
+    assert first == ids(chat.text_stream(["a"]))
+    assert not set(first) & set(ids(chat.text_stream(["a"]).replace(b"gen-1", b"gen-2")))
 
 
 CODES: dict[str, tuple[ev.Failure, str]] = {
@@ -561,7 +567,7 @@ CODES: dict[str, tuple[ev.Failure, str]] = {
 
 
 @pytest.mark.parametrize(("failure", "code"), CODES.values(), ids=CODES)
-def test_codes(failure: ev.Failure, code: str) -> None:
+def test_error_codes(failure: ev.Failure, code: str) -> None:
     out = ResponsesEmitter().fail(failure)
     assert clients.read_strict(out).error == failure.message
     assert clients.frames(out)[-1]["response"]["error"]["code"] == code
@@ -571,8 +577,8 @@ def test_codes(failure: ev.Failure, code: str) -> None:
 
 
 def body(*output: Json, **fields: Any) -> Json:
-    given: Json = completed(*output, **fields)["response"]
-    return given
+    response: Json = completed(*output, **fields)["response"]
+    return response
 
 
 OUTPUT = (
@@ -583,71 +589,73 @@ OUTPUT = (
 )
 
 
-def test_a_body_that_needs_no_change_comes_back_as_it_was() -> None:
-    for given in (body(*OUTPUT), body(custom_call_item("x")), {"error": {"message": "boom"}}, {"object": "list"}):
-        assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+def test_unchanged_body_is_returned_as_is() -> None:
+    for reply in (body(*OUTPUT), body(custom_call_item("x")), {"error": {"message": "boom"}}, {"object": "list"}):
+        assert il.translate_reply(reply, RESPONSES, RESPONSES) is reply
     renamed = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=Options(served_as="mine"))
     assert renamed == {**body(*OUTPUT), "model": "mine"}
 
 
-def test_a_body_that_is_told_anew_keeps_what_we_do_not_know() -> None:
+def test_rewritten_body_keeps_unknown_fields_and_items() -> None:
     options = Options(taken_ids=("call_1",))
-    told_anew = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=options)
-    assert told_anew["output"][:3] == list(OUTPUT[:3])
-    assert told_anew["output"][3]["call_id"] == "call_1_2"
-    assert told_anew["tools"] == [{"x": 1}]
-    assert told_anew["usage"] == USAGE
+    rewritten = il.translate_reply(body(*OUTPUT), RESPONSES, RESPONSES, options=options)
+    assert rewritten["output"][:3] == list(OUTPUT[:3])
+    assert rewritten["output"][3]["call_id"] == "call_1_2"
+    assert rewritten["tools"] == [{"x": 1}]
+    assert rewritten["usage"] == USAGE
 
 
 @each_scenario
-def test_stream_is_whole(scenario: ResponsesScenario) -> None:
-    """What the stream ends with is a body, and says the same to a client of another wire."""
+def test_whole_body_equals_stream(scenario: ResponsesScenario) -> None:
+    """The response in the final event is a body that translates to the same chat reply."""
     if scenario.error:
         return
-    out, _ = of(scenario, RESPONSES)
-    given = clients.frames(out)[-1]["response"]
+    out, _ = translate_scenario(scenario, RESPONSES)
+    response = clients.frames(out)[-1]["response"]
     translator = il.Translator(RESPONSES, CHAT, model="gpt-9", tools=scenario.tools)
-    (choice,) = translator.reply(given)["choices"]
-    told_in_chat = as_chat(scenario)[0]
-    assert (choice["message"]["content"] or "") == told_in_chat.text
-    assert choice["message"].get("refusal") or told_in_chat.refusal == ""
-    assert choice["finish_reason"] == told_in_chat.finish
-    functions = [one["function"] for one in choice["message"].get("tool_calls", ())]
-    assert [(one["name"], one["arguments"]) for one in functions] == [call[1:] for call in told_in_chat.calls]
+    (choice,) = translator.reply(response)["choices"]
+    expected = as_chat(scenario)[0]
+    assert (choice["message"]["content"] or "") == expected.text
+    assert choice["message"].get("refusal") or expected.refusal == ""
+    assert choice["finish_reason"] == expected.finish
+    functions = [call["function"] for call in choice["message"].get("tool_calls", ())]
+    assert [(function["name"], function["arguments"]) for function in functions] == [
+        call[1:] for call in expected.calls
+    ]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("reply", "message"),
     [
         ({"error": {"message": "boom", "code": "x"}}, "boom"),
         (body(status="failed", error={"message": "boom"}), "boom"),
-        ({"object": "list"}, "no reply in this body"),
+        ({"object": "list"}, "the upstream's response has no reply in it"),
         *(
-            (body(message_item("Hel"), status=status), f"the response has no reply: its status is {status}")
+            (body(message_item("Hel"), status=status), f"the response holds no reply: its status is {status}")
             for status in ("failed", "cancelled", "queued", "in_progress")
         ),
     ],
 )
-def test_a_body_without_a_reply(given: Json, message: str) -> None:
-    assert il.translate_reply(given, RESPONSES, CHAT)["error"]["message"] == message
-    assert il.translate_reply(given, RESPONSES, MESSAGES)["error"]["message"] == message
-    assert il.translate_reply(given, RESPONSES, RESPONSES) is given
+def test_body_without_a_reply_is_an_error(reply: Json, message: str) -> None:
+    assert il.translate_reply(reply, RESPONSES, CHAT)["error"]["message"] == message
+    assert il.translate_reply(reply, RESPONSES, MESSAGES)["error"]["message"] == message
+    assert il.translate_reply(reply, RESPONSES, RESPONSES) is reply
 
 
 @pytest.mark.parametrize(
-    ("given", "source"),
+    ("reply", "source"),
     [
         ({"choices": [{"message": {"content": "a\ud83d"}, "finish_reason": "stop"}]}, CHAT),
         ({"type": "message", "content": [{"type": "text", "text": "a\ud83d"}], "stop_reason": "end_turn"}, MESSAGES),
     ],
 )
-def test_half_a_character_in_a_body(given: Json, source: str) -> None:
-    told = il.translate_reply(given, source, RESPONSES)
-    assert told["output"][0]["content"][0]["text"] == "a"  # as in a stream: what is no character is no text
+def test_lone_surrogate_in_a_body_is_dropped(reply: Json, source: str) -> None:
+    translated = il.translate_reply(reply, source, RESPONSES)
+    assert translated["output"][0]["content"][0]["text"] == "a"  # dropped, as in a stream
 
 
-def test_an_error_for_a_client_of_this_wire() -> None:
-    told = il.translate_reply({"error": {"message": "boom", "type": "rate_limit_error"}}, CHAT, RESPONSES)
-    assert told == {
+def test_error_body_for_a_responses_client() -> None:
+    translated = il.translate_reply({"error": {"message": "boom", "type": "rate_limit_error"}}, CHAT, RESPONSES)
+    assert translated == {
         "error": {"type": "rate_limit_error", "param": None, "code": "rate_limit_exceeded", "message": "boom"}
     }

@@ -1,5 +1,4 @@
-"""Requests that no client means: bodies with something wrong in them are understood or refused with a place, and
-nothing else."""
+"""Fuzz test with malformed requests: each one is accepted, or rejected with the path of the error."""
 
 from __future__ import annotations
 
@@ -12,11 +11,28 @@ import pytest
 from interlingua.errors import BadRequest
 from interlingua.translation.request_translation import prepare_request
 from tests.support.request_forms import CHAT, MESSAGES, RESPONSES, WIRES
-from tests.translation.test_recorded_requests import OPTIONS, REQUESTS, WHOLE
+from tests.translation.test_recorded_requests import COMPLETE_REQUESTS, OPTIONS, REQUESTS
 
-ODD: tuple[Any, ...] = (None, True, 0, -1, 1.5, 10**30, "", "two", " ", [], [[]], [0], [None], [""], {}, {"a": []})
+ODD_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "two",
+    " ",
+    [],
+    [[]],
+    [0],
+    [None],
+    [""],
+    {},
+    {"a": []},
+)
 UPSTREAMS = {CHAT: ("any", "moonshot", "openrouter"), MESSAGES: ("any",), RESPONSES: ("any",)}
-EVERYTHING: dict[str, tuple[str, dict[str, Any]]] = {
+FULL_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "all of messages": (
         MESSAGES,
         {
@@ -175,51 +191,53 @@ EVERYTHING: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-LARGEST = 60_000
-"""Bodies with more characters take too long to be tried often."""
+MAX_BODY_CHARS = 60_000
+"""Larger recorded bodies are skipped, because many rounds with them take too long."""
 
-TRIED = EVERYTHING | {name: REQUESTS[name] for name in WHOLE if len(json.dumps(REQUESTS[name][1])) < LARGEST}
+FUZZED_REQUESTS = FULL_REQUESTS | {
+    name: REQUESTS[name] for name in COMPLETE_REQUESTS if len(json.dumps(REQUESTS[name][1])) < MAX_BODY_CHARS
+}
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container with a key that can be changed in it."""
+def mutable_entries(value: Any) -> list[tuple[Any, Any]]:
+    """Return each container with each of its keys, at every depth."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
+    return [(value, key) for key in keys] + [entry for key in keys for entry in mutable_entries(value[key])]
 
 
-def spoil(body: Any, chance: random.Random) -> None:
-    """One to three changes anywhere, deep inside as often as at the top."""
-    for _ in range(chance.randint(1, 3)):
-        container, key = chance.choice(places(body))
-        match chance.randrange(4):
+def corrupt(body: Any, rng: random.Random) -> None:
+    """Make one to three changes. Each entry of the body, at any depth, has the same probability."""
+    for _ in range(rng.randint(1, 3)):
+        container, key = rng.choice(mutable_entries(body))
+        match rng.randrange(4):
             case 0 if isinstance(container, dict) and len(body) > 1:
                 del container[key]
             case 1:
-                container[key] = json.loads(json.dumps(chance.choice(places(body))[0]))
+                container[key] = json.loads(json.dumps(rng.choice(mutable_entries(body))[0]))
             case 2 if isinstance(container, list):
                 container.append(json.loads(json.dumps(container[key])))
             case _:
-                container[key] = json.loads(json.dumps(chance.choice(ODD)))
+                container[key] = json.loads(json.dumps(rng.choice(ODD_VALUES)))
 
 
-def try_all(name: str, rounds: int) -> None:
-    wire, body = TRIED[name]
-    chance = random.Random(name)
-    refused: list[BadRequest] = []
+def fuzz(name: str, rounds: int) -> None:
+    wire, body = FUZZED_REQUESTS[name]
+    rng = random.Random(name)
+    rejected: list[BadRequest] = []
     for _ in range(rounds):
-        spoiled = json.loads(json.dumps(body))
-        spoil(spoiled, chance)
-        target = chance.choice([*WIRES])
-        upstream = chance.choice(UPSTREAMS[target])
+        corrupted = json.loads(json.dumps(body))
+        corrupt(corrupted, rng)
+        target = rng.choice([*WIRES])
+        upstream = rng.choice(UPSTREAMS[target])
         try:
-            prepare_request(spoiled, wire, target, upstream=upstream, options=OPTIONS, strict=chance.random() < 0.1)
+            prepare_request(corrupted, wire, target, upstream=upstream, options=OPTIONS, strict=rng.random() < 0.1)
         except BadRequest as error:
-            refused.append(error)
+            rejected.append(error)
         except Exception as error:
-            raise AssertionError(f"{wire} → {target}, {upstream}: {json.dumps(spoiled)[:3000]}") from error
-    assert all(error.path for error in refused)
+            raise AssertionError(f"{wire} → {target}, {upstream}: {json.dumps(corrupted)[:3000]}") from error
+    assert all(error.path for error in rejected)
 
 
-@pytest.mark.parametrize("name", TRIED)
-def test_a_spoiled_request_is_understood_or_refused(name: str) -> None:
-    try_all(name, 1500 if name in EVERYTHING else 100)
+@pytest.mark.parametrize("name", FUZZED_REQUESTS)
+def test_malformed_request_is_accepted_or_rejected_with_path(name: str) -> None:
+    fuzz(name, 1500 if name in FULL_REQUESTS else 100)

@@ -1,4 +1,4 @@
-"""What each piece of a conversation becomes on each other wire."""
+"""Translation of messages and content parts between wires."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.request_tables import (
     user,
 )
 
-LATER = {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}
+DOCUMENT_LINK = {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}
 PARTS: list[tuple[str, Json, str, Json, str]] = [
     *[
         (source, kind[source], target, kind[target], "")
@@ -74,10 +74,10 @@ PARTS: list[tuple[str, Json, str, Json, str]] = [
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "long"}},
         "",
     ),
-    (MESSAGES, LATER, RESPONSES, {"type": "input_file", "file_url": "https://a/b.pdf"}, ""),
+    (MESSAGES, DOCUMENT_LINK, RESPONSES, {"type": "input_file", "file_url": "https://a/b.pdf"}, ""),
     (
         MESSAGES,
-        LATER,
+        DOCUMENT_LINK,
         CHAT,
         {"type": "text", "text": "[a document that cannot be shown here: https://a/b.pdf]"},
         "content-dropped",
@@ -101,36 +101,36 @@ PARTS: list[tuple[str, Json, str, Json, str]] = [
     *[
         (
             MESSAGES,
-            {"type": "document", "source": {"type": "content", "content": it}},
+            {"type": "document", "source": {"type": "content", "content": content}},
             CHAT,
             TEXT[CHAT],
             "content-as-text",
         )
-        for it in ("see", [TEXT[MESSAGES]])
+        for content in ("see", [TEXT[MESSAGES]])
     ],
 ]
 
 
 @pytest.mark.parametrize(("source", "part", "target", "expected", "kinds"), PARTS)
-def test_parts(source: str, part: Json, target: str, expected: Json, kinds: str) -> None:
+def test_content_parts(source: str, part: Json, target: str, expected: Json, kinds: str) -> None:
     body = (responses_message if source == RESPONSES else user)(TEXT[source], part)
-    done = translate(source, body, target)
-    messages = done.body["input" if target == RESPONSES else "messages"]
+    translated = translate(source, body, target)
+    messages = translated.body["input" if target == RESPONSES else "messages"]
     assert messages[0]["content"][1:] == [expected]
-    assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
+    assert {finding.kind for finding in translated.findings} - {"no-max-tokens"} == set(kinds.split())
 
 
-def test_how_closely_to_look_cannot_be_said_everywhere() -> None:
+def test_image_detail_is_dropped_for_messages() -> None:
     image = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
     check_translation(CHAT, user(image), MESSAGES, user(IMAGE[MESSAGES]), "field-dropped")
 
 
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
-def test_what_a_wire_cannot_carry_is_told(target: str) -> None:
+def test_dropped_content_is_reported(target: str) -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
-    done = translate(CHAT, user(TEXT[CHAT], audio), target)
-    assert "content-dropped" in {finding.kind for finding in done.findings}
-    assert len(done.body["input" if target == RESPONSES else "messages"][0]["content"]) == 1
+    translated = translate(CHAT, user(TEXT[CHAT], audio), target)
+    assert "content-dropped" in {finding.kind for finding in translated.findings}
+    assert len(translated.body["input" if target == RESPONSES else "messages"][0]["content"]) == 1
 
 
 MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
@@ -147,25 +147,25 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "",
     ),
     (
-        "text behind a call stands before it",
+        "text after a call is moved before it",
         assistant_history(TOOL_USE, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "tool_calls": [chat_call()]}],
         "reordered",
     ),
     (
-        "a failure is told in words",
+        "a failed result is marked in its text",
         [{"role": "user", "content": [FAILED_RESULT]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "[tool error] ok"}],
         "error-as-text",
     ),
     (
-        "a failure without words",
+        "a failed result without text",
         [{"role": "user", "content": [{**FAILED_RESULT, "content": []}]}],
         [{"role": "tool", "tool_call_id": "t1", "content": "[tool error]"}],
         "error-as-text",
     ),
     (
-        "a failure with a picture before its words",
+        "a failed result with an image before its text",
         [{"role": "user", "content": [{**FAILED_RESULT, "content": [IMAGE[MESSAGES], TEXT[MESSAGES]]}]}],
         [
             {"role": "tool", "tool_call_id": "t1", "content": "[tool error] see"},
@@ -196,13 +196,13 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "",
     ),
     (
-        "an encoded id is the upstream's own again",
+        "an encoded id is decoded",
         [{"role": "user", "content": [{**TOOL_RESULT, "tool_use_id": "il-functions_2ebash_3a0"}]}],
         [{"role": "tool", "tool_call_id": "functions.bash:0", "content": "ok"}],
         "",
     ),
     (
-        "thinking that another upstream has signed",
+        "thinking signed by another upstream",
         assistant_history({"type": "thinking", "thinking": "hm", "signature": "Eq"}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
         "seal-dropped",
@@ -214,13 +214,13 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "",
     ),
     (
-        "thinking that nobody can read",
+        "redacted thinking",
         assistant_history({"type": "redacted_thinking", "data": "xx"}, {"type": "text", "text": "a"}),
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a"}],
         "thinking-dropped",
     ),
     (
-        "a search that a server has made",
+        "a server-side search",
         assistant_history(
             {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "a"}
         ),
@@ -228,7 +228,7 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
         "content-dropped",
     ),
     (
-        "a system message among the others, and a mark",
+        "a system message in the middle, with a cache mark",
         [{"role": "user", "content": "hi"}, {"role": "system", "content": [{**TEXT[MESSAGES], "cache_control": {}}]}],
         [{"role": "user", "content": "hi"}, {"role": "system", "content": "see"}],
         "",
@@ -237,12 +237,12 @@ MESSAGE_ROWS: list[tuple[str, list[Json], list[Json], str]] = [
 
 
 @pytest.mark.parametrize(("name", "messages", "expected", "kinds"), MESSAGE_ROWS)
-def test_messages_of_anthropic_for_chat(name: str, messages: list[Json], expected: list[Json], kinds: str) -> None:
+def test_anthropic_messages_to_chat(name: str, messages: list[Json], expected: list[Json], kinds: str) -> None:
     check_translation(MESSAGES, {"messages": messages}, CHAT, {"messages": expected}, kinds)
-    again = translate(MESSAGES, {"messages": messages}, CHAT)
-    back = translate(CHAT, {"messages": again.body["messages"]}, MESSAGES)
-    twice = translate(MESSAGES, {"messages": back.body["messages"]}, CHAT)
-    assert twice.body["messages"] == again.body["messages"], name
+    first = translate(MESSAGES, {"messages": messages}, CHAT)
+    back = translate(CHAT, {"messages": first.body["messages"]}, MESSAGES)
+    second = translate(MESSAGES, {"messages": back.body["messages"]}, CHAT)
+    assert second.body["messages"] == first.body["messages"], name
 
 
 SHOT = {
@@ -252,7 +252,7 @@ SHOT = {
 }
 ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
     (
-        "what the model said is one message",
+        "output items of the model become one message",
         input_items(
             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
             {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
@@ -304,7 +304,7 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
         "",
     ),
     (
-        "calls that are text",
+        "calls of custom tools",
         input_items(
             {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "a\n"},
             {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
@@ -330,14 +330,14 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
         "",
     ),
     (
-        "what only this wire has",
+        "items that only this wire has",
         input_items({"type": "web_search_call", "id": "w"}, {"role": "assistant", "content": "a"}),
         CHAT,
         [{"role": "assistant", "content": "a"}],
         "content-dropped",
     ),
     (
-        "developers among the others",
+        "developer message in the middle",
         input_items({"role": "developer", "content": "d"}),
         CHAT,
         [{"role": "system", "content": "d"}],
@@ -346,25 +346,25 @@ ITEM_ROWS: list[tuple[str, Json, str, list[Json], str]] = [
 ]
 
 
-ITEMS_TOLD: list[Json] = [
+ITEMS_WITH_TEXT: list[Json] = [
     {"type": "agent_message", "author": "a", "content": [{"type": "input_text", "text": "see"}]},
     {"type": "local_shell_call_output", "id": "l", "output": "see"},
     {"type": "shell_call_output", "call_id": "l", "output": [{"stdout": "see", "stderr": ""}]},
 ]
 
 
-@pytest.mark.parametrize("item", ITEMS_TOLD)
-def test_items_that_have_text_are_told_as_text(item: Json) -> None:
+@pytest.mark.parametrize("item", ITEMS_WITH_TEXT)
+def test_items_with_text_are_sent_as_text(item: Json) -> None:
     expected = [*MINIMAL_REQUESTS[CHAT]["messages"], {"role": "user", "content": "see"}]
     check_translation(RESPONSES, input_items(item), CHAT, {"messages": expected}, "content-as-text")
 
 
 @pytest.mark.parametrize(("name", "body", "target", "expected", "kinds"), ITEM_ROWS)
-def test_items_of_responses(name: str, body: Json, target: str, expected: list[Json], kinds: str) -> None:
-    done = translate(RESPONSES, body, target)
-    written = done.body["messages"][1:] or done.body["messages"][0]["content"][:1]
+def test_responses_items(name: str, body: Json, target: str, expected: list[Json], kinds: str) -> None:
+    translated = translate(RESPONSES, body, target)
+    written = translated.body["messages"][1:] or translated.body["messages"][0]["content"][:1]
     assert written == expected, name
-    assert {finding.kind for finding in done.findings} - {"no-max-tokens"} == set(kinds.split())
+    assert {finding.kind for finding in translated.findings} - {"no-max-tokens"} == set(kinds.split())
 
 
 SYSTEMS: dict[str, list[Json]] = {
@@ -377,7 +377,7 @@ SYSTEMS: dict[str, list[Json]] = {
 }
 
 
-def test_the_system_prompt() -> None:
+def test_system_prompt() -> None:
     hi = {"role": "user", "content": "hi"}
     chat = {"messages": [*SYSTEMS[CHAT], hi]}
     check_translation(CHAT, chat, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
@@ -393,7 +393,7 @@ def test_the_system_prompt() -> None:
     check_translation(RESPONSES, developer, MESSAGES, {"system": SYSTEMS[MESSAGES][1:]})
 
 
-def test_legacy_functions_are_calls() -> None:
+def test_legacy_function_call_becomes_tool_call() -> None:
     messages = [
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": None, "function_call": {"name": "ping", "arguments": "{}"}},
@@ -412,29 +412,29 @@ def test_arguments_become_an_object(arguments: str, input: Json) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"a": ', '"text"', "[1]", "null"])
-def test_arguments_that_are_no_object_are_wrapped_and_come_back(arguments: str) -> None:
+def test_invalid_arguments_are_wrapped_and_unwrapped(arguments: str) -> None:
     body = {"messages": [{"role": "assistant", "content": "", "tool_calls": [chat_call(arguments=arguments)]}]}
-    done = translate(CHAT, body, MESSAGES)
-    assert "wrapped-arguments" in {finding.kind for finding in done.findings}
-    back = translate(MESSAGES, {"messages": done.body["messages"]}, CHAT).body["messages"]
-    assert back[0]["tool_calls"][0]["function"]["arguments"] == arguments
+    translated = translate(CHAT, body, MESSAGES)
+    assert "wrapped-arguments" in {finding.kind for finding in translated.findings}
+    messages = translate(MESSAGES, {"messages": translated.body["messages"]}, CHAT).body["messages"]
+    assert messages[0]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
-def test_arguments_of_a_client_that_are_no_object() -> None:
-    """What a model has written wrong comes back from clients of every kind."""
-    done = translate(MESSAGES, {"messages": assistant_history({**TOOL_USE, "input": [1]})}, CHAT)
-    assert done.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "[1]"
+def test_client_arguments_that_are_not_an_object() -> None:
+    """Clients of every wire return the malformed arguments that a model wrote."""
+    translated = translate(MESSAGES, {"messages": assistant_history({**TOOL_USE, "input": [1]})}, CHAT)
+    assert translated.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "[1]"
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_wrapped_arguments_are_read_as_they_were(wire: str) -> None:
+def test_wrapped_arguments_are_unwrapped_on_reading(wire: str) -> None:
     broken = Call("c", "ping", '{"a": \ud83d')
     request = Request(wire=wire, model="m", messages=[Message("assistant", [broken]), Message("user", [Result("c")])])
     written, _ = WIRES[wire].write_request(repair_history(request)[0], UNKNOWN_PROFILE)
     assert WIRES[wire].read_request(json.loads(json.dumps(written)), Options()).messages[0].pieces == [broken]
 
 
-# ── what is not read ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── unread fields ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 UNREAD: list[tuple[str, Json, list[str]]] = [
     (CHAT, {"messages": [{"role": "user", "content": "hi", "odd": 1}]}, ["messages[0].odd"]),
@@ -489,22 +489,22 @@ UNREAD: list[tuple[str, Json, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "body", "places"), UNREAD)
-def test_what_is_not_read_is_told_with_its_place(wire: str, body: Json, places: list[str]) -> None:
-    whole = {"model": "m", **MINIMAL_REQUESTS[wire], **body}
-    request = WIRES[wire].read_request(whole, Options())
-    assert list(request.unread) == places
-    found = prepare_request(whole, wire, MESSAGES if wire == CHAT else CHAT).findings
-    told = [finding.place for finding in found if finding.kind == "field-dropped"]
-    assert set(places) <= set(told)
-    assert not {finding.place for finding in prepare_request(whole, wire, wire).findings} & set(places)
+@pytest.mark.parametrize(("wire", "body", "paths"), UNREAD)
+def test_unread_fields_are_reported_with_their_path(wire: str, body: Json, paths: list[str]) -> None:
+    full_body = {"model": "m", **MINIMAL_REQUESTS[wire], **body}
+    request = WIRES[wire].read_request(full_body, Options())
+    assert list(request.unread) == paths
+    findings = prepare_request(full_body, wire, MESSAGES if wire == CHAT else CHAT).findings
+    reported = [finding.place for finding in findings if finding.kind == "field-dropped"]
+    assert set(paths) <= set(reported)
+    assert not {finding.place for finding in prepare_request(full_body, wire, wire).findings} & set(paths)
 
 
 # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DETAILS = {"reasoning_details": [{"type": "reasoning.text", "signature": "S", "format": "f"}]}
-THOUGHT = [
-    ("chat, its text alone", Reasoning("hm"), {"reasoning_content": "hm"}),
+REASONING_FORMS = [
+    ("chat, text only", Reasoning("hm"), {"reasoning_content": "hm"}),
     (
         "chat, with details",
         Reasoning("hm", Seal(CHAT, DETAILS)),
@@ -548,9 +548,9 @@ THOUGHT = [
 
 
 @pytest.mark.parametrize("client", WIRES)
-@pytest.mark.parametrize(("name", "thinking", "native"), THOUGHT)
-def test_thinking_comes_back_as_the_upstream_sent_it(client: str, name: str, thinking: Reasoning, native: Json) -> None:
-    """Whatever wire the client speaks: sealed in its opaque field."""
+@pytest.mark.parametrize(("name", "thinking", "native"), REASONING_FORMS)
+def test_reasoning_is_restored_as_upstream_sent_it(client: str, name: str, thinking: Reasoning, native: Json) -> None:
+    """For clients of every wire: the reasoning is in an envelope in the signature field of the client's wire."""
     upstream = thinking.seal.wire if thinking.seal else CHAT
     sealed = write_envelope(thinking, CHAT, KEY)
     body: Json = {
@@ -577,14 +577,14 @@ def test_thinking_comes_back_as_the_upstream_sent_it(client: str, name: str, thi
 
 
 @pytest.mark.parametrize("target", [MESSAGES, RESPONSES])
-def test_an_upstream_that_wants_its_own_seals_gets_no_other_thinking(target: str) -> None:
+def test_upstream_with_own_seals_gets_no_other_reasoning(target: str) -> None:
     message = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
-    done = translate(CHAT, {"messages": [message]}, target, Profile(own_seals=True))
-    assert "hm" not in json.dumps(done.body)
-    assert "thinking-dropped" in {finding.kind for finding in done.findings}
+    translated = translate(CHAT, {"messages": [message]}, target, Profile(own_seals=True))
+    assert "hm" not in json.dumps(translated.body)
+    assert "thinking-dropped" in {finding.kind for finding in translated.findings}
 
 
-def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
+def test_unsigned_thinking_is_not_sent_to_anthropic() -> None:
     body = {
         "model": "claude",
         "max_tokens": 9,
@@ -592,46 +592,46 @@ def test_thinking_without_a_signature_never_goes_to_anthropic() -> None:
             {"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "a"}
         ),
     }
-    told = prepare_request(body, MESSAGES, MESSAGES, upstream="anthropic")
-    assert told.body["messages"][1]["content"] == [{"type": "text", "text": "a"}]
-    assert [finding.kind for finding in told.findings] == ["thinking-dropped"]
+    prepared = prepare_request(body, MESSAGES, MESSAGES, upstream="anthropic")
+    assert prepared.body["messages"][1]["content"] == [{"type": "text", "text": "a"}]
+    assert [finding.kind for finding in prepared.findings] == ["thinking-dropped"]
     assert prepare_request(body, MESSAGES, MESSAGES, upstream="any").body == body
 
 
-def test_a_seal_of_another_key_is_no_signature() -> None:
+def test_envelope_of_another_key_is_dropped() -> None:
     sealed = write_envelope(Reasoning("hm", Seal(CHAT, {})), CHAT, b"another")
     body = {"messages": assistant_history({"type": "thinking", "thinking": "hm", "signature": sealed})[1:]}
-    done = translate(MESSAGES, body, MESSAGES)
-    assert done.body["messages"][0]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}]
+    translated = translate(MESSAGES, body, MESSAGES)
+    assert translated.body["messages"][0]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}]
     assert translate(MESSAGES, body, CHAT).body["messages"][0]["reasoning_content"] == "hm"
 
 
 @pytest.mark.parametrize("client", [CHAT, MESSAGES])
 @pytest.mark.parametrize("upstream", ["moonshot", "deepseek", "vllm"])
-def test_details_go_only_where_they_may_be_from(client: str, upstream: str) -> None:
+def test_reasoning_details_are_sent_only_to_upstreams_that_use_them(client: str, upstream: str) -> None:
     details = [{"type": "reasoning.text", "text": "hm", "signature": "S"}]
     sealed = write_envelope(Reasoning("hm", Seal(CHAT, {"reasoning_details": details})), CHAT, KEY)
-    said: Json = {
+    message: Json = {
         CHAT: {"role": "assistant", "content": "a", "reasoning_details": details},
         MESSAGES: assistant_history({"type": "thinking", "thinking": "hm", "signature": sealed}, TEXT[MESSAGES])[1],
     }[client]
     body = {
         "model": "m",
         **MINIMAL_REQUESTS[client],
-        "messages": [*MINIMAL_REQUESTS[client]["messages"], said, *MINIMAL_REQUESTS[client]["messages"]],
+        "messages": [*MINIMAL_REQUESTS[client]["messages"], message, *MINIMAL_REQUESTS[client]["messages"]],
     }
-    told, openrouter = (
+    prepared, openrouter = (
         prepare_request(body, client, CHAT, upstream=name, options=Options(seal_key=KEY))
         for name in (upstream, "openrouter")
     )
-    past = told.body["messages"][1]
-    assert "reasoning_details" not in past
-    assert (past.get("reasoning_content") or past.get("reasoning")) == "hm"
-    assert "seal-dropped" in {finding.kind for finding in told.findings}
+    assistant = prepared.body["messages"][1]
+    assert "reasoning_details" not in assistant
+    assert (assistant.get("reasoning_content") or assistant.get("reasoning")) == "hm"
+    assert "seal-dropped" in {finding.kind for finding in prepared.findings}
     assert openrouter.body["messages"][1]["reasoning_details"] == details
 
 
-def test_native_details_of_chat_are_read_piece_by_piece() -> None:
+def test_native_reasoning_details_keep_their_signatures() -> None:
     details = [
         {"type": "reasoning.text", "text": "one", "signature": "1"},
         {"type": "reasoning.text", "text": "two", "signature": "2"},

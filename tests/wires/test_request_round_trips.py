@@ -1,4 +1,4 @@
-"""Any request passes any wire and comes back, and what we write is what the official SDKs would send."""
+"""Round trips of requests through each wire, and validation of written requests with the types of the SDKs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ from interlingua.core.tools import TEXT_INPUT_SCHEMA, Tool, qualified_name
 from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from interlingua.wires.safe_ids import decode_id, encode_id
+from tests.support.budget import examples
 from tests.support.request_forms import CHAT, FULL_PROFILE, MESSAGES, RESPONSES, WIRES, normalize_request
-from tests.translation.test_recorded_requests import REQUESTS, WHOLE
+from tests.translation.test_recorded_requests import COMPLETE_REQUESTS, REQUESTS
 
-# ── any request ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── random requests ───────────────────────────────────────────────────────────────────────────────────────────────
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=12).filter(str.strip)
 NAMES = st.text("abcXYZ019_-", min_size=1, max_size=8)
@@ -57,17 +58,17 @@ SCHEMAS = st.dictionaries(NAMES, st.just({"type": "string"}), max_size=2).map(
 @st.composite
 def tools(draw: st.DrawFn) -> list[Tool]:
     names = draw(st.lists(NAMES, unique=True, max_size=4))
-    made = []
+    result = []
     for name in names:
         about = draw(st.just("") | WORDS)
         kind = draw(st.sampled_from(["function", "custom", "namespace"]))
         if kind == "custom":
-            made.append(Tool(name, TEXT_INPUT_SCHEMA, about, "custom"))
+            result.append(Tool(name, TEXT_INPUT_SCHEMA, about, "custom"))
         elif kind == "namespace":
-            made.append(Tool(qualified_name("space", name), draw(SCHEMAS), about, namespace="space", local=name))
+            result.append(Tool(qualified_name("space", name), draw(SCHEMAS), about, namespace="space", local=name))
         else:
-            made.append(Tool(name, draw(SCHEMAS), about))
-    return sorted(made, key=lambda tool: tool.namespace)  # those of a namespace stand together
+            result.append(Tool(name, draw(SCHEMAS), about))
+    return sorted(result, key=lambda tool: tool.namespace)  # tools of one namespace are adjacent
 
 
 def contents(files: bool) -> st.SearchStrategy[list[Content]]:
@@ -115,23 +116,23 @@ def requests(draw: st.DrawFn) -> Request:
     )
 
 
-@pytest.mark.parametrize("by", WIRES)
+@pytest.mark.parametrize("wire", WIRES)
 @given(request=requests())
-def test_a_request_passes_a_wire(by: str, request: Request) -> None:
-    first, _ = WIRES[by].write_request(request, FULL_PROFILE)
-    read = WIRES[by].read_request(json.loads(json.dumps(first)), Options())
-    assert normalize_request(read, by) == normalize_request(request, by)
-    again, _ = WIRES[by].write_request(read, FULL_PROFILE)
-    if by != CHAT:  # what is one text there has been several
-        assert WIRES[by].read_request(again, Options()) == read
+def test_request_round_trips_through_wire(wire: str, request: Request) -> None:
+    first, _ = WIRES[wire].write_request(request, FULL_PROFILE)
+    read = WIRES[wire].read_request(json.loads(json.dumps(first)), Options())
+    assert normalize_request(read, wire) == normalize_request(request, wire)
+    second, _ = WIRES[wire].write_request(read, FULL_PROFILE)
+    if wire != CHAT:  # chat joins several texts into one
+        assert WIRES[wire].read_request(second, Options()) == read
 
 
 @given(request=requests(), source=st.sampled_from([*WIRES]), target=st.sampled_from([*WIRES]))
-def test_more_turns_only_add(request: Request, source: str, target: str) -> None:
-    """What was written for some turns is how it begins for more of them."""
+def test_longer_conversation_keeps_written_prefix(request: Request, source: str, target: str) -> None:
+    """The messages written for the first turns are a prefix of those written for all turns (prompt cache)."""
     cuts = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
-    whole, _ = WIRES[source].write_request(request, FULL_PROFILE)
-    written = prepare_request(whole, source, target, upstream=FULL_PROFILE).body
+    full_body, _ = WIRES[source].write_request(request, FULL_PROFILE)
+    written = prepare_request(full_body, source, target, upstream=FULL_PROFILE).body
     field = "input" if target == RESPONSES else "messages"
     for cut in cuts:
         shorter = {"messages": request.messages[:cut]}
@@ -145,75 +146,77 @@ def _fields(request: Request) -> dict[str, Any]:
 
 
 @given(st.text(min_size=1, max_size=20))
-def test_every_id_can_be_made_legal_and_native_again(id: str) -> None:
+def test_any_id_round_trips_through_encoding(id: str) -> None:
     legal = encode_id(id)
     assert decode_id(legal) == id
     assert all(character.isascii() and (character.isalnum() or character in "_-") for character in legal)
 
 
 @pytest.mark.parametrize("id", ["toolu_01", "call-1", "il_1"])
-def test_legal_ids_stay(id: str) -> None:
+def test_legal_ids_are_unchanged(id: str) -> None:
     assert encode_id(id) == decode_id(id) == id
 
 
 @pytest.mark.parametrize("id", ["il-", "il-abc", "il-1", "il-MZ2W4"])
-def test_an_id_that_only_looks_encoded_survives(id: str) -> None:
+def test_id_that_only_looks_encoded_round_trips(id: str) -> None:
     assert decode_id(encode_id(decode_id(id))) == decode_id(id)
 
 
-# ── the SDKs' types ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── SDK types ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @cache
-def types(kind: Any) -> pydantic.TypeAdapter[Any]:
+def adapter(kind: Any) -> pydantic.TypeAdapter[Any]:
     return pydantic.TypeAdapter(kind)
 
 
-def check(body: dict[str, Any], wire: str) -> None:
-    """Each part by itself: the SDKs' lists are checked only when somebody walks over them."""
+def check_sdk_types(body: dict[str, Any], wire: str) -> None:
+    """Validate each part by itself: pydantic checks the SDKs' iterables only when they are iterated."""
     if wire == CHAT:
-        types(openai.types.chat.completion_create_params.CompletionCreateParamsNonStreaming).validate_python(
+        adapter(openai.types.chat.completion_create_params.CompletionCreateParamsNonStreaming).validate_python(
             body | {"stream": False}
         )
         for message in body["messages"]:
-            types(openai.types.chat.ChatCompletionMessageParam).validate_python(message)
+            adapter(openai.types.chat.ChatCompletionMessageParam).validate_python(message)
             for part in message["content"] if isinstance(message.get("content"), list) else []:
-                types(openai.types.chat.ChatCompletionContentPartParam).validate_python(part)
+                adapter(openai.types.chat.ChatCompletionContentPartParam).validate_python(part)
         for tool in body.get("tools", []):
-            types(openai.types.chat.ChatCompletionToolUnionParam).validate_python(tool)
+            adapter(openai.types.chat.ChatCompletionToolUnionParam).validate_python(tool)
     elif wire == MESSAGES:
-        types(anthropic.types.message_create_params.MessageCreateParamsNonStreaming).validate_python(
+        adapter(anthropic.types.message_create_params.MessageCreateParamsNonStreaming).validate_python(
             body | {"stream": False}
         )
         for message in body["messages"]:
-            types(anthropic.types.MessageParam).validate_python(message)
+            adapter(anthropic.types.MessageParam).validate_python(message)
             for block in message["content"]:
-                types(anthropic.types.ContentBlockParam).validate_python(block)
+                adapter(anthropic.types.ContentBlockParam).validate_python(block)
         for tool in body.get("tools", []):
-            types(anthropic.types.ToolUnionParam).validate_python(tool)
+            adapter(anthropic.types.ToolUnionParam).validate_python(tool)
     else:
-        types(openai.types.responses.response_create_params.ResponseCreateParamsNonStreaming).validate_python(
+        adapter(openai.types.responses.response_create_params.ResponseCreateParamsNonStreaming).validate_python(
             body | {"stream": False}
         )
         for item in body["input"]:
-            types(openai.types.responses.ResponseInputItemParam).validate_python(item)
+            adapter(openai.types.responses.ResponseInputItemParam).validate_python(item)
         for tool in body.get("tools", []):
-            types(openai.types.responses.ToolParam).validate_python(tool)
+            adapter(openai.types.responses.ToolParam).validate_python(tool)
 
 
 @pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("name", WHOLE)
-def test_recorded_requests_become_what_the_sdks_would_send(name: str, target: str) -> None:
+@pytest.mark.parametrize("name", COMPLETE_REQUESTS)
+def test_recorded_requests_match_sdk_types(name: str, target: str) -> None:
     source, body = REQUESTS[name]
     if source != target:
-        check(prepare_request(body, source, target, upstream=Profile(name="own", own_seals=True)).body, target)
+        check_sdk_types(
+            prepare_request(body, source, target, upstream=Profile(name="own", own_seals=True)).body, target
+        )
 
 
 @pytest.mark.parametrize("target", WIRES)
-@settings(max_examples=25)  # the SDKs' types are slow to check
+@settings(max_examples=examples(25))  # validation of the SDK types is slow
 @given(request=requests())
-def test_any_request_becomes_what_the_sdks_would_send(target: str, request: Request) -> None:
+def test_random_requests_match_sdk_types(target: str, request: Request) -> None:
     written, _ = WIRES[target].write_request(request, UNKNOWN_PROFILE)
-    if target == RESPONSES:  # thinking without an id is taken by other servers than OpenAI's
+    if target == RESPONSES:  # OpenAI requires an id for reasoning, other servers do not
         written["input"] = [item for item in written["input"] if item["type"] != "reasoning"]
-    check(written, target)
+    check_sdk_types(written, target)

@@ -1,4 +1,4 @@
-"""What each setting and each tool becomes on each other wire, and for each kind of upstream."""
+"""Translation of settings and tools between wires, and for each kind of upstream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.request_tables import (
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 SETTINGS: list[tuple[str, Json, str, Json, str]] = [
-    # how long, and how
+    # length and sampling
     (CHAT, {"max_completion_tokens": 5}, MESSAGES, {"max_tokens": 5}, ""),
     (CHAT, {}, MESSAGES, {"max_tokens": 32000}, ""),
     (MESSAGES, {"max_tokens": 5}, CHAT, {"max_tokens": 5, "max_completion_tokens": None}, ""),
@@ -46,11 +46,11 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     (CHAT, {"stop": "END"}, MESSAGES, {"stop_sequences": ["END"]}, ""),
     (MESSAGES, {"stop_sequences": ["A", "B"]}, CHAT, {"stop": ["A", "B"]}, ""),
     (CHAT, {"stop": ["A"]}, RESPONSES, {"stop": None}, "field-dropped"),
-    # how it comes
+    # streaming
     (MESSAGES, {"stream": True}, CHAT, {"stream": True, "stream_options": {"include_usage": True}}, ""),
     (CHAT, {"stream": True, "stream_options": {"include_usage": True}}, MESSAGES, {"stream": True}, ""),
     (CHAT, {"stream": True}, RESPONSES, {"stream": True, "stream_options": None}, ""),
-    # who asks
+    # user and metadata
     (CHAT, {"user": "u"}, MESSAGES, {"metadata": {"user_id": "u"}}, ""),
     (MESSAGES, {"metadata": {"user_id": "u"}}, CHAT, {"user": "u", "metadata": None}, ""),
     (MESSAGES, {"metadata": {"user_id": '{"session_id": "s"}'}}, RESPONSES, {"prompt_cache_key": "s"}, ""),
@@ -62,7 +62,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
     (CHAT, {"service_tier": "flex"}, MESSAGES, {"service_tier": None}, "field-dropped"),
     (CHAT, {}, RESPONSES, {"store": False, "include": ["reasoning.encrypted_content"]}, ""),
     (MESSAGES, {"context_management": {}}, CHAT, {"context_management": None}, "field-dropped"),
-    # the form of the reply
+    # response format
     (
         CHAT,
         {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
@@ -174,7 +174,7 @@ SETTINGS: list[tuple[str, Json, str, Json, str]] = [
         {"reasoning_effort": "low"},
         "field-dropped",
     ),
-    # which tool
+    # tool choice
     *[
         (CHAT, WITH_TOOL[CHAT] | {"tool_choice": mode}, MESSAGES, {"tool_choice": {"type": kind}}, "")
         for mode, kind in (("auto", "auto"), ("required", "any"), ("any", "any"), ("none", "none"))
@@ -286,8 +286,8 @@ PATCH = {
     "format": {"type": "grammar", "syntax": "lark", "definition": "start: x"},
 }
 NESTED = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: x"}}
-PATCH_TOLD = "Change files.\n\n`input` is text of this lark grammar:\nstart: x"
-SPACE = {
+PATCH_DESCRIPTION = "Change files.\n\n`input` is text of this lark grammar:\nstart: x"
+NAMESPACE = {
     "type": "namespace",
     "name": "mcp__a",
     "description": "About a.",
@@ -309,7 +309,7 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
         RESPONSES,
         [PATCH],
         MESSAGES,
-        [{"name": "patch", "description": PATCH_TOLD, "input_schema": ONE_STRING}],
+        [{"name": "patch", "description": PATCH_DESCRIPTION, "input_schema": ONE_STRING}],
         "custom-tool",
     ),
     (
@@ -323,12 +323,17 @@ TOOLS: list[tuple[str, list[Json], str, list[Json] | None, str]] = [
         RESPONSES,
         [PATCH],
         CHAT,
-        [{"type": "function", "function": {"name": "patch", "description": PATCH_TOLD, "parameters": ONE_STRING}}],
+        [
+            {
+                "type": "function",
+                "function": {"name": "patch", "description": PATCH_DESCRIPTION, "parameters": ONE_STRING},
+            }
+        ],
         "custom-tool",
     ),
     (
         RESPONSES,
-        [SPACE],
+        [NAMESPACE],
         CHAT,
         [{"type": "function", "function": {"name": "mcp__a__look", "parameters": PING_SCHEMA}}],
         "namespace field-dropped",
@@ -350,24 +355,28 @@ def test_tools(source: str, tools: list[Json], target: str, expected: list[Json]
     check_translation(source, {"tools": tools}, target, {"tools": expected}, kinds)
 
 
-def test_tools_of_the_same_wire_are_written_as_they_came() -> None:
-    """Also where something else had to change."""
-    tools = [TOOL[RESPONSES], SPACE, PATCH, {"type": "web_search"}]
+def test_same_wire_tools_are_written_unchanged() -> None:
+    """Even if the request is written anew because of another change."""
+    tools = [TOOL[RESPONSES], NAMESPACE, PATCH, {"type": "web_search"}]
     first = WIRES[RESPONSES].read_request({"model": "m", "input": "hi", "tools": tools}, Options())
     written, _ = WIRES[RESPONSES].write_request(first, UNKNOWN_PROFILE)
     assert written["tools"] == tools
 
 
-def test_a_tool_that_was_found_is_shown() -> None:
-    found = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": "ping"}]}
-    body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **user(found)}
-    done = translate(MESSAGES, body, CHAT)
-    assert [tool["function"]["name"] for tool in done.body["tools"]] == ["ping"]
+def test_deferred_tool_is_offered_after_search() -> None:
+    search_result = {
+        "type": "tool_result",
+        "tool_use_id": "t",
+        "content": [{"type": "tool_reference", "tool_name": "ping"}],
+    }
+    body = {"tools": [{**TOOL[MESSAGES], "defer_loading": True}], **user(search_result)}
+    translated = translate(MESSAGES, body, CHAT)
+    assert [tool["function"]["name"] for tool in translated.body["tools"]] == ["ping"]
     assert [
         tool.name
         for tool in prepare_request({**MINIMAL_REQUESTS[MESSAGES], "model": "m", **body}, MESSAGES, CHAT).tools
     ] == ["ping"]
-    assert done.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
+    assert translated.body["messages"][0]["content"] == "[the tool ping can be called from now on]"
 
 
 # ── Claude ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -422,7 +431,9 @@ CLAUDES: list[tuple[str, str, Json, Json, str]] = [
 
 
 @pytest.mark.parametrize(("model", "source", "body", "expected", "kinds"), CLAUDES)
-def test_every_claude_is_asked_as_it_takes_it(model: str, source: str, body: Json, expected: Json, kinds: str) -> None:
+def test_claude_models_get_settings_they_accept(
+    model: str, source: str, body: Json, expected: Json, kinds: str
+) -> None:
     check_translation(
         source, {**body, "model": model}, MESSAGES, expected, kinds, profile_for_model(get_profile("anthropic"), model)
     )
@@ -444,34 +455,34 @@ EFFORTS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("upstream", "asked", "told"), EFFORTS)
-def test_an_effort_is_told_in_a_word_that_the_upstream_knows(upstream: str, asked: str, told: str) -> None:
+@pytest.mark.parametrize(("upstream", "requested", "expected"), EFFORTS)
+def test_effort_is_mapped_to_one_the_upstream_accepts(upstream: str, requested: str, expected: str) -> None:
     name, _, model = upstream.partition(" ")
     profile = profile_for_model(get_profile(name), model)
-    for source, body in (CHAT, {"reasoning_effort": asked}), (RESPONSES, {"reasoning": {"effort": asked}}):
-        kinds = "" if asked == told else "thinking-wish"
-        check_translation(source, body, CHAT, {"reasoning_effort": told}, kinds, profile)
+    for source, body in (CHAT, {"reasoning_effort": requested}), (RESPONSES, {"reasoning": {"effort": requested}}):
+        kinds = "" if requested == expected else "thinking-wish"
+        check_translation(source, body, CHAT, {"reasoning_effort": expected}, kinds, profile)
 
 
 @pytest.mark.parametrize(
-    ("upstream", "budget", "told"),
+    ("upstream", "budget", "effort"),
     [("mistral", 10240, "high"), ("openai gpt-5.1", 1024, "low"), ("openai gpt-5", 1024, "minimal")],
 )
-def test_a_budget_is_told_in_a_word_that_the_upstream_knows(upstream: str, budget: int, told: str) -> None:
+def test_budget_is_mapped_to_effort_the_upstream_accepts(upstream: str, budget: int, effort: str) -> None:
     name, _, model = upstream.partition(" ")
-    asked = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    body = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": budget}}
     check_translation(
-        MESSAGES, asked, CHAT, {"reasoning_effort": told}, "thinking-wish", profile_for_model(get_profile(name), model)
+        MESSAGES, body, CHAT, {"reasoning_effort": effort}, "thinking-wish", profile_for_model(get_profile(name), model)
     )
 
 
 @pytest.mark.parametrize("offered", [[], [{**TOOL[RESPONSES], "defer_loading": True}]])
-def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) -> None:
-    found = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
-    body = {"model": "m", "tools": offered, **input_items(found)}
-    done = prepare_request(body, RESPONSES, CHAT)
-    assert (done.body["tools"], [tool.name for tool in done.tools]) == ([TOOL[CHAT]], ["ping"])
-    assert done.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
+def test_tool_from_search_output_is_offered(offered: list[Json]) -> None:
+    search_output = {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [TOOL[RESPONSES]]}
+    body = {"model": "m", "tools": offered, **input_items(search_output)}
+    prepared = prepare_request(body, RESPONSES, CHAT)
+    assert (prepared.body["tools"], [tool.name for tool in prepared.tools]) == ([TOOL[CHAT]], ["ping"])
+    assert prepared.body["messages"][-1]["content"] == "[the tool ping can be called from now on]"
     same = prepare_request(body, RESPONSES, RESPONSES, upstream="openai")
     assert (same.body.get("tools", []), same.body["input"]) == (offered, body["input"])
     assert [tool.name for tool in same.tools] == ["ping"]
@@ -484,18 +495,18 @@ def test_a_tool_that_only_the_conversation_offers_is_shown(offered: list[Json]) 
         (RESPONSES, {"type": "tool_search", "execution": "client"}),
     ],
 )
-def test_a_tool_of_one_wire_need_not_be_run_by_its_servers(source: str, tool: Json) -> None:
-    found = translate(source, {"tools": [tool]}, CHAT).findings
-    assert [finding.message for finding in found] == [f"{tool['type']} is known on {source} only: not offered"]
+def test_tool_type_of_one_wire_is_not_offered_on_another(source: str, tool: Json) -> None:
+    findings = translate(source, {"tools": [tool]}, CHAT).findings
+    assert [finding.message for finding in findings] == [f"{tool['type']} exists on {source} only: not offered"]
 
 
 # ── upstreams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-WISH = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
+THINKING_BUDGET = {"max_tokens": 20000, "thinking": {"type": "enabled", "budget_tokens": 10240}}
 STYLES: list[tuple[Any, Json, Json, str]] = [
-    ("effort", WISH, {"reasoning_effort": "medium"}, "thinking-wish"),
+    ("effort", THINKING_BUDGET, {"reasoning_effort": "medium"}, "thinking-wish"),
     ("effort", OFF, {"reasoning_effort": "none"}, ""),
-    ("openrouter", WISH, {"reasoning": {"max_tokens": 10240}}, ""),
+    ("openrouter", THINKING_BUDGET, {"reasoning": {"max_tokens": 10240}}, ""),
     ("openrouter", {"output_config": {"effort": "high"}}, {"reasoning": {"effort": "high"}}, ""),
     (
         "openrouter",
@@ -504,9 +515,9 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
         "",
     ),
     ("openrouter", OFF, {"reasoning": {"enabled": False}}, ""),
-    ("type", WISH, {"thinking": {"type": "enabled"}}, "thinking-wish"),
+    ("type", THINKING_BUDGET, {"thinking": {"type": "enabled"}}, "thinking-wish"),
     ("type", OFF, {"thinking": {"type": "disabled"}}, ""),
-    ("type-effort", WISH, {"thinking": {"type": "enabled"}, "reasoning_effort": "medium"}, "thinking-wish"),
+    ("type-effort", THINKING_BUDGET, {"thinking": {"type": "enabled"}, "reasoning_effort": "medium"}, "thinking-wish"),
     (
         "type-effort",
         {"output_config": {"effort": "max"}},
@@ -516,28 +527,33 @@ STYLES: list[tuple[Any, Json, Json, str]] = [
     ("type-effort", OFF, {"thinking": {"type": "disabled"}, "reasoning_effort": None}, ""),
     ("adaptive", {"thinking": {"type": "adaptive"}}, {"thinking": {"type": "adaptive"}}, ""),
     ("adaptive", OFF, {"thinking": {"type": "disabled"}}, ""),
-    ("budget", WISH, {"thinking": {"type": "enabled", "budget_tokens": 10240}}, ""),
+    ("budget", THINKING_BUDGET, {"thinking": {"type": "enabled", "budget_tokens": 10240}}, ""),
     (
         "budget",
         {"output_config": {"effort": "low"}},
         {"thinking": {"type": "enabled", "budget_tokens": 4096}},
         "thinking-wish",
     ),
-    ("enable", WISH, {"enable_thinking": True, "thinking_budget": 10240}, ""),
+    ("enable", THINKING_BUDGET, {"enable_thinking": True, "thinking_budget": 10240}, ""),
     ("enable", OFF, {"enable_thinking": False, "thinking_budget": None}, ""),
-    ("template", WISH, {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}}, "thinking-wish"),
+    (
+        "template",
+        THINKING_BUDGET,
+        {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}},
+        "thinking-wish",
+    ),
     ("template", OFF, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}, ""),
-    ("none", WISH, {"reasoning_effort": None, "thinking": None}, "thinking-wish"),
+    ("none", THINKING_BUDGET, {"reasoning_effort": None, "thinking": None}, "thinking-wish"),
 ]
 
 
 @pytest.mark.parametrize(("style", "body", "expected", "kinds"), STYLES)
-def test_every_way_to_ask_for_thinking(style: Any, body: Json, expected: Json, kinds: str) -> None:
+def test_thinking_styles(style: Any, body: Json, expected: Json, kinds: str) -> None:
     profile = Profile(thinking=style)
     check_translation(MESSAGES, body, CHAT, expected, kinds, profile)
     written = translate(MESSAGES, body, CHAT, profile).body
-    again = translate(CHAT, {key: written[key] for key in expected if key in written}, CHAT, profile).body
-    assert {key: again.get(key) for key in expected} == expected
+    second = translate(CHAT, {key: written[key] for key in expected if key in written}, CHAT, profile).body
+    assert {key: second.get(key) for key in expected} == expected
 
 
 MARK = {"type": "ephemeral"}
@@ -623,5 +639,5 @@ PROFILES: list[tuple[Json, Json, Json, str]] = [
 
 
 @pytest.mark.parametrize(("profile", "body", "expected", "kinds"), PROFILES)
-def test_upstreams_of_chat_differ(profile: Json, body: Json, expected: Json, kinds: str) -> None:
+def test_chat_profiles(profile: Json, body: Json, expected: Json, kinds: str) -> None:
     check_translation(MESSAGES, body, CHAT, expected, kinds, msgspec.convert({"name": "x", **profile}, Profile))

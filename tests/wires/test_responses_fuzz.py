@@ -1,4 +1,4 @@
-"""Streams of responses that no server would send: nothing fails, and the client's stream ends exactly once."""
+"""Fuzz test with broken Responses streams: nothing raises, and the client's stream ends exactly once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.responses_scenarios import SCENARIOS
 from tests.support.sdk import Json
 
 RESPONSES = "openai-responses"
-ENDS = {
+FINAL_EVENTS = {
     "openai-chat": ("[DONE]", '{"error"'),
     "anthropic-messages": ("message_stop", "error"),
     RESPONSES: ("response.completed", "response.incomplete", "response.failed", "error"),
 }
-ODD: list[Any] = [
+UNEXPECTED_VALUES: list[Any] = [
     None,
     "",
     "x",
@@ -37,7 +37,7 @@ ODD: list[Any] = [
 ]
 
 
-class Upstream:
+class BrokenUpstream:
     """Sends the chunks of a scenario with some of them broken."""
 
     def __init__(self, seed: int) -> None:
@@ -47,11 +47,11 @@ class Upstream:
         self._events = sdk.events(scenario.stream)
 
     def stream(self) -> bytes:
-        chunks: list[Any] = [one if one == "[DONE]" else json.loads(one) for one in self._events]
+        chunks: list[Any] = [event if event == "[DONE]" else json.loads(event) for event in self._events]
         for _ in range(self._random.randint(1, 4)):
             at = self._random.randrange(len(chunks))
-            how = self._random.choice((self._drop, self._double, self._swap, self._break, self._break, self._break))
-            how(chunks, at)
+            mutate = self._random.choice((self._drop, self._double, self._swap, self._break, self._break, self._break))
+            mutate(chunks, at)
             chunks = chunks or ["[DONE]"]
         return b"".join(self._frame(chunk) for chunk in chunks)
 
@@ -69,14 +69,14 @@ class Upstream:
         chunks[at], chunks[other] = chunks[other], chunks[at]
 
     def _break(self, chunks: list[Any], at: int) -> None:
-        """A field somewhere in the chunk is left out, or of another type."""
+        """Remove a field somewhere in the chunk, or replace it by a value of another type."""
         chunk = json.loads(json.dumps(chunks[at]))
         if places := _places(chunk):
             owner, key = self._random.choice(places)
             if self._random.random() < 0.4:
                 del owner[key]
             else:
-                owner[key] = self._random.choice(ODD)
+                owner[key] = self._random.choice(UNEXPECTED_VALUES)
         chunks[at] = chunk
 
 
@@ -85,23 +85,23 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     return [place for key in keys for place in [(value, key), *_places(value[key])]]
 
 
-def ends(out: bytes, target: str) -> list[str]:
-    """The events that end a stream."""
-    told = []
+def final_events(out: bytes, target: str) -> list[str]:
+    """Return the events that end a stream."""
+    final = []
     for data in sdk.events(out):
         if target == "openai-chat":
-            told += [data] if data.startswith(ENDS[target]) else []
+            final += [data] if data.startswith(FINAL_EVENTS[target]) else []
         else:
             frame: Json = json.loads(data)
-            told += [str(frame.get("type"))] if frame.get("type") in ENDS[target] else []
-    return told
+            final += [str(frame.get("type"))] if frame.get("type") in FINAL_EVENTS[target] else []
+    return final
 
 
-@pytest.mark.parametrize("target", ENDS)
+@pytest.mark.parametrize("target", FINAL_EVENTS)
 @pytest.mark.parametrize("seed", range(400))
-def test_whatever_comes(seed: int, target: str) -> None:
-    upstream = Upstream(seed)
+def test_broken_stream_ends_exactly_once(seed: int, target: str) -> None:
+    upstream = BrokenUpstream(seed)
     stream = upstream.stream()
     translator = il.Translator(RESPONSES, target, model=upstream.model, tools=upstream.tools)
     out = translator.feed(stream) + translator.close()
-    assert len(ends(out, target)) == 1, (stream, out)
+    assert len(final_events(out, target)) == 1, (stream, out)

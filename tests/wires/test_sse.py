@@ -1,4 +1,4 @@
-"""Server-sent events: every row is decoded whole, byte by byte, at every two-piece cut and at random cuts."""
+"""SSE decoder and encoder. Each row is decoded whole, byte by byte, at every two-piece cut and at random cuts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from interlingua.wires.streaming.sse import SseDecoder, SseMessage, encode_event
 
 BOM = b"\xef\xbb\xbf"
 
-Seen = tuple[str | None, str, str | None]  # data (None: the block had none), event, id
+Fields = tuple[str | None, str, str | None]  # data (None: the block had none), event, id
 
-A: Seen = ("a", "", None)
-B: Seen = ("b", "", None)
-NO_DATA: Seen = (None, "", None)
+A: Fields = ("a", "", None)
+B: Fields = ("b", "", None)
+NO_DATA: Fields = (None, "", None)
 
 
 def rows(names: str, table: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
@@ -31,45 +31,45 @@ def decode(pieces: Iterable[bytes], limit: int = 1 << 20) -> list[SseMessage]:
     decoder = SseDecoder(limit)
     messages = [message for piece in pieces for message in decoder.feed(piece)]
     messages += decoder.close()
-    assert decoder.close() == [], "something was still held"
+    assert decoder.close() == [], "the decoder still buffered something"
     return messages
 
 
-def said(messages: Iterable[SseMessage]) -> list[SseMessage]:
-    """All but mere blank lines: whether some are left at the end depends on where a last "\\r\\n" was cut."""
+def without_blank(messages: Iterable[SseMessage]) -> list[SseMessage]:
+    """Drop messages of blank lines only: whether there is one at the end depends on the cut of a last "\\r\\n"."""
     return [message for message in messages if message.raw.strip(b"\r\n")]
 
 
-def seen(messages: Iterable[SseMessage]) -> list[Seen]:
-    return [(m.data if m.has_data else None, m.event, m.id) for m in said(messages)]
+def fields_of(messages: Iterable[SseMessage]) -> list[Fields]:
+    return [(m.data if m.has_data else None, m.event, m.id) for m in without_blank(messages)]
 
 
 def cuts(raw: bytes) -> Iterator[list[bytes]]:
     yield [raw]
     yield [raw[i : i + 1] for i in range(len(raw))]
     for i in range(len(raw) + 1):
-        yield [raw[:i], raw[i:]]  # the first and the last of these hold an empty read
+        yield [raw[:i], raw[i:]]  # the first and the last of these have an empty read
     rng = random.Random(len(raw))
     for _ in range(30):
         at = sorted(rng.choices(range(len(raw) + 1), k=rng.randint(1, 8)))
         yield [raw[i:j] for i, j in zip([0, *at], [*at, len(raw)], strict=True)]
 
 
-def check(raw: bytes, expected: list[Seen], missing: bytes = b"") -> None:
-    """`missing` is what close() adds to the raw of a block that the stream cut short."""
+def check(raw: bytes, expected: list[Fields], missing: bytes = b"") -> None:
+    """`missing`: the bytes that close() adds to the raw of a truncated block."""
     for pieces in cuts(raw):
         messages = decode(pieces)
-        assert seen(messages) == expected, pieces
+        assert fields_of(messages) == expected, pieces
         assert b"".join(m.raw for m in messages) == raw.removeprefix(BOM) + missing, pieces
         assert all(m.closed for m in messages[:-1]), pieces
         assert all(m.closed == (not missing) for m in messages[-1:]), pieces
-        for message in messages:  # in another stream, its raw says the same
-            alone = said(decode([b"\n", message.raw]))
-            assert seen(alone) == seen([message]), pieces
+        for message in messages:  # its raw has the same meaning in another stream
+            alone = without_blank(decode([b"\n", message.raw]))
+            assert fields_of(alone) == fields_of([message]), pieces
             assert all(m.closed for m in alone), pieces
 
 
-ROWS: list[tuple[str, bytes, list[Seen]]] = [
+ROWS: list[tuple[str, bytes, list[Fields]]] = [
     # line ends
     ("lf", b"data: a\n\ndata: b\n\n", [A, B]),
     ("crlf", b"data: a\r\n\r\ndata: b\r\n\r\n", [A, B]),
@@ -78,7 +78,7 @@ ROWS: list[tuple[str, bytes, list[Seen]]] = [
     ("cr then crlf", b"data: a\r\r\ndata: b\n\r", [A, B]),
     ("lf then cr", b"data: a\n\rdata: b\r\n\r", [A, B]),
     ("all in one block", b"data: a\rdata: b\ndata: c\r\n\n", [("a\nb\nc", "", None)]),
-    ("others are data", "data: \v\f\x1c\x85\u2028b\n\n".encode(), [("\v\f\x1c\x85\u2028b", "", None)]),
+    ("other line separators are data", "data: \v\f\x1c\x85\u2028b\n\n".encode(), [("\v\f\x1c\x85\u2028b", "", None)]),
     # blank lines
     ("nothing", b"", []),
     ("only blank lines", b"\n\r\n\r\n\n", []),
@@ -88,7 +88,7 @@ ROWS: list[tuple[str, bytes, list[Seen]]] = [
     ("a space is not blank", b"data: a\n \ndata: b\n\n", [("a\nb", "", None)]),
     # data
     ("several lines", b"data: a\ndata: b\ndata: c\n\n", [("a\nb\nc", "", None)]),
-    ("lines apart", b"data: a\nid: 1\ndata: b\n\n", [("a\nb", "", "1")]),
+    ("data lines with another field between", b"data: a\nid: 1\ndata: b\n\n", [("a\nb", "", "1")]),
     ("an empty line in the middle", b"data: a\ndata:\ndata: b\n\n", [("a\n\nb", "", None)]),
     ("two empty lines", b"data\ndata\n\n", [("\n", "", None)]),
     ("empty", b"data:\n\n", [("", "", None)]),
@@ -96,7 +96,7 @@ ROWS: list[tuple[str, bytes, list[Seen]]] = [
     ("no colon", b"data\n\n", [("", "", None)]),
     ("no space", b"data:a\n\n", [A]),
     ("one space is removed", b"data:  a \n\n", [(" a ", "", None)]),
-    ("a tab is not", b"data:\ta\n\n", [("\ta", "", None)]),
+    ("a tab is not removed", b"data:\ta\n\n", [("\ta", "", None)]),
     ("colons", b'data: {"a":1}\ndata:: b\n\n', [('{"a":1}\n: b', "", None)]),
     # event, id and the rest
     ("event", b"event: ping\ndata: {}\n\n", [("{}", "ping", None)]),
@@ -134,7 +134,7 @@ ROWS: list[tuple[str, bytes, list[Seen]]] = [
     ("bom in data", b"data: " + BOM + b"a\n\n", [("\ufeffa", "", None)]),
 ]
 
-CUT_SHORT: list[tuple[str, bytes, list[Seen], bytes]] = [
+TRUNCATED: list[tuple[str, bytes, list[Fields], bytes]] = [
     ("in a line", b'data: {"a"', [('{"a"', "", None)], b"\n\n"),
     ("after a line, lf", b"data: a\n", [A], b"\n"),
     ("after a line, crlf", b"data: a\r\n", [A], b"\n"),
@@ -151,25 +151,25 @@ CUT_SHORT: list[tuple[str, bytes, list[Seen], bytes]] = [
 
 
 @rows("raw expected", ROWS)
-def test_rows(raw: bytes, expected: list[Seen]) -> None:
+def test_decode(raw: bytes, expected: list[Fields]) -> None:
     check(raw, expected)
 
 
-@rows("raw expected missing", CUT_SHORT)
-def test_cut_short(raw: bytes, expected: list[Seen], missing: bytes) -> None:
+@rows("raw expected missing", TRUNCATED)
+def test_decode_truncated_stream(raw: bytes, expected: list[Fields], missing: bytes) -> None:
     check(raw, expected, missing)
 
 
 def test_all_rows_in_one_stream() -> None:
     rows = [row for row in ROWS if BOM not in row[1]]
-    check(b"".join(raw for _, raw, _ in rows), [one for _, _, expected in rows for one in expected])
+    check(b"".join(raw for _, raw, _ in rows), [message for _, _, expected in rows for message in expected])
 
 
-# Which bytes are in whose raw, and when they come out: reads, and the raw of the messages that each gives.
+# When messages are returned, and which bytes are in their raw: reads, and the raw of the messages after each read.
 TIMING: list[tuple[str, list[bytes], list[list[bytes]]]] = [
     ("at the blank line", [b"data: a\n", b"\n", b"data"], [[], [b"data: a\n\n"], []]),
     ("several in a read", [b"data: a\n\n:\n\ndata: b"], [[b"data: a\n\n", b":\n\n"]]),
-    ("a cr does not wait", [b"data: a\r\n\r", b"\ndata: b\r\r"], [[b"data: a\r\n\r"], [b"\ndata: b\r\r"]]),
+    ("a cr ends its line at once", [b"data: a\r\n\r", b"\ndata: b\r\r"], [[b"data: a\r\n\r"], [b"\ndata: b\r\r"]]),
     ("an empty read changes nothing", [b"data: a\r", b"", b"\n", b"\n"], [[], [], [], [b"data: a\r\n\n"]]),
     ("cr, lf, lf", [b"data: a\r", b"\n\n"], [[], [b"data: a\r\n\n"]]),
     ("blank lines go with the next", [b"data: a\n\n\n", b"\r\n:\n\n"], [[b"data: a\n\n"], [b"\n\r\n:\n\n"]]),
@@ -178,12 +178,12 @@ TIMING: list[tuple[str, list[bytes], list[list[bytes]]]] = [
 
 
 @rows("reads expected", TIMING)
-def test_timing(reads: list[bytes], expected: list[list[bytes]]) -> None:
+def test_message_is_returned_as_soon_as_complete(reads: list[bytes], expected: list[list[bytes]]) -> None:
     decoder = SseDecoder()
     assert [[message.raw for message in decoder.feed(read)] for read in reads] == expected
 
 
-def test_blank_lines_at_the_end_are_a_message_without_data() -> None:
+def test_trailing_blank_lines_are_a_message_without_data() -> None:
     assert decode([b"data: a\r\n\r", b"\n"])[1:] == [
         SseMessage(data="", has_data=False, event="", id=None, raw=b"\n", closed=True)
     ]
@@ -207,8 +207,8 @@ def test_encode(data: str | bytes, event: str, expected: bytes) -> None:
 
 
 @pytest.mark.parametrize("event", ["a\ndata: b", "a\rb"])
-def test_encode_refuses_an_event_of_several_lines(event: str) -> None:
-    with pytest.raises(UsageError, match="one line"):
+def test_encode_rejects_event_name_of_several_lines(event: str) -> None:
+    with pytest.raises(UsageError, match="single line"):
         encode_event("a", event)
 
 
@@ -217,19 +217,19 @@ one_line = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 
 @given(st.lists(st.tuples(st.text(), one_line)))
-def test_what_was_encoded_is_decoded(frames: list[tuple[str, str]]) -> None:
+def test_encoded_events_round_trip(frames: list[tuple[str, str]]) -> None:
     raw = [encode_event(data, event) for data, event in frames]
-    expected: list[Seen] = [(d.replace("\r\n", "\n").replace("\r", "\n"), event, None) for d, event in frames]
+    expected: list[Fields] = [(d.replace("\r\n", "\n").replace("\r", "\n"), event, None) for d, event in frames]
     messages = decode([b"".join(raw)])
-    assert seen(messages) == expected
+    assert fields_of(messages) == expected
     assert [message.raw for message in messages] == raw
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3)))
-def test_any_bytes_decode_alike_however_cut(pieces: list[bytes]) -> None:
+def test_any_bytes_decode_independent_of_cuts(pieces: list[bytes]) -> None:
     raw = b"".join(pieces)
     whole, cut = decode([raw]), decode(pieces)
-    assert seen(cut) == seen(whole)
+    assert fields_of(cut) == fields_of(whole)
     missing = b"".join(m.raw for m in whole).removeprefix(raw.removeprefix(BOM))
     assert missing in (b"", b"\n", b"\n\n")
     assert b"".join(m.raw for m in cut) == b"".join(m.raw for m in whole) == raw.removeprefix(BOM) + missing
@@ -246,7 +246,7 @@ OVER_LIMIT: list[tuple[str, bytes]] = [
 
 
 @rows("raw", OVER_LIMIT)
-def test_over_the_limit(raw: bytes) -> None:
+def test_block_over_limit_raises(raw: bytes) -> None:
     for pieces in cuts(raw):
         decoder = SseDecoder(limit=32)
         with pytest.raises(UpstreamError, match=r"event of \d+ bytes or more; the limit is 32") as caught:
@@ -258,13 +258,13 @@ def test_over_the_limit(raw: bytes) -> None:
             decoder.close()
 
 
-def test_the_limit_is_for_one_block() -> None:
+def test_limit_applies_per_block() -> None:
     block = b"data: " + b"x" * 24 + b"\n\n"
     assert len(decode([block * 100], limit=len(block))) == 100
     assert len(decode([block[i : i + 1] for i in range(len(block))] * 100, limit=len(block))) == 100
 
 
-def test_line_ends_that_close_adds_are_not_counted() -> None:
+def test_line_ends_added_by_close_do_not_count_for_limit() -> None:
     assert [message.raw for message in decode([b"data: a"], limit=7)] == [b"data: a\n\n"]
 
 
@@ -272,7 +272,7 @@ def reads_of(raw: bytes, size: int) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
-# Small enough for memory that is already there: new pages cost more than the decoding of their bytes.
+# Inputs are small enough to fit in allocated memory: new pages cost more than decoding their bytes.
 GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
     ("one long line", lambda n: reads_of(b"data: " + b"x" * (80_000 * n) + b"\n\n", 64)),
     ("one long line in single bytes", lambda n: reads_of(b"data: " + b"x" * (5_000 * n) + b"\n\n", 1)),
@@ -285,7 +285,7 @@ GROWING: list[tuple[str, Callable[[int], list[bytes]]]] = [
 
 
 @rows("reads", GROWING)
-def test_time_grows_with_the_input_and_no_faster(reads: Callable[[int], list[bytes]]) -> None:
+def test_decoding_time_is_linear(reads: Callable[[int], list[bytes]]) -> None:
     def best(reads: list[bytes]) -> float:
         times = []
         for _ in range(7):
@@ -297,4 +297,4 @@ def test_time_grows_with_the_input_and_no_faster(reads: Callable[[int], list[byt
             times.append(time.process_time() - start)
         return min(times)
 
-    assert best(reads(8)) < 24 * best(reads(1))  # in proportion: 8; if each read went over the old bytes: 64
+    assert best(reads(8)) < 24 * best(reads(1))  # linear: 8; if each read scanned the old bytes again: 64

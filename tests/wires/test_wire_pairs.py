@@ -1,5 +1,5 @@
-"""Every wire in front of every wire, scene by scene: what goes out is what the upstream meant, and every client of the
-target, strict or official, understands just that."""
+"""Every pair of wires, scene by scene: every client of the target wire, strict reader or official SDK, reads exactly
+the reply that the upstream sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.pair_sources import BODIES, CHAT, MESSAGES, MODEL, RESPONSES,
 
 WIRES = (CHAT, MESSAGES, RESPONSES)
 KEY = b"key"
-LEGAL = {CHAT: r".{1,64}", MESSAGES: r"[a-zA-Z0-9_-]{1,64}", RESPONSES: r".{1,64}"}
+VALID_IDS = {CHAT: r".{1,64}", MESSAGES: r"[a-zA-Z0-9_-]{1,64}", RESPONSES: r".{1,64}"}
 
 CELLS = [
     pytest.param(scene, source, target, id=f"{scene.name}, {source} to {target}")
@@ -34,122 +34,122 @@ each_cell = pytest.mark.parametrize(("scene", "source", "target"), CELLS)
 
 
 def run(
-    scene: Scene, source: str, target: str, given: Iterable[bytes], **options: Any
+    scene: Scene, source: str, target: str, pieces: Iterable[bytes], **options: Any
 ) -> tuple[bytes, list[ev.Finding]]:
-    chosen = Options(seal_key=KEY, **options)
-    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=chosen)
-    out = b"".join([*map(translator.feed, given), translator.close()])
+    all_options = Options(seal_key=KEY, **options)
+    translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=all_options)
+    out = b"".join([*map(translator.feed, pieces), translator.close()])
     return out, translator.findings
 
 
-def translated(scene: Scene, source: str, target: str, size: int = 5) -> bytes:
+def translate(scene: Scene, source: str, target: str, size: int = 5) -> bytes:
     return run(scene, source, target, [STREAMS[source](scene, size)])[0]
 
 
-# ── what a client is to understand ────────────────────────────────────────────────────────────────────────────────
+# ── expected views ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def expected(scene: Scene, source: str, target: str) -> ReplyView:
-    said: list[ReplyPart] = []
+    parts: list[ReplyPart] = []
     for part in scene.expected_parts:
         match part:
             case CallPart():
-                said.append(("call", legal(part.id, target), part.name, part.args))
+                parts.append(("call", valid_id(part.id, target), part.name, part.args))
             case ThinkingPart():
-                said.append(("thought", part.text))
+                parts.append(("thought", part.text))
             case TextPart():
-                said.append(("text", part.text))
+                parts.append(("text", part.text))
             case RefusalPart():
-                # Where no other wire has a field for it, it is told as text.
-                said.append(("text" if target == MESSAGES != source else "refusal", part.text))
-    said = merge_parts(said) if target != CHAT else sort_by_kind(said)  # which has no order
+                # Messages has no field for a refusal of another wire: it is sent as text.
+                parts.append(("text" if target == MESSAGES != source else "refusal", part.text))
+    parts = merge_parts(parts) if target != CHAT else sort_by_kind(parts)  # chat does not keep the order of kinds
     if scene.ending != "well":
-        return ReplyView(said, error=ERROR_MESSAGE if scene.ending == "error" else "the upstream ended")
+        return ReplyView(parts, error=ERROR_MESSAGE if scene.ending == "error" else "the upstream ended")
     refused = any(isinstance(part, RefusalPart) for part in scene.parts)
     stop = "content_filter" if refused and MESSAGES in (source, target) else scene.stop
     if stop == "stop" and scene.calls:
         stop = "tool_calls"
     sequence = scene.sequence if source == target == MESSAGES else None
-    return ReplyView(said, stop, sequence, scene.tokens)
+    return ReplyView(parts, stop, sequence, scene.tokens)
 
 
-def legal(id: str, target: str) -> str:
+def valid_id(id: str, target: str) -> str:
     return id.replace("functions.get_weather:", "il-functions_2eget_5fweather_3a") if target == MESSAGES else id
 
 
-def check(heard: ReplyView, scene: Scene, source: str, target: str) -> None:
-    """That a client has understood the scene."""
-    right = expected(scene, source, target)
-    if right.error is not None:
-        assert heard.error is not None
-        assert right.error in heard.error
+def check(view: ReplyView, scene: Scene, source: str, target: str) -> None:
+    """Assert that a client's view of the reply is the scene."""
+    expected_view = expected(scene, source, target)
+    if expected_view.error is not None:
+        assert view.error is not None
+        assert expected_view.error in view.error
         return
-    assert heard.error is None
-    assert said(heard.parts, scene) == said(right.parts, scene)
-    assert (heard.stop, heard.sequence, heard.tokens) == (right.stop, right.sequence, right.tokens)
-    check_seals(heard, scene, source, target)
+    assert view.error is None
+    assert comparable_parts(view.parts, scene) == comparable_parts(expected_view.parts, scene)
+    assert (view.stop, view.sequence, view.tokens) == (expected_view.stop, expected_view.sequence, expected_view.tokens)
+    check_signatures(view, scene, source, target)
 
 
-def said(told: list[ReplyPart], scene: Scene) -> list[Any]:
-    """Arguments as values. Of a call that was cut each client makes something else, or nothing."""
-    cut = {legal(call.id, wire) for call in scene.calls if not call.is_complete for wire in WIRES}
-    whole = [one for one in told if one[0] != "call" or one[1] not in cut]
-    return [(*one[:3], json.loads(one[3] or "{}")) if one[0] == "call" else one for one in whole]
+def comparable_parts(parts: list[ReplyPart], scene: Scene) -> list[Any]:
+    """Return the parts with parsed arguments, without truncated calls, which each client treats differently."""
+    truncated = {valid_id(call.id, wire) for call in scene.calls if not call.is_complete for wire in WIRES}
+    complete = [part for part in parts if part[0] != "call" or part[1] not in truncated]
+    return [(*part[:3], json.loads(part[3] or "{}")) if part[0] == "call" else part for part in complete]
 
 
-def check_seals(heard: ReplyView, scene: Scene, source: str, target: str) -> None:
-    """Thinking can come back to its upstream: as it was sealed there, or sealed by us with all that it had."""
+def check_signatures(view: ReplyView, scene: Scene, source: str, target: str) -> None:
+    """Assert that reasoning can be sent back: with the upstream's signature, or with ours that contains it."""
     thoughts = [part for part in scene.expected_parts if isinstance(part, ThinkingPart)]
     if source == target:
-        assert heard.signatures == [part.signature for part in thoughts if part.signature]
+        assert view.signatures == [part.signature for part in thoughts if part.signature]
         return
-    opened = [read_envelope(seal, KEY) for seal in heard.signatures]
-    if target == CHAT:  # which has a field for thinking, and needs no seal for it
+    opened = [read_envelope(signature, KEY) for signature in view.signatures]
+    if target == CHAT:  # it has a field for reasoning that needs no signature
         thoughts = [part for part in thoughts if part.signature]
-    assert [one and one.text for one in opened] == [part.text for part in thoughts]
-    for one, part in zip(opened, thoughts, strict=True):
-        assert one is not None
-        assert one.seal is not None
-        assert part.signature in json.dumps(one.seal.data)
-        assert not part.signature or one.seal.wire == source
+    assert [reasoning and reasoning.text for reasoning in opened] == [part.text for part in thoughts]
+    for reasoning, part in zip(opened, thoughts, strict=True):
+        assert reasoning is not None
+        assert reasoning.seal is not None
+        assert part.signature in json.dumps(reasoning.seal.data)
+        assert not part.signature or reasoning.seal.wire == source
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @each_cell
-def test_strict_clients_understand(scene: Scene, source: str, target: str) -> None:
-    out = translated(scene, source, target)
-    heard = clients.STRICT_READERS[target](out, scene)
-    check(heard, scene, source, target)
-    if scene.ending == "well" or target != RESPONSES:  # where what is not done is no part of a response that failed
-        assert arguments(heard.parts) == arguments(expected(scene, source, target).parts), "byte for byte"
+def test_strict_clients_read_the_stream(scene: Scene, source: str, target: str) -> None:
+    out = translate(scene, source, target)
+    view = clients.STRICT_READERS[target](out, scene)
+    check(view, scene, source, target)
+    if scene.ending == "well" or target != RESPONSES:  # a failed response omits items that are not done
+        assert arguments(view.parts) == arguments(expected(scene, source, target).parts), "byte for byte"
 
 
-def arguments(told: list[ReplyPart]) -> list[ReplyPart]:
-    """Those of a custom tool are written by us, or by the client that heard its text."""
-    return [(*one[:3], json.dumps(json.loads(one[3]))) if one[-1].startswith('{"input"') else one for one in told]
+def arguments(parts: list[ReplyPart]) -> list[ReplyPart]:
+    """Normalise the arguments of custom tools, which the emitter or the test client writes around the text."""
+    return [(*part[:3], json.dumps(json.loads(part[3]))) if part[-1].startswith('{"input"') else part for part in parts]
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_official_clients_understand(scene: Scene, source: str, target: str) -> None:
-    out = translated(scene, source, target)
-    for listen in clients.SDK_READERS[target]:
-        check(listen(out, scene), scene, source, target)
+def test_official_sdks_read_the_stream(scene: Scene, source: str, target: str) -> None:
+    out = translate(scene, source, target)
+    for read in clients.SDK_READERS[target]:
+        check(read(out, scene), scene, source, target)
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_however_the_upstream_cuts_its_text(scene: Scene, source: str, target: str) -> None:
+def test_result_does_not_depend_on_the_size_of_deltas(scene: Scene, source: str, target: str) -> None:
     for size in (1, 1000):
-        heard = clients.STRICT_READERS[target](translated(scene, source, target, size), scene)
-        check(heard, scene, source, target)
+        view = clients.STRICT_READERS[target](translate(scene, source, target, size), scene)
+        check(view, scene, source, target)
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
+def test_result_does_not_depend_on_cuts(scene: Scene, source: str, target: str) -> None:
     stream = STREAMS[source](scene, 50)
     whole = run(scene, source, target, [stream])
     every = len(stream) if len(stream) < 600 else 25
@@ -163,41 +163,40 @@ def test_however_it_is_cut(scene: Scene, source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("source", WIRES)
-def test_a_call_that_was_cut_is_run_by_nobody(source: str) -> None:
+def test_no_client_runs_a_truncated_call(source: str) -> None:
     scene = next(scene for scene in SCENES if scene.name == "length inside a call")
     names = [call.name for call in scene.calls]
-    called, requests, _ = clients.run_tools([translated(scene, source, MESSAGES)], names)
+    called, requests, _ = clients.run_tools([translate(scene, source, MESSAGES)], names)
     assert (called, len(requests)) == ([], 1)
-    done = clients.responses_create(translated(scene, source, RESPONSES), scene)
-    assert [one[2] for one in done.parts] == names[:1]
-    assert clients.chat_create(translated(scene, source, CHAT), scene).stop == "length"
+    response = clients.responses_create(translate(scene, source, RESPONSES), scene)
+    assert [part[2] for part in response.parts] == names[:1]
+    assert clients.chat_create(translate(scene, source, CHAT), scene).stop == "length"
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_with_whole_calls_and_another_name(scene: Scene, source: str, target: str) -> None:
-    """A call that is cut is not delivered, and the client hears the name that it asked for and no other."""
-    given = STREAMS[source](scene)
-    out, _ = run(scene, source, target, [given], delivery="whole", served_as="asked-for")
-    heard = clients.STRICT_READERS[target](out, scene)
-    check(heard, scene, source, target)
+def test_whole_delivery_with_another_model_name(scene: Scene, source: str, target: str) -> None:
+    """A truncated call is not delivered, and the client gets only the model name that it requested."""
+    stream = STREAMS[source](scene)
+    out, _ = run(scene, source, target, [stream], delivery="whole", served_as="asked-for")
+    view = clients.STRICT_READERS[target](out, scene)
+    check(view, scene, source, target)
     if scene.ending == "well":
-        assert [one[2] for one in heard.parts if one[0] == "call"] == [
-            one.name for one in scene.calls if one.is_complete
-        ]
+        names = [part[2] for part in view.parts if part[0] == "call"]
+        assert names == [call.name for call in scene.calls if call.is_complete]
         assert b'"asked-for"' in out
     assert MODEL.encode() not in out
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_wherever_it_breaks_off(scene: Scene, source: str, target: str) -> None:
-    """The client is told an end all the same, and a proper one."""
+def test_stream_broken_at_any_event_ends_properly(scene: Scene, source: str, target: str) -> None:
+    """The client's stream has exactly one end: an error or a stop reason."""
     events = STREAMS[source](scene, 20).split(b"\n\n")
     for count in range(len(events)):
         out, _ = run(scene, source, target, [b"\n\n".join(events[:count]) + b"\n\n"])
-        heard = clients.STRICT_READERS[target](out, scene)
-        assert bool(heard.error) != bool(heard.stop), count
+        view = clients.STRICT_READERS[target](out, scene)
+        assert bool(view.error) != bool(view.stop), count
 
 
 # ── whole replies ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,145 +207,147 @@ HAS_BODY = [
     for scene, source, _ in [cell.values]
     if isinstance(scene, Scene)
     and scene.ending != "broken off"
-    and not (source == MESSAGES and any(not call.is_complete for call in scene.calls))  # whose arguments are an object
+    and not (
+        source == MESSAGES and any(not call.is_complete for call in scene.calls)
+    )  # a Messages body has arguments as an object, which cannot be truncated
 ]
 
 
 @pytest.mark.parametrize(("scene", "source", "target"), HAS_BODY)
-def test_stream_is_whole(scene: Scene, source: str, target: str) -> None:
+def test_whole_reply_equals_stream(scene: Scene, source: str, target: str) -> None:
     options = Options(seal_key=KEY)
     body = il.translate_reply(BODIES[source](scene), source, target, scene.dialect, tools=scene.tools, options=options)
-    heard = clients.BODY_READERS[target](body, scene)
-    ordered = in_order(scene) if source == CHAT else scene
-    check(heard, ordered, source, target)
-    streamed = clients.STRICT_READERS[target](translated(ordered, source, target), scene)
+    view = clients.BODY_READERS[target](body, scene)
+    ordered = ordered_by_kind(scene) if source == CHAT else scene
+    check(view, ordered, source, target)
+    streamed = clients.STRICT_READERS[target](translate(ordered, source, target), scene)
     if scene.ending == "well":
-        assert replace(heard, parts=said(heard.parts, scene)) == replace(streamed, parts=said(streamed.parts, scene))
+        assert replace(view, parts=comparable_parts(view.parts, scene)) == replace(
+            streamed, parts=comparable_parts(streamed.parts, scene)
+        )
 
 
-def as_sent(cell: Any) -> bool:
-    """Whether the scene expects what only the upstream's own bytes can say: its seals, and details of a refusal."""
+def needs_passthrough(cell: Any) -> bool:
+    """Return whether the scene expects content that only passthrough keeps: signatures and details of a refusal."""
     scene, source, target = cell.values
     return source == target != CHAT and any(
         isinstance(part, ThinkingPart | RefusalPart) for part in scene.expected_parts
     )
 
 
-@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in HAS_BODY if not as_sent(cell)])
-def test_a_whole_reply_for_a_client_that_wants_a_stream(scene: Scene, source: str, target: str) -> None:
+@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in HAS_BODY if not needs_passthrough(cell)])
+def test_whole_reply_is_sent_as_a_stream(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
-    heard = clients.STRICT_READERS[target](translator.stream(BODIES[source](scene)), scene)
-    check(heard, in_order(scene) if source == CHAT else scene, source, target)
+    view = clients.STRICT_READERS[target](translator.stream(BODIES[source](scene)), scene)
+    check(view, ordered_by_kind(scene) if source == CHAT else scene, source, target)
     assert translator.ended
 
 
-@pytest.mark.cuts
-@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in CELLS if not as_sent(cell)])
-def test_a_stream_for_a_client_that_wants_a_whole_reply(scene: Scene, source: str, target: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("scene", "source", "target"), [cell for cell in CELLS if not needs_passthrough(cell)])
+def test_stream_is_folded_into_a_whole_reply(scene: Scene, source: str, target: str) -> None:
     translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
-    heard = clients.BODY_READERS[target](translator.fold(STREAMS[source](scene, 5)), scene)
-    check(heard, in_order(scene) if target == CHAT else scene, source, target)
+    view = clients.BODY_READERS[target](translator.fold(STREAMS[source](scene, 5)), scene)
+    check(view, ordered_by_kind(scene) if target == CHAT else scene, source, target)
     tally = translator.tally
-    assert bool(tally.failure) == bool(heard.error)
-    assert tally.calls == sum(one[0] == "call" for one in heard.parts) or heard.error
+    assert bool(tally.failure) == bool(view.error)
+    assert tally.calls == sum(part[0] == "call" for part in view.parts) or view.error
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_cell
-def test_wherever_it_is_given_up(scene: Scene, source: str, target: str) -> None:
-    """Whoever carries the bytes may end the reply: with an error, unless all had been said."""
+def test_abort_at_any_event_ends_properly(scene: Scene, source: str, target: str) -> None:
+    """The caller may abort the reply: it ends with an error, unless it was complete."""
     events = STREAMS[source](scene, 20).split(b"\n\n")
     for count in (0, 1, len(events) // 2, len(events)):
         translator = il.Translator(source, target, scene.dialect, tools=scene.tools, options=Options(seal_key=KEY))
         out = translator.feed(b"\n\n".join(events[:count]) + b"\n\n")
         ended = translator.ended
-        out += translator.abort("the line went dead", "timeout_error")
-        heard = clients.STRICT_READERS[target](out, scene)
-        assert bool(heard.error) != bool(heard.stop), count
-        assert ended or heard.stop or "the line went dead" in str(heard.error)
+        out += translator.abort("connection lost", "timeout_error")
+        view = clients.STRICT_READERS[target](out, scene)
+        assert bool(view.error) != bool(view.stop), count
+        assert ended or view.stop or "connection lost" in str(view.error)
 
 
-def in_order(scene: Scene) -> Scene:
-    """As a body tells it that has a field for each kind."""
+def ordered_by_kind(scene: Scene) -> Scene:
+    """Return the scene in the order of a body that has one field for each kind of part."""
     kinds = (ThinkingPart, TextPart, RefusalPart, CallPart)
     parts = sorted(scene.parts, key=lambda part: kinds.index(type(part)))
-    heard = sorted(scene.expected_parts, key=lambda part: kinds.index(type(part)))
-    return replace(scene, parts=parts, expected=heard)
+    expected_parts = sorted(scene.expected_parts, key=lambda part: kinds.index(type(part)))
+    return replace(scene, parts=parts, expected=expected_parts)
 
 
 # ── ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-CALLING = [scene for scene in SCENES if scene.calls and scene.ending == "well"]
+SCENES_WITH_CALLS = [scene for scene in SCENES if scene.calls and scene.ending == "well"]
 each_calling_cell = pytest.mark.parametrize(
-    ("scene", "source", "target"), [cell for cell in CELLS if cell.values[0] in CALLING]
+    ("scene", "source", "target"), [cell for cell in CELLS if cell.values[0] in SCENES_WITH_CALLS]
 )
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @each_calling_cell
-def test_ids_are_legal_and_new(scene: Scene, source: str, target: str) -> None:
+def test_ids_are_valid_and_unused(scene: Scene, source: str, target: str) -> None:
     taken = tuple(call.id for call in scene.calls)
     out, findings = run(scene, source, target, [STREAMS[source](scene, 50)], taken_ids=taken)
-    ids = [one[1] for one in clients.STRICT_READERS[target](out, scene).parts if one[0] == "call"]
+    ids = [part[1] for part in clients.STRICT_READERS[target](out, scene).parts if part[0] == "call"]
     assert len(ids) == len(scene.calls)
     assert len(set(ids)) == len(ids)
-    assert not set(ids) & {legal(id, target) for id in taken}
-    assert all(re.fullmatch(LEGAL[target], id) for id in ids)
+    assert not set(ids) & {valid_id(id, target) for id in taken}
+    assert all(re.fullmatch(VALID_IDS[target], id) for id in ids)
     assert [finding.kind for finding in findings].count("id-renamed") == len(ids)
 
 
-# ── a loop ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tool loops ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @pytest.mark.parametrize("source", WIRES)
-@pytest.mark.parametrize("scene", [scene for scene in CALLING if scene.stop != "length"], ids=str)
-def test_the_tool_runner_goes_on(scene: Scene, source: str) -> None:
-    """Two turns: the calls are run with their arguments, their results go back under their ids, and then there is
-    text."""
-    done = translated(Scene("done", [TextPart("Done.")]), source, MESSAGES)
-    turns = [translated(scene, source, MESSAGES), done]
+@pytest.mark.parametrize("scene", [scene for scene in SCENES_WITH_CALLS if scene.stop != "length"], ids=str)
+def test_tool_runner_completes_two_turns(scene: Scene, source: str) -> None:
+    """Two turns: the runner runs the calls with their arguments, sends the results with their ids, and gets text."""
+    done = translate(Scene("done", [TextPart("Done.")]), source, MESSAGES)
+    turns = [translate(scene, source, MESSAGES), done]
     called, requests, text = clients.run_tools(turns, [call.name for call in scene.calls])
     assert called == [(call.name, json.loads(call.args)) for call in scene.calls]
     assert text == "Done."
-    *_, answered, results = requests[1]["messages"]
-    ids = [legal(call.id, MESSAGES) for call in scene.calls]
-    assert [block["id"] for block in answered["content"] if block["type"] == "tool_use"] == ids
+    *_, assistant_message, results = requests[1]["messages"]
+    ids = [valid_id(call.id, MESSAGES) for call in scene.calls]
+    assert [block["id"] for block in assistant_message["content"] if block["type"] == "tool_use"] == ids
     assert [block["tool_use_id"] for block in results["content"]] == ids
 
 
-@pytest.mark.cuts
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scene", "source", "target"),
     [
         cell
         for cell in CELLS
         for scene, _, target in [cell.values]
-        if scene in CALLING and scene.stop != "length" and (target == RESPONSES or not scene.tools)
+        if scene in SCENES_WITH_CALLS and scene.stop != "length" and (target == RESPONSES or not scene.tools)
     ],
 )
-def test_what_was_said_comes_back(scene: Scene, source: str, target: str) -> None:
-    """The upstream finds its turn in the client's next request: its calls, and its thinking as it was sealed there."""
-    request = clients.FOLLOW_UPS[target](translated(scene, source, target), scene)
+def test_next_request_returns_calls_and_signatures(scene: Scene, source: str, target: str) -> None:
+    """The client's next request returns the reply to the upstream: calls, and reasoning with its signatures."""
+    request = clients.FOLLOW_UPS[target](translate(scene, source, target), scene)
     body = il.translate_request(request, target, source, options=Options(seal_key=KEY))
-    found = clients.REPLAY_READERS[source](body)
-    calls = [("call", legal(call.id, source), call.name, json.loads(call.args)) for call in scene.calls]
-    assert [one for one in said(found.parts, scene) if one[0] == "call"] == calls
+    replayed = clients.REPLAY_READERS[source](body)
+    calls = [("call", valid_id(call.id, source), call.name, json.loads(call.args)) for call in scene.calls]
+    assert [part for part in comparable_parts(replayed.parts, scene) if part[0] == "call"] == calls
     thoughts = [part for part in scene.expected_parts if isinstance(part, ThinkingPart)]
-    assert found.signatures == [part.signature for part in thoughts if part.signature]
-    assert "".join(one[1] for one in found.parts if one[0] == "thought") == "".join(part.text for part in thoughts)
+    assert replayed.signatures == [part.signature for part in thoughts if part.signature]
+    replayed_text = "".join(part[1] for part in replayed.parts if part[0] == "thought")
+    assert replayed_text == "".join(part.text for part in thoughts)
 
 
-# ── what fuzzers found ────────────────────────────────────────────────────────────────────────────────────────────
+# ── regressions found by fuzzing ──────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("kind", ["\n", "a\rb", "error\n", "a\ndata: x", "\ud83d", "\u2028", "", 5, None, ["\n"]])
 @pytest.mark.parametrize("source", WIRES)
 @pytest.mark.parametrize("target", WIRES)
-def test_a_type_that_an_upstream_made_up_cannot_be_a_name_of_more_than_a_line(
-    source: str, target: str, kind: Any
-) -> None:
-    """It is told as it is where clients of the same wire may know it, and never breaks the stream."""
+def test_invented_event_type_cannot_break_the_sse_stream(source: str, target: str, kind: Any) -> None:
+    """On the same wire the unknown event is passed through. It never breaks the SSE framing."""
     scene = next(scene for scene in SCENES if scene.name == "text and calls")
     blocks = STREAMS[source](scene, 5).split(b"\n\n")
     odd = b"data: " + json.dumps({"type": kind, "a": ""}).encode()

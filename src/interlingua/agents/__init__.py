@@ -1,6 +1,6 @@
-"""How coding agents are pointed at a gateway: one file each, for `interlingua run`, for end-to-end tests and guides.
+"""Configuration of coding agents for a gateway: one module per agent.
 
-Nothing here reads, writes or starts anything.
+Used by `interlingua run`, the end-to-end tests and the guides. The modules do no I/O and start no processes.
 """
 
 from __future__ import annotations

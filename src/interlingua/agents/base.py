@@ -1,4 +1,4 @@
-"""What is known of a coding agent: which APIs it speaks, and how it is pointed at a gateway."""
+"""Description of a coding agent: the APIs that it supports, and the setup that makes it use a gateway."""
 
 from __future__ import annotations
 
@@ -11,64 +11,66 @@ from interlingua.upstreams.profile import MESSAGES
 __all__ = ["DEFAULT_CONTEXT_TOKENS", "KEY_VARIABLE", "Agent", "AgentSetup", "AgentTarget"]
 
 KEY_VARIABLE = "IL_KEY"
-"""The variable with the gateway's key, for agents that are told which one to read."""
+"""Environment variable with the gateway's key, for agents whose configuration names the variable to read."""
 DEFAULT_CONTEXT_TOKENS = 128_000
-"""How many tokens a model is taken to have room for, if nobody says otherwise. Most of today's have as much or more."""
+"""Context window in tokens if none is configured. Most current models have at least that."""
 
 
 class AgentTarget(Struct, frozen=True, kw_only=True):
-    """Where an agent is to ask."""
+    """Gateway, API and model that an agent should use."""
 
     gateway_url: str
-    """The gateway, without a path: http://127.0.0.1:8484"""
+    """URL of the gateway without a path: http://127.0.0.1:8484"""
     api: str
     """One of the agent's `apis`."""
     model: str
     key: str
-    """The gateway's, never an upstream's."""
+    """API key of the gateway, never of an upstream."""
     folder: str
-    """Where the setup's files will be: an empty folder of this run's own."""
+    """Folder for the files of the setup: empty, and used by this run only."""
     context_tokens: int = DEFAULT_CONTEXT_TOKENS
-    """For how many tokens the model has room: an agent shortens its conversation before they are full."""
+    """Context window of the model. An agent compacts its conversation before the window is full."""
 
     @property
     def api_base_url(self) -> str:
-        """What SDKs take as their base: those of Messages add the version themselves."""
+        """Base URL for SDKs. SDKs of the Messages API add the version path themselves."""
         return self.gateway_url if self.api == MESSAGES else f"{self.gateway_url}/v1"
 
     @property
     def max_reply_tokens(self) -> int:
-        """How much of the room a reply may take."""
+        """Maximum length of a reply: a quarter of the context window."""
         return self.context_tokens // 4
 
 
 class AgentSetup(Struct, frozen=True, kw_only=True):
-    """What makes an agent ask there. The key is in the environment or in a file, and never in an argument: those can be
-    read by everybody on the machine."""
+    """Command, environment and files that make an agent use a target.
+
+    The key is in the environment or in a file, never in an argument: every user of the machine can read those.
+    """
 
     environment: dict[str, str]
     argv: list[str]
-    """What is run. A user's arguments come behind."""
+    """Command to run. The user's arguments are appended."""
     override_argv: tuple[str, ...] = ()
-    """Further arguments, with a file of the folder's: a user's own settings might say otherwise, and would win."""
+    """Additional arguments that name a file in the folder. They override the user's own settings."""
     unset_variables: tuple[str, ...] = ()
-    """Variables with which the agent would ask elsewhere, or show a key here that is for somebody else."""
+    """Variables to remove. With them, the agent would use another server or send the gateway another service's key."""
     files: dict[str, str] = {}
-    """What stands in the folder: names and texts."""
+    """Files to write into the folder: text by file name."""
     one_shot_argv: tuple[str, ...] = ()
-    """What `argv` needs before a prompt, so that the agent does what it says, asks nobody, and ends."""
+    """Arguments between `argv` and a prompt that make the agent execute the prompt without questions, and exit."""
 
 
 class Agent(Struct, frozen=True, kw_only=True):
     name: str
-    """As in `interlingua run NAME`."""
+    """Name in `interlingua run NAME`."""
     title: str
     command: str
-    """The program."""
+    """Name of the executable."""
     package: str
-    """What npm installs it by."""
+    """Name of the npm package."""
     apis: tuple[str, ...]
-    """What it speaks: names of wires, or its own name for a variety of one. The first is what it is best at."""
+    """APIs that it supports: names of wires, or its own name for a variant of a wire. The best-supported is first."""
     setup: Callable[[AgentTarget], AgentSetup]
     has_context_setting: bool = True
-    """Whether it can be told for how many tokens the model has room. One that cannot goes by the model's name."""
+    """True if its context window can be configured. Otherwise the agent derives it from the model's name."""

@@ -1,4 +1,4 @@
-"""Claude Code: everything is in the environment, and again in a settings file: a user's own would win otherwise."""
+"""Claude Code: configured by environment variables, repeated in a settings file that overrides the user's settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MODEL_VARIABLES = (
     "ANTHROPIC_DEFAULT_SONNET_MODEL",
     "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 )
-"""The small one is asked in the background: a gateway need not know the names that it has elsewhere."""
+"""All are set to the target model. Claude Code uses the small model in the background, under a name that the gateway
+need not know."""
 CONFLICTING_VARIABLES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -33,7 +34,7 @@ def setup(target: AgentTarget) -> AgentSetup:
         **dict.fromkeys(MODEL_VARIABLES, target.model),
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(
             target.context_tokens
-        ),  # or it takes any unknown model for one of a million
+        ),  # otherwise it assumes a window of a million tokens for unknown models
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     return AgentSetup(

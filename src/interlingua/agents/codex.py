@@ -1,4 +1,4 @@
-"""Codex: a provider of its own beside the user's, in arguments; they hold the name of the variable that has the key."""
+"""Codex: an additional provider, defined in arguments that name the environment variable with the key."""
 
 from __future__ import annotations
 

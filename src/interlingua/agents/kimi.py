@@ -1,4 +1,4 @@
-"""Kimi Code: a model of the environment's, which is the default then."""
+"""Kimi Code: a model defined by environment variables, which is then the default model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROVIDER_TYPES = {
     "anthropic-messages": "anthropic",
     "openai-responses": "openai_responses",
 }
-"""What it calls each API; `kimi` is Chat Completions as Kimi's own platform has it."""
+"""Its name for each API. `kimi` is the Chat Completions variant of Kimi's own platform."""
 
 
 def setup(target: AgentTarget) -> AgentSetup:

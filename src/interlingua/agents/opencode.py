@@ -1,4 +1,4 @@
-"""opencode: its whole configuration may stand in one variable, which wins over the user's files."""
+"""opencode: the whole configuration in one environment variable, which overrides the user's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SDK_PACKAGES = {
     "anthropic-messages": "@ai-sdk/anthropic",
     "openai-responses": "@ai-sdk/openai",
 }
-"""Which part of the AI SDK speaks the API. They come with opencode."""
+"""Package of the AI SDK for each API. They are bundled with opencode."""
 ALL = {"*": "allow"}
 
 

@@ -1,4 +1,4 @@
-"""pi: an extension for this run, which tells of one more provider. It has the name of the variable with the key."""
+"""pi: an extension file that registers one more provider. It names the environment variable with the key."""
 
 from __future__ import annotations
 

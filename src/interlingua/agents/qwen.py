@@ -1,4 +1,4 @@
-"""Qwen Code: everything is in the environment, and which of its APIs is meant in an argument."""
+"""Qwen Code: configured by environment variables, with the API in an argument."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from interlingua.agents.base import Agent, AgentSetup, AgentTarget
 __all__ = ["AGENT"]
 
 VARIABLE_PREFIXES = {"openai-chat": "OPENAI", "anthropic-messages": "ANTHROPIC"}
-"""How the variables of an API begin; in small letters it is what --auth-type takes."""
+"""Prefix of the environment variables of each API. In lower case it is the value of --auth-type."""
 CONFLICTING_VARIABLES = tuple(
     f"{prefix}_{name}" for prefix in VARIABLE_PREFIXES.values() for name in ("API_KEY", "BASE_URL", "MODEL")
 )

@@ -1,4 +1,4 @@
-"""What a person types to point an agent at a gateway that runs already: its setup as a line for a shell."""
+"""Agent setup as a shell command, for users who start the agent themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE_CONTINUATION = " \\\n"
 
 
 def format_shell_command(setup: AgentSetup, indent: str = "  ") -> str:
-    """One command, in as many lines as it takes; all but the first are indented."""
+    """Return one shell command, wrapped with backslashes. All lines but the first are indented."""
     lines: list[str] = []
     for part in (
         *(f"{name}={shlex.quote(value)}" for name, value in setup.environment.items()),
@@ -28,7 +28,7 @@ def format_shell_command(setup: AgentSetup, indent: str = "  ") -> str:
 
 
 def _quote_arguments(argv: list[str]) -> list[str]:
-    """An option stays with its value."""
+    """Quote the arguments, and keep each option together with its value."""
     parts: list[str] = []
     for previous, argument in pairwise(["", *argv]):
         if previous.startswith("-") and not argument.startswith("-"):

@@ -1,90 +1,78 @@
-"""The command line: one module per command, and here the way in and every way out."""
+"""Command line: entry point, parser and exit statuses. Each command is a module of its own."""
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from interlingua import __version__
-from interlingua.cli import config, dialects, faults, parse, render, request, translate
-from interlingua.cli.common import console as io
-from interlingua.cli.common.options import add_command
-from interlingua.cli.gateway import logs, run, serve, start, status, stop
+from interlingua.cli.common import console
+from interlingua.cli.common.command_parser import CommandEntry, CommandParser, add_commands
 from interlingua.errors import InterlinguaError, RenderError, UsageError
 
 __all__ = ["build_parser", "main"]
 
+COMMANDS = {
+    "serve": CommandEntry("interlingua.cli.gateway.serve", "run the gateway"),
+    "run": CommandEntry("interlingua.cli.gateway.run", "run a coding agent with a temporary gateway"),
+    "start": CommandEntry("interlingua.cli.gateway.start", "start the gateway in the background"),
+    "stop": CommandEntry(
+        "interlingua.cli.gateway.stop", "stop the background gateway after its open streams have finished"
+    ),
+    "status": CommandEntry("interlingua.cli.gateway.status", "show the state of the background gateway"),
+    "logs": CommandEntry("interlingua.cli.gateway.logs", "show the log of the background gateway"),
+    "config": CommandEntry("interlingua.cli.config", "check and show the gateway's settings"),
+    "parse": CommandEntry("interlingua.cli.parse", "convert a model's native text to a reply in JSON"),
+    "render": CommandEntry("interlingua.cli.render", "convert a reply in JSON to the native text of a model"),
+    "translate": CommandEntry("interlingua.cli.translate", "translate a reply from one API to another"),
+    "request": CommandEntry("interlingua.cli.request", "translate a request body from one API to another"),
+    "dialects": CommandEntry("interlingua.cli.dialects", "list the dialects, and show, check or draft one"),
+    "faults": CommandEntry("interlingua.cli.faults", "test a gateway against a server that injects faults"),
+}
+
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 0, 1, 2, 130, 141
 
-DESCRIPTION = "Any model's tool calls, in any client's API, exactly."
+DESCRIPTION = "Translates LLM tool calls between model formats and client APIs."
 EPILOG = """\
 examples:
-  interlingua serve --demo                         a gateway, with no key and no network
+  interlingua serve --demo                         run a gateway; needs no key and no network
   interlingua serve --upstream http://localhost:8000/v1
   interlingua run claude --upstream http://localhost:8000/v1 --model NAME
-  interlingua start --demo                         the same in the background, until `interlingua stop`
-  interlingua dialects                             what --dialect can be
-  interlingua parse --dialect kimi_k2 reply.txt    a model's own text → JSON
-  interlingua render --dialect kimi_k2 reply.json  and back
-  curl -sN … | interlingua translate               as it streams
-  interlingua translate --explain recorded.sse     what came, went out, and why
+  interlingua start --demo                         run a gateway in the background; see `interlingua stop`
+  interlingua dialects                             list the dialects (values of --dialect)
+  interlingua parse --dialect kimi_k2 reply.txt    convert a model's native text to JSON
+  interlingua render --dialect kimi_k2 reply.json  convert JSON back to the native text
+  curl -sN … | interlingua translate               translate a stream while it arrives
+  interlingua translate --explain recorded.sse     explain the translation chunk by chunk
   interlingua request --from anthropic-messages --to openai-chat body.json
-  interlingua config check                         whether the gateway's settings are right
-  interlingua faults list                          what upstreams do wrong, and a server that does it
+  interlingua config check                         validate the gateway's settings
+  interlingua faults list                          list the faults that the fault server can inject
 
 Data goes to standard output; findings, errors and hints go to standard error.
 
 exit status:
-  0    all is well; there may be findings
-  1    the input cannot be read or written, or the upstream's reply failed
-  2    the command line is wrong
+  0    success; findings may have been reported
+  1    the input cannot be read, the output cannot be written, or the upstream's reply failed
+  2    the command line is invalid
   3    `status`: the gateway is not running
   130  interrupted with Ctrl-C
-  141  whoever read the output has closed it
+  141  the program that reads the output closed the pipe
 """
 
 
-class _CommandParser(argparse.ArgumentParser):
-    """Tells what is wrong the way everything else here does."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see `{self.prog} --help`")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Each command tells of what it does not know itself: nobody else has its options. What stands behind `--` is
-        for another program, if the command starts one."""
-        arguments = list(sys.argv[1:] if args is None else args)
-        runs_program = self.get_default("behind") is not None
-        end = arguments.index("--") if runs_program and "--" in arguments else len(arguments)
-        parsed, unknown = super().parse_known_args(arguments[:end], namespace)
-        if runs_program:
-            parsed.behind = arguments[end + 1 :]
-        if unknown:
-            option = unknown[0].partition("=")[0]
-            close_matches = difflib.get_close_matches(option, self._option_string_actions, n=1)
-            suggestion = f"did you mean {close_matches[0]}? " if close_matches else ""
-            separator_hint = "what is for the agent stands behind `--`; " if runs_program and not close_matches else ""
-            raise UsageError(
-                f"unrecognized arguments: {' '.join(unknown)}", f"{suggestion}{separator_hint}see `{self.prog} --help`"
-            )
-        return parsed, unknown
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status."""
+    """Run one command and return its exit status."""
     try:
         return _run_command(argv)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        io.abandon_stdout()
+        console.abandon_stdout()
         return EXIT_CLOSED_PIPE
-    except OSError as error:  # those of reading have been told apart: this is what writing met
-        io.abandon_stdout()
-        io.print_error(f"cannot write the output: {error.strerror}", "what was written before is complete up to there")
+    except OSError as error:  # read errors have become BadInput: this is a write error
+        console.abandon_stdout()
+        console.print_error(
+            f"cannot write the output: {error.strerror}", "the output written so far is valid up to that point"
+        )
         return EXIT_FAILED
 
 
@@ -94,31 +82,22 @@ def _run_command(argv: Sequence[str] | None) -> int:
         try:
             args = parser.parse_args(argv)
         finally:
-            io.flush()  # --help and --version have printed and leave
+            console.flush()  # --help and --version print, then raise SystemExit
         if args.command is None:
-            io.print_stderr(parser.format_help())
+            console.print_stderr(parser.format_help())
             return EXIT_USAGE
         return args.run(args) or EXIT_OK
     except InterlinguaError as error:
-        io.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
+        console.print_error(str(error), error.hint or f"see `{parser.prog} --help`")
         return EXIT_USAGE if isinstance(error, UsageError) and not isinstance(error, RenderError) else EXIT_FAILED
     except RecursionError:
-        io.print_error("the input is nested too deep", "a few hundred levels are the most that can be read and written")
+        console.print_error("the input is nested too deeply", "the limit is a few hundred levels")
         return EXIT_FAILED
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
-    parser = _CommandParser(
-        prog="interlingua",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def build_parser() -> CommandParser:
+    """Return the argument parser with all commands."""
+    parser = CommandParser(prog="interlingua", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("-V", "--version", action="version", version=f"interlingua {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    gateway_commands = (serve, run, start, stop, status, logs, config)
-    for command in (*gateway_commands, parse, render, translate, request, dialects, faults):
-        add_command(commands, command)
+    add_commands(parser, COMMANDS, "commands", dest="command")
     return parser

@@ -1,4 +1,4 @@
-"""`interlingua parse`: a model's native text → the reply, as JSON."""
+"""`interlingua parse`: convert a model's native text to a reply in JSON."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import msgspec
 
 import interlingua as il
 from interlingua import events as ev
-from interlingua.cli.common import console as io
-from interlingua.cli.common import options
+from interlingua.cli.common import console, options
 
-NAME = "parse"
-HELP = "a model's native text → the reply, as JSON"
 DESCRIPTION = """\
-Reads what a model wrote and tells the reply as one JSON object: text,
-reasoning, calls, parts (all of them in order), stop_reason and findings.
-It is indented on a terminal and one line otherwise, so that the replies of
-many runs can be gathered in a file of JSON lines."""
+Parses the text that a model wrote and prints the reply as one JSON object:
+text, reasoning, calls, parts (text, reasoning and calls in their order),
+stop_reason and findings.
+
+The JSON is indented on a terminal. Otherwise it is one line, so that the output
+of several runs can be appended to a JSON Lines file."""
 EPILOG = """\
 examples:
   interlingua parse --dialect kimi_k2 reply.txt
@@ -29,27 +28,27 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    options.add_dialect(parser, "by --model (default)")
+    options.add_dialect(parser, "choose it by --model (default)")
     options.add_tools(parser)
     options.add_prefill(parser)
-    parser.add_argument("--events", action="store_true", help="one JSON line per event, as they come")
+    parser.add_argument("--events", action="store_true", help="print one JSON line per event, as soon as it is known")
     options.add_findings(parser)
-    options.add_file(parser, "the text")
+    options.add_file(parser, "the model's text")
 
 
 def run(args: argparse.Namespace) -> None:
     parser = il.Parser(options.dialect_from_args(args), options.load_tools(args.tools), args.prefill)
-    events = _parse_events(parser, io.read_chunks(args.file, "the model's text"))
+    events = _parse_events(parser, console.read_chunks(args.file, "the model's text"))
     if args.events:
-        _write_events(events, args.tell)
+        _write_events(events, args.finding_format)
     else:
         reply = il.fold(events)
-        io.write_json(_as_json(reply))
-        io.print_findings(reply.findings, args.tell)
+        console.write_json(_as_json(reply))
+        console.print_findings(reply.findings, args.finding_format)
 
 
 def _parse_events(parser: il.Parser, chunks: Iterable[bytes]) -> Iterator[ev.Event]:
-    decoder = io.Utf8Decoder()
+    decoder = console.Utf8Decoder()
     for chunk in chunks:
         yield from parser.feed(decoder.decode(chunk))
     yield from parser.feed(decoder.decode(b"", final=True))
@@ -57,11 +56,11 @@ def _parse_events(parser: il.Parser, chunks: Iterable[bytes]) -> Iterator[ev.Eve
     yield from parser.close()
 
 
-def _write_events(events: Iterable[ev.Event], finding_format: io.FindingFormat) -> None:
+def _write_events(events: Iterable[ev.Event], finding_format: console.FindingFormat) -> None:
     for event in events:
-        io.write_json_line({"event": type(event).__name__, **msgspec.to_builtins(event)})
+        console.write_json_line({"event": type(event).__name__, **msgspec.to_builtins(event)})
         if isinstance(event, ev.Finding):
-            io.print_findings([event], finding_format)
+            console.print_findings([event], finding_format)
 
 
 def _as_json(reply: il.Reply) -> dict[str, Any]:

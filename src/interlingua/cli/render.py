@@ -1,4 +1,4 @@
-"""`interlingua render`: a reply as JSON → the native text that a model would have written."""
+"""`interlingua render`: convert a reply in JSON to the native text that a model would write."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import argparse
 import msgspec
 
 import interlingua as il
-from interlingua.cli.common import console as io
-from interlingua.cli.common import options
+from interlingua.cli.common import console, options
 from interlingua.core.reply import Part, Reasoning, Text
 from interlingua.errors import BadInput, RenderError
 
-NAME = "render"
-HELP = "a reply as JSON → the native text that a model would have written"
 DESCRIPTION = """\
-The inverse of parse: reads a reply as parse tells it and writes it as the
-model would have, without a line end of its own. Only "parts" is needed;
-without it, the reasoning, the text and the calls are written, in this order."""
+The inverse of `interlingua parse`: reads a reply in the JSON format that parse
+prints, and prints the text that a model would write for it. No newline is added
+at the end. Only "parts" is needed. Without "parts", the fields reasoning, text
+and calls are rendered, in this order."""
 EPILOG = """\
 examples:
   interlingua render --dialect kimi_k2 reply.json
@@ -27,7 +25,7 @@ examples:
     interlingua render --model moonshotai/kimi-k2.5
 """
 _HINT = (
-    'write it as `interlingua parse` does: {"parts": [{"kind": "text", "text": "…"}, '
+    'use the format that `interlingua parse` prints: {"parts": [{"kind": "text", "text": "…"}, '
     '{"kind": "call", "id": "…", "name": "…", "arguments": "{}"}]}'
 )
 
@@ -42,22 +40,22 @@ class _ReplyInput(msgspec.Struct):
         if self.parts is not None:
             return il.Reply(parts=self.parts)
         if not (self.reasoning or self.text or self.calls):
-            raise BadInput("the reply has neither parts nor text, reasoning or calls", _HINT)
+            raise BadInput("the reply has no parts, text, reasoning or calls", _HINT)
         text_parts = (Reasoning(self.reasoning), Text(self.text))
         return il.Reply(parts=[*(part for part in text_parts if part.text), *self.calls])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    options.add_dialect(parser, "by --model (default)")
-    options.add_file(parser, "the reply, as JSON")
+    options.add_dialect(parser, "choose it by --model (default)")
+    options.add_file(parser, "the reply in JSON")
 
 
 def run(args: argparse.Namespace) -> None:
     dialect = options.dialect_from_args(args)
-    il.render(il.Reply(), dialect)  # a name that is wrong is told before anything is read
-    reply_input = io.read_json(io.read_all(args.file, "a reply as JSON"), _ReplyInput, "the reply", _HINT)
+    il.render(il.Reply(), dialect)  # reports a dialect that cannot be rendered before reading the input
+    reply_input = console.read_json(console.read_all(args.file, "a reply as JSON"), _ReplyInput, "the reply", _HINT)
     try:
         text = il.render(reply_input.reply(), dialect)
     except RenderError as error:
-        raise RenderError(str(error), error.hint or "leave it out, or choose another --dialect") from error
-    io.write(text.encode())
+        raise RenderError(str(error), error.hint or "remove it from the reply, or choose another --dialect") from error
+    console.write(text.encode())

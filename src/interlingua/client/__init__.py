@@ -1,17 +1,21 @@
-"""For programs that call models themselves: what a reply is so far, whether its calls are right, and running them."""
+"""Client library for programs that call models: accumulate a streamed reply, validate its tool calls and run them."""
 
-from interlingua.client.accumulator import Accumulator
-from interlingua.client.sdk.factories import (
-    anthropic,
-    async_anthropic,
-    async_http_client,
-    async_openai,
-    http_client,
-    openai,
-)
-from interlingua.client.sdk.upstream_config import Exchange
-from interlingua.client.tools.tool_result import ToolResult
-from interlingua.client.tools.toolbox import ToolBox
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interlingua.client.accumulator import Accumulator
+    from interlingua.client.sdk.factories import (
+        anthropic,
+        async_anthropic,
+        async_http_client,
+        async_openai,
+        http_client,
+        openai,
+    )
+    from interlingua.client.sdk.upstream_config import Exchange
+    from interlingua.client.tools.tool_result import ToolResult
+    from interlingua.client.tools.toolbox import ToolBox
 
 __all__ = [
     "Accumulator",
@@ -25,3 +29,22 @@ __all__ = [
     "http_client",
     "openai",
 ]
+
+_MODULES = {
+    "Accumulator": "accumulator",
+    "Exchange": "sdk.upstream_config",
+    "ToolBox": "tools.toolbox",
+    "ToolResult": "tools.tool_result",
+    **dict.fromkeys(
+        ("anthropic", "async_anthropic", "async_http_client", "async_openai", "http_client", "openai"), "sdk.factories"
+    ),
+}
+"""Each public name and its module. They are imported on first use, because the SDK transports import asyncio."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

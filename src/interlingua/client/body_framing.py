@@ -1,4 +1,4 @@
-"""What came of a response's body, as server-sent events: be it those, lines of them without their ends, or JSON."""
+"""Converts a response body to server-sent events: from SSE bytes, SSE lines without line ends, or JSON objects."""
 
 from __future__ import annotations
 
@@ -15,26 +15,30 @@ _BOM = b"\xef\xbb\xbf"
 _LINE_ENDS = b"\r\n"
 _SSE_FIELD = re.compile(rb"(data|event|id|retry)?:")
 _END_OF_EVENT = b"\n\n"
-"""Behind an event that has ended already, it says nothing."""
+"""Has no effect after an event that has already ended."""
 
 
 class BodyFraming:
-    """Takes the pieces of one body. `limit` is the most bytes that a body of JSON may have.
+    """Frames the pieces of one body. `limit` is the maximum size of a JSON body in bytes.
 
-    Bytes may be cut anywhere, and then no piece is a line. So a piece is taken as a line only if it is one that says
-    something whole: `data:` with a JSON object, or a field in front of another.
+    A byte stream may be cut anywhere, and then a piece is not a line. So a piece counts as a line only if it is
+    complete: `data:` with a whole JSON object, or a field that is followed by another field.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._body = bytearray()
-        self._rejected_size = 0  # so much of the body was no JSON yet
-        self._at_line_start = True  # what comes begins a line
-        self._unended_line = b""  # the last piece, if it is a field and lacks only its line end
+        self._rejected_size = 0  # size of the body at the last attempt to parse it as JSON
+        self._at_line_start = True  # the next piece starts a line
+        self._unended_line = b""  # the last piece, if it is a field that lacks only its line end
         self._expected_bom = _BOM
 
     def feed(self, piece: bytes) -> bytes:
-        """The events, as far as this piece tells them. Raises UpstreamError if a body is too long."""
+        """Return the SSE bytes for this piece.
+
+        Raises:
+            UpstreamError: A JSON body is larger than the limit.
+        """
         if not piece:
             return self._end_event()
         piece = self._strip_bom(piece)
@@ -53,7 +57,7 @@ class BodyFraming:
         return line_end + piece
 
     def close(self) -> bytes:
-        """No more will come."""
+        """Return the SSE bytes for a JSON body that is still buffered, at the end of the input."""
         body = bytes(self._body)
         self._body.clear()
         return sse.encode_event(body) if body.strip() else b""
@@ -67,7 +71,7 @@ class BodyFraming:
         return piece
 
     def _end_event(self) -> bytes:
-        """An empty line, if lines come, ends an event. If bytes come, an empty piece says nothing."""
+        """End an event at an empty line. In a byte stream, an empty piece has no effect."""
         line, value = self._unended_line, self._unended_line.partition(b":")[2].strip()
         if not line.startswith(b"data:") or not value or _begins_json(line):
             return b""
@@ -75,8 +79,11 @@ class BodyFraming:
         return _END_OF_EVENT
 
     def _feed_body(self, piece: bytes) -> bytes:
-        """An object is tried when it looks complete, and has grown since it was not: all in all, it is read in a time
-        that grows as its length does. What is never tried is read at the end."""
+        """Buffer a piece of a JSON body, and return the event once the object is complete.
+
+        Parsing is attempted only if the buffer ends with `}` and has doubled since the last failed attempt. So the
+        total time is linear in the size of the body. A body that is never attempted is parsed at the end.
+        """
         self._body += piece
         size = len(self._body)
         if size > self._limit:
@@ -92,7 +99,7 @@ class BodyFraming:
 
 
 def _is_line(piece: bytes) -> bool:
-    """Whether there is no line end in it, or only at its end."""
+    """Return whether the piece has no line end except at its end."""
     return len(piece.splitlines()) == 1 and not piece.endswith((b"\n\n", b"\r\n\r\n"))
 
 
@@ -101,7 +108,7 @@ def _begins_json(line: bytes) -> bool:
 
 
 def _is_complete_data(line: bytes) -> bool:
-    """Whether it is data that needs no other line."""
+    """Return whether the line is a `data:` field with a complete value."""
     if not line.startswith(b"data:"):
         return False
     value = line[5:].strip()

@@ -1,4 +1,4 @@
-"""What is a chunk, whatever object it came as? SDKs have classes of their own for them, and events around them."""
+"""Conversion of SDK objects to JSON chunks. SDKs have their own chunk classes, and wrap chunks in helper events."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from interlingua.wires.base import Json
 __all__ = ["chunk_to_json"]
 
 SDK_HELPER_EVENTS = frozenset({"text", "thinking", "signature", "citation", "input_json", "compaction"})
-"""Events that the stream helper of Anthropic's SDK adds to those that came: they say the same again."""
+"""Events that the stream helper of Anthropic's SDK adds. They repeat content of the received events."""
 
 
 def chunk_to_json(chunk: Any) -> Json | None:
-    """The chunk as the wire has it; None for an event that an SDK has made up beside those that came."""
+    """Return the chunk as JSON of the wire, or None for a helper event that the SDK has added."""
     if inner := _unwrap_event(chunk):
         return chunk_to_json(inner)
     body = _to_dict(chunk)
     event_type = body.get("type")
     if isinstance(event_type, str) and (event_type in SDK_HELPER_EVENTS or _is_chat_helper_event(event_type)):
         return None
-    if event_type == "content_block_stop":  # the helper puts the whole block into it
+    if event_type == "content_block_stop":  # the helper adds the whole block
         body = {key: value for key, value in body.items() if key != "content_block"}
     return body
 
 
 def _unwrap_event(chunk: Any) -> Any | None:
-    """The chunk in a `ChunkEvent` of the stream helper of OpenAI's SDK."""
+    """Return the chunk in a `ChunkEvent` of the stream helper of OpenAI's SDK, or None."""
     return getattr(chunk, "chunk", None) if getattr(chunk, "type", None) == "chunk" else None
 
 
 def _is_chat_helper_event(event_type: str) -> bool:
-    """The other events of that helper: `content.delta`, `tool_calls.function.arguments.done` and so on."""
+    """Return whether it is another event of that helper: `content.delta`, `tool_calls.function.arguments.done`, …"""
     return event_type.startswith(("content.", "refusal.", "tool_calls.", "logprobs."))
 
 
 def _to_dict(chunk: Any) -> Json:
     if isinstance(chunk, Mapping):
         return dict(chunk)
-    if callable(dump := getattr(chunk, "model_dump", None)):  # pydantic, and so both official SDKs
+    if callable(dump := getattr(chunk, "model_dump", None)):  # pydantic models, such as those of both official SDKs
         dumped = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     elif isinstance(chunk, msgspec.Struct):
         dumped = msgspec.to_builtins(chunk)
@@ -53,7 +53,7 @@ def _to_dict(chunk: Any) -> Json:
         dumped = None
     if not isinstance(dumped, dict):
         raise UsageError(
-            f"a chunk is a dict, an object of an SDK, or bytes, not {type(chunk).__name__}",
-            "add what the SDK's stream yields as it is, or the bytes of the response",
+            f"a chunk should be a dict, an SDK object or bytes, not {type(chunk).__name__}",
+            "add the chunks of the SDK's stream unchanged, or the bytes of the response",
         )
     return dumped

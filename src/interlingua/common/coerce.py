@@ -1,4 +1,4 @@
-"""Values of chunks, which may be anything: what is of the right type, or nothing."""
+"""Type checks for untrusted values in chunks: return the value if it has the type, else an empty value or None."""
 
 from __future__ import annotations
 
@@ -20,4 +20,5 @@ def as_str(value: Any) -> str | None:
 
 
 def as_int(value: Any) -> int | None:
+    # bool is a subclass of int and passes, too
     return value if isinstance(value, int) else None

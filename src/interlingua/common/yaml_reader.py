@@ -1,4 +1,4 @@
-"""YAML that a person wrote, as nodes that know their line: no tags, no aliases, no field twice, not too much of it."""
+"""Strict YAML reader that returns nodes with line numbers: no tags, aliases or duplicate fields, and limited size."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ TEXT_TAG, NULL_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 MAX_TEXT_CHARS = 64 * 1024
 MAX_DEPTH = 20
-_quoting_hint = 'a text that begins with {0} is quoted: "{0}…"'.format
+_quoting_hint = 'put text that starts with {0} in quotes: "{0}…"'.format
 _DEFAULT_HINT = "write YAML, with every marker in double quotes"
-_SCALAR_DESCRIPTIONS = {"bool": "the truth value", "int": "the number", "float": "the number", "timestamp": "the date"}
+_SCALAR_DESCRIPTIONS = {"bool": "the boolean", "int": "the number", "float": "the number", "timestamp": "the date"}
 
 
 def compose(
     text: str, source_name: str, max_chars: int = MAX_TEXT_CHARS, default_hint: str = _DEFAULT_HINT
 ) -> yaml.Node:
-    """The one document in the text. `where` is what errors call it, and `otherwise` their hint if none is better."""
+    """Parse the only document in the text.
+
+    Args:
+        text: The YAML text.
+        source_name: The name of the text in error messages.
+        max_chars: Maximum length of the text.
+        default_hint: Hint for errors that have no more specific one.
+    """
     if len(text) > max_chars:
         raise BadInput(
-            f"{source_name} has {len(text)} characters, and {max_chars} are the most", "is it the right file?"
+            f"{source_name} has {len(text)} characters; the maximum is {max_chars}", "check that it is the right file"
         )
     try:
         node = _Loader(text, source_name).get_single_node()
@@ -40,35 +47,35 @@ def compose(
 
 
 def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
-    """What to do about signs that mean one thing to people and another one to YAML; "": it is none of them."""
+    """Return a hint for characters that have a special meaning in YAML, or "" for other errors."""
     if "alias" in str(error.context):  # `*kimi*` is a glob to people
         return _quoting_hint("*")
     offset = error.problem_mark.index if error.problem_mark else 0
     if offset and text[offset - 1 : offset + 1] == "${":  # `{key: ${NAME}}` has a mapping in it
         name = text[offset + 1 : offset + 100].partition("}")[0].partition("\n")[0]
-        return f'inside of {{…}} and […] it is quoted: "${{{name}}}"'
+        return f'quote it inside of {{…}} and […]: "${{{name}}}"'
     return ""
 
 
 def node_location(source_name: str, node: yaml.Node | yaml.Event) -> str:
-    """The file and the line."""
+    """Return the source name and the line."""
     return f"{source_name}:{node.start_mark.line + 1}" if node.start_mark else source_name
 
 
 def describe_node(node: yaml.Node) -> str:
-    """What is there, in words."""
+    """Describe the node for an error message."""
     if not isinstance(node, yaml.ScalarNode):
         return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
     if node.tag == NULL_TAG:
         return "nothing"
     description = _SCALAR_DESCRIPTIONS.get(node.tag.rpartition(":")[2])
     if description:
-        return f"{description} {node.value}, which is a text only in quotes"
+        return f"{description} {node.value}; put it in quotes to make it text"
     return f"the text {shorten(node.value, 40)!r}"
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes only: what they mean is for those who know what is expected."""
+    """Loader that composes nodes only; the caller interprets them."""
 
     def __init__(self, text: str, source_name: str) -> None:
         super().__init__(text)
@@ -80,7 +87,7 @@ class _Loader(yaml.SafeLoader):
         self._reject_references(event)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._error(event, f"this is nested deeper than {MAX_DEPTH} levels", _DEFAULT_HINT)
+            raise self._error(event, f"nested deeper than {MAX_DEPTH} levels", _DEFAULT_HINT)
         node = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.MappingNode):
@@ -89,19 +96,19 @@ class _Loader(yaml.SafeLoader):
 
     def _reject_references(self, event: yaml.NodeEvent) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self._error(event, "an alias cannot be used here", _quoting_hint("*"))
+            raise self._error(event, "aliases are not allowed here", _quoting_hint("*"))
         if event.anchor is not None:
-            raise self._error(event, "an anchor cannot be used here", _quoting_hint("&"))
+            raise self._error(event, "anchors are not allowed here", _quoting_hint("&"))
         if getattr(event, "tag", None) is not None:
-            raise self._error(event, "a tag cannot be used here", _quoting_hint("!"))
+            raise self._error(event, "tags are not allowed here", _quoting_hint("!"))
 
     def _check_keys(self, keys: list[yaml.Node]) -> None:
         seen: set[str] = set()
         for key in keys:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(key, "a field's name cannot be a list or a mapping", "write `field: value`")
+                raise self._error(key, "a field name cannot be a list or a mapping", "write `field: value`")
             if key.value in seen:
-                raise self._error(key, f"the field {key.value!r} is there twice", "leave one of them out")
+                raise self._error(key, f"duplicate field {key.value!r}", "remove one of them")
             seen.add(key.value)
 
     def _error(self, node: yaml.Node | yaml.Event, problem: str, hint: str) -> BadInput:

@@ -1,4 +1,4 @@
-"""A call's arguments as an object that fits its tool, or what is wrong with them, in words that a model can act on."""
+"""Parse and validate the arguments of a call. Errors are worded so that a model can correct the call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RepairPolicy: TypeAlias = Literal["never", "safe"]
 
 
 def check_repair_policy(repair: object) -> None:
-    """Raises UsageError if it is none."""
+    """Raise UsageError if this is not a repair policy."""
     if repair not in get_args(RepairPolicy):
         raise UsageError(f"repair should be one of {', '.join(map(repr, get_args(RepairPolicy)))}, not {repair!r}")
 
@@ -31,9 +31,23 @@ def parse_arguments(
     repair: RepairPolicy = "never",
     complete: bool = True,
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """The object, and what was mended for it. Raises CallError. Whatever there is of an incomplete call, it is cut."""
+    """Parse the arguments of a call and validate them against the tool's schema.
+
+    Args:
+        name: The tool name in the call, for messages.
+        arguments: The JSON text of the arguments.
+        tool: The tool with the schema; None skips validation.
+        repair: `safe` allows repairs that cannot change the meaning.
+        complete: False if the reply was cut inside the call; then the arguments are never accepted.
+
+    Returns:
+        The arguments as an object, and a finding for each repair.
+
+    Raises:
+        CallError: The call is incomplete, or the arguments are invalid.
+    """
     check_repair_policy(repair)
-    expect_type(tool, Tool | Mapping | None, "parse() takes a tool", "give a Tool, or the dict that the request has")
+    expect_type(tool, Tool | Mapping | None, "parse() takes a tool", "pass a Tool, or the tool's dict from the request")
     tool = Tool.read(tool) if isinstance(tool, Mapping) else tool
     value, findings = read_full_object(arguments), []
     if value is None and complete and repair == "safe" and (repaired := repair_arguments(arguments)):
@@ -49,7 +63,7 @@ def parse_arguments(
 
 
 def _explain_unreadable(arguments: str, tool: Tool | None, complete: bool) -> tuple[str, list[str]]:
-    """What kind of trouble it is, and the trouble in words."""
+    """Return the kind of the CallError and its problems."""
     if complete and arguments.strip() in ("", "null"):
         return "empty", [f"the arguments are empty: send a JSON object{_required_hint(tool)}"]
     scanner = JsonScanner()
@@ -57,18 +71,18 @@ def _explain_unreadable(arguments: str, tool: Tool | None, complete: bool) -> tu
     while pos < len(arguments) and not scanner.ended:
         pos = scanner.scan(arguments, scanner.skip_char(arguments, pos))
     if not complete and (scanner.ended or scanner.problem or not arguments.strip()):
-        return "cut", ["the reply ended inside this call: send the whole call again"]
+        return "cut", ["the reply ended inside this call: send the complete call again"]
     if not scanner.ended and scanner.problem is None:
         position = f"at character {len(arguments):,}" + (", inside a string" if scanner.in_string else "")
-        return "cut", [f"the arguments were cut short {position}: send the whole call again"]
+        return "cut", [f"the arguments were cut off {position}: send the complete call again"]
     scanner.finish()
     if scanner.problem is None and scanner.first_char != "{":
         return "not-object", [f"the arguments should be a JSON object but are {arguments.strip()[:60]}"]
     if scanner.problem is None and not arguments[pos:].strip():
-        return "not-json", [f"the arguments cannot be read: {explain_invalid_object(arguments)}"]
+        return "not-json", [f"the arguments cannot be parsed: {explain_invalid_object(arguments)}"]
     if scanner.problem is None:
         return "not-json", [
-            f"the arguments are one JSON object and then something else {_format_position(arguments, pos)}"
+            f"the arguments are a JSON object followed by other text {_format_position(arguments, pos)}"
         ]
     problem, _, offset = scanner.problem.rpartition(" at character ")
     position = _format_position(arguments, int(offset)) if offset.isdecimal() and problem else ""

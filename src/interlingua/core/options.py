@@ -1,4 +1,4 @@
-"""How a reply is treated: what a caller may choose, and what the request has said of it."""
+"""Options for the processing of a reply: the caller's choices, and values taken from the request."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ KIB, MIB = 1024, 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Counted in characters, but for `event`, which is in bytes.
+    """Size limits. All are counted in characters, except `event`, which is in bytes.
 
-    Over a limit, `flush` gives what was held to the client as text and reads on afresh; `error` ends the reply.
+    Above a limit, `flush` sends the buffered text to the client and restarts parsing; `error` ends the reply.
     """
 
     header: int = 1 * KIB
-    """What stands between the beginning of a call and its arguments."""
+    """Header of a call: the text between the start of the call and its arguments."""
     held: int = 1 * MIB
-    """What may wait: a call without a name, calls behind an open one, arguments of unknown kind."""
+    """Buffered data: a call without a name yet, calls queued behind an open one, arguments of unknown kind."""
     args: int = 16 * MIB
-    """One call's arguments."""
+    """Arguments of one call."""
     blanks: int = 16 * KIB
-    """What stands between two tokens of a call's arguments, outside of strings: some models never stop writing it. More
-    is an error, whatever `over` says."""
+    """Whitespace between two tokens of a call's arguments, outside of strings; some models never stop writing it. More
+    is always an error, whatever the value of `over`."""
     event: int = 32 * MIB
-    """One event of a stream."""
+    """Size of one stream event."""
     over: Literal["flush", "error"] = "flush"
-    """What becomes of a reply that is over one of them."""
+    """Action when a limit is exceeded: `flush` or `error`."""
 
     def __post_init__(self) -> None:
         check_field_types(self)
         for name, minimum in (("header", 1), ("held", 1), ("args", 1), ("blanks", 64), ("event", 1)):
             if getattr(self, name) < minimum:
-                raise UsageError(f"Limits.{name}: less than {minimum}", "a limit leaves room for something")
+                raise UsageError(f"Limits.{name}: less than {minimum}", f"set it to {minimum} or more")
 
 
 Delivery: TypeAlias = Literal["stream", "whole"]
@@ -45,29 +45,32 @@ ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reply is treated, whatever its wires."""
+    """Options for the processing of a reply, independent of the wires."""
 
     prefill: str = ""
-    """What the prompt had already written of the reply, such as `<think>`."""
+    """Beginning of the reply that the prompt already contains, such as `<think>`."""
     delivery: Delivery = "stream"
-    """`whole`: a call goes out only when it is complete and its arguments are a JSON object."""
+    """`whole`: a call is sent only when it is complete and its arguments are a JSON object."""
     reasoning: ReasoningPolicy = "keep"
+    """Thinking: sent as thinking (`keep`), sent as text (`as_content`), or removed (`drop`)."""
     limits: Limits = Limits()
     taken_ids: tuple[str, ...] = ()
-    """The call ids that the conversation already has."""
+    """Call ids that the conversation already contains."""
     served_as: str = ""
-    """The model's name as the client knows it; without one the client is told the upstream's."""
+    """Model name that is sent to the client. Empty: the upstream's model name."""
     created: int = 0
-    """When the reply was asked for, in seconds since 1970, if the upstream does not say: nothing here has a clock."""
+    """Time of the request in seconds since 1970, used if the upstream sends none. The library never reads the clock."""
     input_tokens: int = 0
-    """An estimate for clients that want to be told before the upstream does, or where it never does: then the output is
-    estimated, too. 0: nobody is told."""
+    """Estimated input tokens, for clients that expect usage before the upstream reports it, or if the upstream never
+    reports it; then the output is estimated, too. 0 disables estimates."""
     upstream: str = ""
-    """The name of the upstream that is asked and replies: what it signs or encrypts goes back to it alone. Keep it
-    from reply to request. Empty: nobody knows whose thinking is whose. Anthropic is `anthropic` and OpenAI
-    `openai`: what these sign on their own wires passes as it is."""
+    """Name of the upstream that receives the request and replies. Data that it signs or encrypts is returned only to
+    this upstream, so use the same name in the reply and in the next request. Empty: the owner of thinking is unknown.
+    Use `anthropic` for Anthropic and `openai` for OpenAI: data that they sign on their own wires is forwarded
+    unchanged."""
     seal_key: bytes = b""
-    """Authenticates thinking that travels through the client and comes back. Keep it from reply to reply."""
+    """Key that authenticates thinking which is sent to the client and returned by it. Use the same key for all
+    replies."""
 
     def __post_init__(self) -> None:
         check_field_types(self)

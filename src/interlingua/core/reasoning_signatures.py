@@ -1,15 +1,15 @@
-"""Thinking that travels through a client and comes back, sealed: opaque to the client, and known again as ours.
+"""Signed envelopes for thinking that is sent to the client and returned by it.
 
-Upstreams want their thinking back in the next turn, just as they sent it. A client returns only what its own wire has a
-field for: a signature, or encrypted content. So what the upstream sent is written into that field, with a sum over it
-that only the key can make. It is not encrypted: the client has been shown the thinking anyway.
+Upstreams require their thinking back in the next turn, exactly as they sent it. A client returns only the fields that
+its own wire has: a signature, or encrypted content. So the upstream's data is written into that field as an envelope
+with an HMAC. The content is signed but not encrypted: the client receives the thinking in any case.
 
-A seal tells the wire and the upstream that it is from, if that has a name: of two upstreams that speak one wire, none
-gets what the other has signed. A client that speaks the upstream's wire has a field for what the upstream signs. There
-the value alone is sealed, in its place and with the name; but what Anthropic signs in Messages and OpenAI encrypts in
-Responses goes as it is.
+An envelope contains the wire and, if known, the name of its upstream: of two upstreams on the same wire, neither
+receives data that the other signed. If the client uses the upstream's wire, that wire already has a field for the
+signed value. Then only this value is put into an envelope, in its original field and with the upstream's name.
+Exception: values that Anthropic signs in Messages and that OpenAI encrypts in Responses are forwarded unchanged.
 
-    il1.<what was sealed: JSON, deflated, base64url>.<HMAC-SHA256 of that, base64url>
+    il1.<content: JSON, deflated, base64url>.<HMAC-SHA256 of the content, base64url>
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ __all__ = [
 
 ENVELOPE_PREFIX = "il1."
 VALUE_KEY = "value"
-"""What is in a seal that stands for one value of the client's own wire, and for nothing beside it."""
+"""Key in an envelope that contains a single value of the client's own wire and nothing else."""
 ENVELOPE_PATTERN = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
 ENVELOPES_PATTERN = re.compile(f"(?:{ENVELOPE_PATTERN.pattern})+", re.ASCII)
-"""One, and several in a row."""
+"""One envelope, or several concatenated."""
 MAX_ENVELOPE_BYTES = 64 * 1024 * 1024
-"""How large a seal may grow when it is opened."""
+"""Maximum size of an envelope's content after decompression."""
 OwnershipCheck: TypeAlias = Callable[[Seal], bool]
-"""Whether what was sealed is from the upstream that is asked."""
+"""Predicate: true if the data comes from the upstream that receives the request."""
 
 
 class _EnvelopeContent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is in a seal: the thinking, and whatever its upstream had sent beside it."""
+    """Content of an envelope: the thinking, and the data that its upstream sent with it."""
 
     text: str
     wire: str
@@ -64,20 +64,21 @@ class _EnvelopeContent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SignedValue(NamedTuple):
-    """What an upstream had signed or encrypted, and its name."""
+    """A value that an upstream signed or encrypted, and the name of the upstream."""
 
     value: str
     upstream: str
 
 
 def write_envelope(reasoning: Reasoning, wire: str, key: bytes, upstream: str = "") -> str:
-    """The thinking of an upstream that speaks this wire, as a text for the client's opaque field."""
+    """Return an envelope with the thinking of an upstream on this wire, for the client's opaque field."""
     signature = reasoning.seal or Seal(wire, {})
     return _encode_envelope(_EnvelopeContent(reasoning.text, signature.wire, signature.data, upstream), key)
 
 
 def write_value_envelope(value: str, wire: str, upstream: str, key: bytes) -> str:
-    """What an upstream has signed or encrypted, for a client of its wire, with the upstream's name."""
+    """Return an envelope with a value that an upstream signed or encrypted and the upstream's name, for a client on the
+    same wire."""
     return _encode_envelope(_EnvelopeContent("", wire, {VALUE_KEY: value}, upstream), key)
 
 
@@ -91,8 +92,12 @@ def is_envelope(text: str) -> bool:
 
 
 def read_envelope(text: str, key: bytes) -> Reasoning | None:
-    """The thinking that was sealed; None if this is not ours, or of another key, or has been changed. Of a value that
-    came in pieces, a client has joined the seals."""
+    """Return the thinking in an envelope. Clients concatenate the envelopes of a value that was streamed in pieces, so
+    several in a row are joined.
+
+    Returns:
+        The thinking; None if the text is not an envelope, was signed with another key, or was modified.
+    """
     if not ENVELOPES_PATTERN.fullmatch(text):
         return None
     pieces = [_decode_envelope(packed, checksum, key) for packed, checksum in ENVELOPE_PATTERN.findall(text)]
@@ -106,14 +111,14 @@ def _decode_envelope(packed: str, checksum: str, key: bytes) -> Reasoning | None
         unpacked = zlib.decompressobj().decompress(
             urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), MAX_ENVELOPE_BYTES
         )
-        content = msgspec.convert(json.loads(unpacked), type=_EnvelopeContent)  # this one reads half characters
+        content = msgspec.convert(json.loads(unpacked), type=_EnvelopeContent)  # json accepts unpaired surrogates
     except (ValueError, zlib.error, msgspec.MsgspecError):
         return None
     return Reasoning(content.text, Seal(content.wire, content.data, content.upstream))
 
 
 def _join_values(pieces: list[Reasoning | None]) -> Reasoning | None:
-    """One value, if they all are pieces of one from the same upstream."""
+    """Join the pieces of one value. Return None if they are not all values from the same upstream and wire."""
     seals = [piece.seal for piece in pieces if piece and piece.seal]
     values = [value for seal in seals if isinstance(value := seal.data.get(VALUE_KEY), str)]
     if len(values) < len(pieces) or len({(seal.wire, seal.upstream) for seal in seals}) > 1:
@@ -122,7 +127,7 @@ def _join_values(pieces: list[Reasoning | None]) -> Reasoning | None:
 
 
 def read_value_envelope(text: str, wire: str, key: bytes) -> SignedValue | None:
-    """The value of this wire that was sealed in its place; None if this is no such seal."""
+    """Return the value of this wire in an envelope, or None if the text is not a valid envelope of this wire."""
     reasoning = read_envelope(text, key)
     if reasoning is None or reasoning.seal is None or reasoning.seal.wire != wire:
         return None
@@ -131,7 +136,14 @@ def read_value_envelope(text: str, wire: str, key: bytes) -> SignedValue | None:
 
 
 def read_past_reasoning(text: str, opaque: str, native: Seal | None, key: bytes) -> Reasoning:
-    """Thinking as a client sends it back: what was sealed, if its opaque field is ours, else as the client says."""
+    """Read thinking that a client returns.
+
+    Args:
+        text: The thinking's text, as the client sent it.
+        opaque: The client's opaque field. The content of a valid envelope replaces `text`.
+        native: The data of the opaque field as the client's own wire has it.
+        key: The key that signs envelopes.
+    """
     if native is not None and (signed_value := read_value_envelope(opaque, native.wire, key)):
         return Reasoning(
             text, Seal(native.wire, _replace_value(signed_value.value, opaque, native.data), signed_value.upstream)
@@ -142,7 +154,7 @@ def read_past_reasoning(text: str, opaque: str, native: Seal | None, key: bytes)
 
 
 def _replace_value(value: str, opaque: str, node: Any) -> Any:
-    """The node with the value where its seal stands."""
+    """Return the node with every occurrence of the envelope `opaque` replaced by `value`."""
     match node:
         case dict():
             return {key: _replace_value(value, opaque, inner) for key, inner in node.items()}

@@ -1,4 +1,4 @@
-"""A whole reply, and how it is folded from events."""
+"""A complete reply, and the fold that builds it from events."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text"):
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag_field="kind", tag="reasoning", omit_defaults=True):
-    """Thinking, and what its upstream wants back with it."""
+    """Thinking, and the data that its upstream expects back with it."""
 
     text: str
     seal: ev.Seal | None = None
 
 
 class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
-    """One tool call. `arguments` is its JSON text as the model wrote it, `complete` whether the model closed it.
+    """One tool call. `arguments` is its JSON text as the model wrote it. `complete` is true if the model closed it.
 
-    `extra` is what a chat completion has beside that, such as a signature that its upstream wants back.
+    `extra` holds further fields of a chat completion's call, such as a signature that its upstream expects back.
     """
 
     id: str
@@ -46,11 +46,17 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         repair: RepairPolicy = "never",
         findings: list[ev.Finding] | None = None,
     ) -> dict[str, Any]:
-        """The arguments as an object that fits the tool. Raises CallError, whose text tells a model what to mend: of
-        a call that is not complete as well, for nobody knows what would have followed.
+        """Return the arguments as an object that matches the tool's schema.
 
-        `repair="safe"` mends what cannot change the meaning (a code fence, a comma too many, the same object twice) and
-        adds to `findings` what it did.
+        Args:
+            tool: The tool with the schema; None skips validation.
+            repair: `safe` repairs errors if that cannot change the meaning (a code fence, an extra comma, the same
+                object twice).
+            findings: List that receives a finding for each repair.
+
+        Raises:
+            CallError: The arguments are invalid, or the call is incomplete, so that its remaining arguments are
+                unknown. The message describes the problem to the model.
         """
         value, repairs = parse_arguments(self.name, self.arguments, tool, repair, self.complete)
         if findings is not None:
@@ -58,8 +64,8 @@ class Call(msgspec.Struct, frozen=True, tag_field="kind", tag="call"):
         return value
 
     def partial(self) -> dict[str, Any]:
-        """The arguments as far as they are certain: for a call that is still coming. It reads them from the beginning,
-        so for a long call ask it now and then, and not with every token."""
+        """Return the arguments that are certain so far, for a call that is still streaming. This parses them from the
+        beginning, so for a long call do not use it with every token."""
         value = parse_partial(self.arguments)
         return value if isinstance(value, dict) else {}
 
@@ -68,7 +74,7 @@ Part: TypeAlias = Text | Reasoning | Call
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered: its parts in order, why it stopped, and what was odd about it."""
+    """A model's reply: its parts in order, its stop reason, and its findings."""
 
     parts: list[Part] = []
     stop_reason: ev.StopReason | None = None
@@ -91,7 +97,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fold(events: Iterable[ev.Event]) -> Reply:
-    """The reply that these events tell. Neighbours of one kind become one part, wherever the stream was cut."""
+    """Return the reply that these events form. Adjacent deltas of one kind become one part, however the stream was
+    cut."""
     builder = ReplyBuilder()
     for event in events:
         builder.add(event)
@@ -99,7 +106,7 @@ def fold(events: Iterable[ev.Event]) -> Reply:
 
 
 class ReplyBuilder:
-    """Takes events one by one, and tells the reply so far at any time."""
+    """Builder that takes events one by one and returns the reply so far at any time."""
 
     def __init__(self) -> None:
         self._order = EventOrder()
@@ -157,7 +164,7 @@ class ReplyBuilder:
 
     @property
     def text(self) -> str:
-        """The text of the reply so far, without the rest of it."""
+        """Text of the reply so far, without reasoning and calls."""
         open_text = _join_in_place(self._texts) if self._text_type is Text else ""
         texts = [part.text for part in self._parts if isinstance(part, Text)]
         return "".join([*texts, open_text]) if texts else open_text
@@ -169,7 +176,7 @@ class ReplyBuilder:
         self._texts.append(text)
 
     def _add_seal(self, seal: ev.Seal) -> None:
-        """The thinking before it is one part with it, and ends there."""
+        """Close the preceding reasoning as one part with this seal."""
         text = _join_in_place(self._texts) if self._text_type is Reasoning else ""
         if not text:
             self._end_text()
@@ -177,7 +184,7 @@ class ReplyBuilder:
         self._text_type, self._texts = None, []
 
     def _open_text(self) -> Text | Reasoning | None:
-        """The text that is being said."""
+        """Return the text or reasoning part that is still open."""
         text = _join_in_place(self._texts)
         return self._text_type(text) if self._text_type is not None and text else None
 
@@ -187,7 +194,7 @@ class ReplyBuilder:
         self._text_type, self._texts = None, []
 
     def _open_call(self, complete: bool) -> Call | None:
-        """The call that is open."""
+        """Return the call that is still open."""
         start = self._call_start
         if start is None:
             return None
@@ -200,7 +207,8 @@ class ReplyBuilder:
 
 
 def _join_in_place(pieces: list[str]) -> str:
-    """All of them as one, which is the only piece from now on: asked with every token, it joins two each time."""
+    """Join the pieces and replace them by the result: a caller that uses this with every token joins only two pieces
+    each time."""
     if len(pieces) > 1:
         pieces[:] = ["".join(pieces)]
     return pieces[0] if pieces else ""

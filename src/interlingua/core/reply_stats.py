@@ -1,4 +1,4 @@
-"""What a reply has come to so far: for those who only see its bytes go by."""
+"""Counters of a reply so far, for code that only forwards its bytes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from interlingua import events as ev
 __all__ = ["ReplyStats", "utf8_size"]
 
 BYTES_PER_TOKEN = 4
-"""Bytes of a token, in what models write: so many in nearly every language, for scripts with longer characters have
-more in common."""
+"""Bytes per token in model output. The ratio is similar in nearly all languages: tokens of scripts with longer
+characters contain more bytes."""
 TOKENS_PER_CALL = 8
-"""Tokens around the arguments of a call."""
+"""Tokens around the arguments of one call."""
 _CONTENT_EVENTS = frozenset({ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.CallStart, ev.Seal})
 
 
 class ReplyStats:
     def __init__(self) -> None:
         self.has_content = False
-        """Whether the client has been told anything of the reply itself. Before that, another may take its place."""
+        """True if the client has received content of the reply. Before that, another reply can replace it."""
         self.content_bytes = 0
         """Bytes of text, thinking and arguments."""
         self.calls = 0
@@ -28,7 +28,7 @@ class ReplyStats:
         self.failure: ev.Failure | None = None
 
     def detect_content(self, events: Iterable[ev.Event]) -> None:
-        """As long as nothing is spoken."""
+        """Update `has_content`. Called only while it is false."""
         self.has_content = any(type(event) in _CONTENT_EVENTS for event in events)
 
     def count(self, event: ev.Event) -> None:
@@ -46,10 +46,10 @@ class ReplyStats:
 
     @property
     def estimated_tokens(self) -> int:
-        """About so many, if nobody has counted them."""
+        """Estimated output tokens, for upstreams that report no usage."""
         return -(-self.content_bytes // BYTES_PER_TOKEN) + TOKENS_PER_CALL * self.calls
 
 
 def utf8_size(text: str) -> int:
-    """In bytes."""
+    """Return the size of the text in bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

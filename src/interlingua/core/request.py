@@ -1,7 +1,7 @@
-"""The neutral request: what a client asks of a model, whatever the wire it asks on.
+"""The neutral request: a client's request, independent of its wire.
 
-Each wire reads and writes it. What a wire has and the others have no word for is kept beside it (`Extra`, `extra`), so
-that it is there again when the request goes out on the wire it came from.
+Each wire reads and writes it. Data that only one wire has is kept separately (`Extra`, `extra`), so that it is
+restored when the request is sent on the wire it came from.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
 ToolChoiceMode: TypeAlias = Literal["auto", "required", "none"]
 EFFORT_BUDGET_TOKENS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
-"""About how many tokens of thinking an effort is."""
+"""Approximate number of thinking tokens for each effort."""
 NO_CONTENT = "(no content)"
-"""What a user says who says nothing, where something has to be said."""
+"""Placeholder for an empty user message, where the upstream rejects empty content."""
 
 
 class Image(msgspec.Struct, frozen=True, tag_field="kind", tag="image", omit_defaults=True):
-    """An image by its URL; `data:…;base64,…` where it came with the request. `detail` is how closely to look."""
+    """An image by its URL; `data:…;base64,…` if the request contains it. `detail` is the requested resolution."""
 
     url: str
     detail: str = ""
 
 
 class Document(msgspec.Struct, frozen=True, tag_field="kind", tag="document", omit_defaults=True):
-    """A file by its URL (`data:…;base64,…`), or by the id under which the upstream has it, or as plain text."""
+    """A file by its URL (`data:…;base64,…`), by its file id at the upstream, or as plain text."""
 
     url: str = ""
     file_id: str = ""
@@ -60,24 +60,24 @@ class Document(msgspec.Struct, frozen=True, tag_field="kind", tag="document", om
 
 
 class CacheMark(msgspec.Struct, frozen=True, tag_field="kind", tag="cache", omit_defaults=True):
-    """A hint: the prompt up to here is worth keeping. It stands behind the piece that it was written on."""
+    """Cache hint: the upstream should cache the prompt up to here. It follows the piece that it was set on."""
 
     data: dict[str, Any]
 
 
 class Extra(msgspec.Struct, frozen=True, tag_field="kind", tag="extra", omit_defaults=True):
-    """A piece of one wire that the others have no word for, such as the search that a server has made."""
+    """A piece that only one wire has, such as a web search that a server has run."""
 
     wire: str
     data: dict[str, Any]
 
 
 Content: TypeAlias = Text | Image | Document | CacheMark | Extra
-"""What a user says and what a tool answers."""
+"""Content of a user message or of a tool result."""
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="kind", tag="result", omit_defaults=True):
-    """What a tool answered to the call with this id."""
+    """Result of the call with this id."""
 
     id: str
     content: list[Content] = []
@@ -88,7 +88,7 @@ Piece: TypeAlias = Content | Reasoning | Call | Result
 
 
 def with_marks(pieces: Sequence[P]) -> list[tuple[P, CacheMark | None]]:
-    """Each piece with the mark that stands behind it. A mark behind nothing marks nothing."""
+    """Return each piece with the mark that follows it. A mark without a piece before it is ignored."""
     marked: list[tuple[P, CacheMark | None]] = []
     for piece in pieces:
         if not isinstance(piece, CacheMark):
@@ -99,7 +99,7 @@ def with_marks(pieces: Sequence[P]) -> list[tuple[P, CacheMark | None]]:
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What one side said. Results stand first in messages of the user. `name` is the speaker's, where one is given."""
+    """One message of the conversation. In user messages, results come first. `name` is the author's name, if any."""
 
     role: Role
     pieces: list[Piece]
@@ -107,14 +107,14 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """Which tools may or must be called. `names` restricts `auto` and `required` to these tools."""
+    """Tools that the model may or must call. `names` restricts `auto` and `required` to these tools."""
 
     mode: ToolChoiceMode = "auto"
     names: tuple[str, ...] = ()
 
 
 class JsonFormat(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The reply's text shall be JSON; of this schema, if there is one."""
+    """JSON as the format of the reply's text; with a schema, if one is set."""
 
     schema: dict[str, Any] | None = None
     name: str = ""
@@ -122,24 +122,24 @@ class JsonFormat(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How much the model shall think. None is to leave it to the upstream."""
+    """Requested amount of thinking. None leaves it to the upstream."""
 
     on: bool | None = None
     effort: str | None = None
     budget: int | None = None
-    """In tokens."""
+    """Maximum thinking tokens."""
     show: str | None = None
-    """What the client wants to see of it, in its own wire's word: a summary, or nothing."""
+    """Form in which the client wants to receive the thinking, as a value of its own wire: a summary, or nothing."""
 
     @property
     def requested(self) -> bool | None:
-        """Whether the model shall think at all; None if nothing was said."""
+        """True if the model should think, False if not, None if the client sent nothing about it."""
         if self.on is not None:
             return self.on
         return None if self.effort is None and self.budget is None else self.effort != "none" and self.budget != 0
 
     def as_effort(self) -> str | None:
-        """The effort; the nearest one where only a budget was given."""
+        """Return the effort; if only a budget is set, the nearest effort."""
         if self.effort is not None or self.budget is None:
             return self.effort
         exact = (effort for effort, budget in EFFORT_BUDGET_TOKENS.items() if budget == self.budget)
@@ -147,45 +147,45 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a client asks. None is what it did not say."""
+    """A complete client request. None means that the client did not send the field."""
 
     wire: str
-    """The wire that it came on: `extra` and every `Extra` in it are of that wire."""
+    """Wire that the request came on: `extra` and every `Extra` belong to it."""
     model: str
     system: list[Content] = []
     messages: list[Message] = []
     tools: list[Tool] = []
     hosted: list[dict[str, Any]] = []
-    """Tools that only this wire knows, as it writes them: the server runs most of them itself."""
+    """Tools that only this wire has, in its own format; the server runs most of them itself."""
     tool_choice: ToolChoice | None = None
     parallel: bool | None = None
-    """Whether the model may make several calls in one reply."""
+    """True if the model may make several calls in one reply."""
     max_tokens: int | None = None
     sampling: dict[str, Any] = {}
-    """`temperature`, `top_p`, `top_k`, `seed` and their like, under the names that chat completions have for them."""
+    """`temperature`, `top_p`, `top_k`, `seed` and similar settings, under their chat completions names."""
     stop: list[str] = []
     format: JsonFormat | None = None
     thinking: Thinking = Thinking()
     stream: bool = False
     usage_wanted: bool = True
-    """Whether a stream shall end with the usage."""
+    """True if a stream should end with the usage."""
     user: str = ""
-    """Who asks, for the upstream to tell its users apart."""
+    """Id of the end user, so that the upstream can tell its users apart."""
     metadata: dict[str, Any] = {}
     cache_key: str = ""
-    """Requests with the same key share a prompt's beginning."""
+    """Prompt cache key: requests with the same key share a prompt prefix."""
     continues: str = ""
-    """The field that refers to what an upstream keeps of the conversation: only that one can answer."""
+    """Field that refers to a conversation stored by an upstream: only that upstream can reply."""
     extra: dict[str, Any] = {}
-    """Fields of the wire that have no place above."""
+    """Other fields of the wire."""
     unread: tuple[str, ...] = ()
-    """Places of fields inside of messages and settings that were not read: only a request that stays as it is has
-    them."""
+    """Paths of fields inside messages and settings that were not read: only a request that is forwarded unchanged
+    keeps them."""
     source_paths: Mapping[str, str] = {}
-    """Where the client's body has what stands here: its own path of each path, such as `messages[2].pieces[0].id`."""
+    """Maps paths in this request, such as `messages[2].pieces[0].id`, to paths in the client's body."""
 
     def has_piece(self, *piece_types: type[Piece]) -> bool:
-        """Whether a piece of one of these kinds is in the conversation, in what tools have answered too."""
+        """Return whether the conversation contains a piece of one of these types, also inside tool results."""
         for message in self.messages:
             for piece in message.pieces:
                 if isinstance(piece, piece_types):
@@ -195,7 +195,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return any(isinstance(piece, piece_types) for piece in self.system)
 
     def source_path(self, path: str) -> str:
-        """The place in the client's body: of what has none there, that of what it is part of."""
+        """Return the path in the client's body. A path without a source returns the path of its nearest parent."""
         prefix = path
         while prefix and prefix not in self.source_paths:
             prefix = prefix[: max(prefix.rfind("."), prefix.rfind("["), 0)]

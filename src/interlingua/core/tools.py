@@ -1,4 +1,4 @@
-"""The tools that a client offered. What their schemas say of one param is its plan."""
+"""Tools that a client offers, and the coercion of each param that follows from its schema."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ToolsLike: TypeAlias = "ToolSet | Iterable[Tool | Mapping[str, Any]] | None"
 
 
 MAX_NAME_CHARS = 64
-"""How long a name may be on every wire."""
+"""Maximum length of a tool name that every wire accepts."""
 TEXT_INPUT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
     "required": ["input"],
     "additionalProperties": False,
 }
-"""The schema of a custom tool, for models that know only functions."""
+"""Schema of a custom tool, for models that support only functions."""
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 TOOL_EXAMPLE_HINT = (
     'write {"type": "function", "function": {"name": …, "parameters": {…}}} or {"name": …, "input_schema": {…}}'
@@ -37,9 +37,9 @@ TOOL_EXAMPLE_HINT = (
 class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     """One tool: its name and the JSON Schema of its arguments.
 
-    A *custom* tool takes text instead: its one param is `input`, and `grammar` says what that text may be. A tool of a
-    *namespace* has a name that is unique among all; `local` is its name there. A *deferred* tool is one that the model
-    has yet to find by a search.
+    A *custom* tool takes text instead: its only param is `input`, and `grammar` restricts that text. A tool of a
+    *namespace* has a `name` that is unique among all tools; `local` is its name inside the namespace. A *deferred* tool
+    is one that the model has to search for first.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
     local: str = ""
     grammar: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = {}
-    """What the client's wire says of it beside that."""
+    """Further fields of the tool on the client's wire."""
     about: str = ""
-    """What is said of its namespace."""
+    """Description of the namespace."""
     deferred: bool = False
     found: bool = False
-    """Whether only the conversation offers it, in what a search has found."""
+    """True if the tool is offered only by a tool search result in the conversation."""
 
     @classmethod
     def read(cls, tool: Mapping[str, Any]) -> Tool:
-        """A tool as a client of any wire writes it: under `function`, with `parameters` or `input_schema`; or as MCP
-        lists it, with `inputSchema`."""
+        """Read a tool in the format of any wire (under `function`, with `parameters` or `input_schema`) or of MCP
+        (with `inputSchema`)."""
         tool = as_mapping(tool)
         kind: Literal["function", "custom"] = (
             "custom" if tool.get("type") == "custom" and "input_schema" not in tool else "function"
@@ -88,7 +88,7 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read_all(cls, tool: Mapping[str, Any]) -> list[Tool]:
-        """A tool, or all tools of a namespace, under names that are unique among all."""
+        """Read a tool, or all tools of a namespace, with names that are unique among all tools."""
         tool = as_mapping(tool)
         if tool.get("type") != "namespace":
             return [cls.read(tool)]
@@ -97,13 +97,13 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
         tools = [cls.read(item) for item in inner] if isinstance(inner, list) else []
         return [
             msgspec.structs.replace(
-                one, name=qualified_name(namespace, one.name), namespace=namespace, local=one.name, about=about
+                item, name=qualified_name(namespace, item.name), namespace=namespace, local=item.name, about=about
             )
-            for one in tools
+            for item in tools
         ]
 
     def takes(self, keys: Iterable[str]) -> bool:
-        """Whether arguments with these keys could be meant for this tool."""
+        """Return whether arguments with these keys match this tool's schema."""
         keys = set(keys)
         return self.required <= keys <= set(as_mapping(self.schema.get("properties")))
 
@@ -114,11 +114,11 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolSet:
-    """All the tools of one request. `Offer(None)` is not knowing: any name may be a tool's."""
+    """Tools of one request. `ToolSet(None)` means that the tools are unknown: any name may be a tool."""
 
     def __init__(self, tools: ToolsLike = None) -> None:
         self._tools: dict[str, Tool] | None
-        self._coercions: dict[str, ValueCoercion] = {}  # of each tool's arguments, made when first asked for
+        self._coercions: dict[str, ValueCoercion] = {}  # by tool name, created on first use
         if isinstance(tools, ToolSet):
             self._tools, self._coercions = tools._tools, tools._coercions
         elif tools is None:
@@ -132,7 +132,7 @@ class ToolSet:
 
     @cached_property
     def _full_names(self) -> dict[str, str]:
-        """The names that are too long for some wires, by what was told instead."""
+        """Map of shortened names to the full names that are too long for some wires."""
         return {shorten_name(name): name for name in self.names if len(name) > MAX_NAME_CHARS}
 
     @property
@@ -141,7 +141,7 @@ class ToolSet:
 
     @property
     def is_empty(self) -> bool:
-        """The client is known to have offered nothing, so nothing may become a call."""
+        """True if the client offered no tools, so that no text may become a call."""
         return self._tools == {}
 
     @property
@@ -152,16 +152,17 @@ class ToolSet:
         return self._tools is not None and name in self._tools
 
     def get(self, name: str) -> Tool | None:
-        """The offered tool of this name."""
+        """Return the offered tool with this name, or None."""
         return (self._tools or {}).get(name)
 
     def accepts(self, name: str) -> bool:
-        """Whether this may be a tool on offer: it is, or what was offered is not known."""
+        """Return whether this can be an offered tool: it is offered, or the offered tools are unknown."""
         return self._tools is None or self.resolve_name(name) is not None
 
     def resolve_name(self, name: str) -> str | None:
-        """The offered tool that is meant: some leave the prompt's `functions.` and `:0` on a name, take other capitals,
-        or call a tool of a namespace by its name there; and a long name was told in short."""
+        """Return the name of the offered tool that the model refers to, or None. Models leave the prompt's `functions.`
+        and `:0` on a name, change its case, or use a tool's local name in its namespace. A long name was sent to the
+        upstream in its short form."""
         if self.has(name):
             return name
         stripped = name.removeprefix("functions.")
@@ -176,29 +177,30 @@ class ToolSet:
         return self.first_offered((stripped, *unnumbered, *_if_unique(case_matches), *_if_unique(local_matches)))
 
     def first_offered(self, candidates: Iterable[str]) -> str | None:
-        """The first of these names that was offered."""
+        """Return the first of these names that is an offered tool, or None."""
         return next((name for name in candidates if self.has(name)), None)
 
     def match_by_arguments(self, arguments: str) -> str | None:
-        """The name of the one tool whose params fit these arguments; None if there is none or more than one."""
+        """Return the name of the only tool whose params match these arguments; None if none or several match."""
         keys = read_shallow_object(arguments)
         matches = [tool.name for tool in (self._tools or {}).values() if keys is not None and tool.takes(keys)]
         return matches[0] if len(matches) == 1 else None
 
     def coercion_for(self, tool: str, key: str) -> ValueCoercion:
-        """What becomes of the raw text that a model writes for this param: a guess, where nothing is known of it."""
+        """Return the coercion of the raw text that a model writes for this param; an untyped one if its schema is
+        unknown."""
         return self._coercion(tool).member(key)
 
     def has_param(self, tool: str, key: str) -> bool:
-        """Whether the tool was offered with this param."""
+        """Return whether the tool's schema declares this param."""
         return self._coercion(tool).declares(key)
 
     def param_names(self, tool: str) -> tuple[str, ...]:
-        """The params that the tool was offered with."""
+        """Return the params that the tool's schema declares."""
         return self._coercion(tool).keys
 
     def only_missing_param(self, tool: str, present_keys: set[str]) -> str | None:
-        """The one param that has to come yet, or the only one that can; None if there is no such one."""
+        """Return the only required param that is missing, else the only declared one; None if it is not unique."""
         required = self._tools[tool].required if self._tools and tool in self._tools else set()
         for keys in (required - present_keys, set(self.param_names(tool)) - present_keys):
             if len(keys) == 1:
@@ -215,18 +217,18 @@ class ToolSet:
 
 
 def _local_names(tool: Tool) -> tuple[str, ...]:
-    """How a tool of a namespace is called by those who do not join the names as we do."""
+    """Return the names that models use for a tool of a namespace, apart from the qualified name."""
     return tool.local, f"{tool.namespace}.{tool.local}", f"{tool.namespace}/{tool.local}"
 
 
 def _if_unique(names: list[str]) -> list[str]:
-    """The one that is meant, if it is one."""
+    """Return the list if it has exactly one name, else an empty list."""
     return names if len(names) == 1 else []
 
 
 def is_hosted(tool: object) -> bool:
-    """Whether only its wire knows this tool, such as web_search, which the server runs itself, or bash, which the
-    client does: no schema of it is told."""
+    """Return whether this tool exists only on its own wire, and its definition has no schema. Examples: web_search,
+    which the server runs, or bash, which the client runs."""
     tool = as_mapping(tool)
     tool_type = tool.get("type", "function")
     if tool_type in ("function", "custom", "namespace"):
@@ -235,18 +237,19 @@ def is_hosted(tool: object) -> bool:
 
 
 def _flatten_grammar(text_format: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a custom tool takes, as Responses say it; chat completions put the grammar in an object of its own."""
+    """Return the format of a custom tool as in Responses. Chat completions nest the grammar in an object."""
     inner = as_mapping(text_format.get("grammar"))
     return {**{key: value for key, value in text_format.items() if key != "grammar"}, **inner} if inner else text_format
 
 
 def qualified_name(namespace: str, name: str) -> str:
-    """A tool's name among all tools."""
+    """Return the tool's name that is unique among all tools: the namespace as a prefix."""
     return shorten_name(f"{namespace}{'' if namespace.endswith('__') else '__'}{name}")
 
 
 def shorten_name(name: str) -> str:
-    """A name that every wire takes: of one that is too long the end is a sum of it. An offer knows it again."""
+    """Shorten a name to the maximum of all wires. The end of a shortened name is a checksum of the full name, so that
+    `ToolSet` can map it back."""
     return (
         name
         if len(name) <= MAX_NAME_CHARS

@@ -1,4 +1,4 @@
-"""A model's native text and the reply that it tells: parse, render, and the parser for text that comes in pieces."""
+"""Conversion between a model's native text and replies: `parse`, `render`, and `Parser` for streamed text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = ["Parser", "parse", "render"]
 
 
 class Parser:
-    """Native text in, guarded events out: `feed` each piece, then `close`. One Parser reads one reply."""
+    """Streaming parser: native text in, normalized events out. Call `feed` for each piece, then `close`. Each Parser
+    parses one reply."""
 
     def __init__(
         self,
@@ -39,12 +40,12 @@ class Parser:
     def feed(self, text: str) -> list[ev.Event]:
         if self._pipeline is None:
             raise _closed_error()
-        if type(text) is not str:  # looked at here first, for this runs for every token
-            expect_type(text, str, "text is str", "a Translator takes the bytes of a stream")
+        if type(text) is not str:  # cheap check first: this runs for every token
+            expect_type(text, str, "text is str", "use a Translator for the bytes of a stream")
         return self._pipeline.process_text(text)
 
     def close(self) -> list[ev.Event]:
-        """The text is over. Nothing is held after this."""
+        """End the text and return the remaining events. No text stays buffered."""
         if self._pipeline is None:
             raise _closed_error()
         pipeline, self._pipeline = self._pipeline, None
@@ -52,41 +53,49 @@ class Parser:
 
     @property
     def held(self) -> str:
-        """The text that waits for what follows it."""
+        """Text that is buffered until the parser knows what follows it."""
         return self._pipeline.buffered if self._pipeline else ""
 
 
 def _closed_error() -> UsageError:
-    return UsageError("this Parser is closed", "one Parser reads one reply: make another one")
+    return UsageError("this Parser is closed", "create a new Parser for each reply")
 
 
 def parse(text: str, dialect: str | Dialect, tools: ToolsLike = None, prefill: str = "") -> Reply:
-    """What a model wrote, as a Reply. `prefill` is what the prompt had already written of it, such as `<think>`."""
+    """Parse a model's complete native text. `prefill` is the beginning of the reply that the prompt already contains,
+    such as `<think>`."""
     parser = Parser(dialect, tools, prefill)
     return fold(parser.feed(text) + parser.close())
 
 
 def render(reply: Reply, dialect: str | Dialect) -> str:
-    """The inverse of parse: what the model would have written."""
+    """Write a reply as native text, the inverse of `parse`.
+
+    Raises:
+        RenderError: The dialect cannot express the reply, or parsing the text would return a different reply.
+    """
     expect_type(reply, Reply, "a reply is a Reply", "make one with il.Reply(parts=[…])")
     dialect = get_dialect(dialect)
     unfinished = [call for call in reply.calls if not call.complete]
     if unfinished and unfinished != list(reply.parts[-1:]):
-        raise RenderError(f"the call of {unfinished[0].name!r} is incomplete, and something follows it", "drop one")
+        raise RenderError(
+            f"the call of {unfinished[0].name!r} is incomplete, and other parts follow it",
+            "remove the call, or the parts after it",
+        )
     parts = list(_merge_texts(reply.parts))
     written = dialect.router.write_reply(parts) if dialect.router else _write_parts(parts, dialect)
     if _comparable(parse(written, dialect).parts, dialect) != _comparable(parts, dialect):
         raise RenderError(
-            f"as {dialect.name!r} writes it, this reply would be read back as another one",
-            "take out of its text what looks like markup, or pick another dialect",
+            f"written in {dialect.name!r}, this reply would be parsed as a different one",
+            "remove text that looks like markup, or use another dialect",
         )
     return written
 
 
 def _comparable(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
-    """What of a reply must not change: all of its texts, but for layout, and the names of its calls.
+    """Return the content of a reply that must survive a round trip: its texts without layout, and the names of calls.
 
-    Arguments are not compared. Where they are written without types, only the tools tell what they were.
+    Arguments are not compared: if the dialect writes them without types, only the tools' schemas determine their types.
     """
     texts = ((part, part.name if isinstance(part, Call) else part.text.strip(dialect.trim)) for part in parts)
     return [(type(part), text) for part, text in texts if text.strip()]
@@ -107,7 +116,7 @@ def _write_parts(parts: Iterable[Part], dialect: Dialect) -> str:
 
 
 def _merge_texts(parts: Iterable[Part]) -> Iterator[Part]:
-    """Neighbours that are both text, or both thinking, as one."""
+    """Merge adjacent text parts, and adjacent reasoning parts."""
     for part_type, neighbours in groupby(parts, key=type):
         run = list(neighbours)
         texts = [part.text for part in run if not isinstance(part, Call)]
@@ -123,7 +132,7 @@ def _separator(written: list[str], dialect: Dialect) -> str:
 
 def _write_calls(calls: list[Call], calls_before: int, dialect: Dialect) -> str:
     if dialect.grammar is None:
-        raise RenderError(f"the dialect {dialect.name!r} has no way to write calls", "pick the model's own dialect")
+        raise RenderError(f"the dialect {dialect.name!r} cannot express calls", "use the model's own dialect")
     return dialect.grammar.write(calls, calls_before)
 
 
@@ -138,11 +147,11 @@ def _write_span(span: Span, text: str, dialect: Dialect) -> str:
 def _write_text(text: str, dialect: Dialect) -> str:
     match = compile_markers(*dialect.tokens).search(text, 0) if dialect.special_tokens else None
     if match:
-        raise RenderError(f"text with {match.group()} in it would be read as structure", "take the marker out")
+        raise RenderError(f"text with {match.group()} in it would be parsed as structure", "remove the marker")
     return text
 
 
 def _write_thinking(text: str, dialect: Dialect) -> str:
     if not dialect.thinking:
-        raise RenderError(f"the dialect {dialect.name!r} has no way to write thinking", "pick the model's own dialect")
+        raise RenderError(f"the dialect {dialect.name!r} cannot express thinking", "use the model's own dialect")
     return _write_span(dialect.thinking[0], text, dialect)

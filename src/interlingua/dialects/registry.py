@@ -1,4 +1,4 @@
-"""Every dialect, by name and by model id. The order is the order in which model ids are tried."""
+"""Registry of all dialects, by name and by model id. Model ids are matched in the order of the list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from interlingua.errors import UnknownDialect, expect_type
 from interlingua.parsing.detection import detection_dialect
 from interlingua.parsing.dialect import Dialect
 
-__all__ = ["dialect_for", "dialects", "get_dialect"]
+__all__ = ["dialect_for", "get_dialect", "list_dialects"]
 
 STANDARD_DIALECT = standard.DIALECT
 ALL_DIALECTS = (
@@ -102,8 +102,8 @@ DETECT_DIALECT = detection_dialect(ALL_DIALECTS)
 DIALECTS_BY_NAME = {dialect.name: dialect for dialect in (*ALL_DIALECTS, DETECT_DIALECT)}
 
 
-def dialects() -> tuple[Dialect, ...]:
-    """Every dialect that is known."""
+def list_dialects() -> tuple[Dialect, ...]:
+    """Return all known dialects."""
     return ALL_DIALECTS
 
 
@@ -117,6 +117,6 @@ def get_dialect(dialect: str | Dialect) -> Dialect:
 
 
 def dialect_for(model: str) -> Dialect:
-    """The dialect that this model speaks; the standard one if the id is not known."""
+    """Return the dialect of this model; the standard dialect if the id is unknown."""
     expect_type(model, str, "a model id is str", "for example 'moonshotai/kimi-k2-0905'")
     return next((dialect for dialect in ALL_DIALECTS if dialect.speaks(model)), STANDARD_DIALECT)

@@ -1,4 +1,4 @@
-"""Whether a dialect that somebody wrote works: what its types do not tell, and the sample."""
+"""Validation of a user-defined dialect beyond its types: the markers compile, and the sample survives a round trip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shape_name(shape: Shape) -> str:
 
 
 def check_dialect(dialect: Dialect, source_name: str) -> None:
-    """What types do not tell: whether it can be compiled, and whether it reads and writes its own sample."""
+    """Raise BadInput if the dialect does not compile, or does not parse and render its own sample unchanged."""
     not_lowercase = [glob for glob in dialect.models if glob != glob.lower()]
     if not_lowercase:
         raise BadInput(
@@ -34,7 +34,7 @@ def check_dialect(dialect: Dialect, source_name: str) -> None:
         _check_shape(dialect, source_name)
         if dialect.grammar and dialect.sample:
             _check_sample(dialect, source_name)
-    except (LookupError, ValueError) as error:  # markers that are empty, templates that are none
+    except (LookupError, ValueError) as error:  # empty markers, invalid templates
         if not isinstance(error, IndexError):
             problem = f"it cannot be used: {type(error).__name__}: {error}"
             raise BadInput(
@@ -54,36 +54,34 @@ def _check_shape(dialect: Dialect, source_name: str) -> None:
     for field in dataclasses.fields(shape):
         if field.default is dataclasses.MISSING and getattr(shape, field.name) == "":
             path = f"shape.{shape_name(shape)}.{field.name}"
-            raise BadInput(f"{source_name}: {path}: this is empty", "write the marker that stands there")
+            raise BadInput(f"{source_name}: {path}: this is empty", "write the marker")
     if not (grammar.openers or grammar.first_openers(ToolSet())):
-        raise BadInput(
-            f"{source_name}: shape: nothing opens a call", 'write what does, for example: open: "<tool_call>"'
-        )
-    with suppress(RenderError):  # some have to have an id, or arguments
+        raise BadInput(f"{source_name}: shape: no marker opens a call", 'add one, for example: open: "<tool_call>"')
+    with suppress(RenderError):  # some shapes require an id or arguments
         grammar.write([Call("", "ls", "{}")], 0)
 
 
 def _check_sample(dialect: Dialect, source_name: str) -> None:
     reply = parse(dialect.sample, dialect)
     if not reply.calls:
-        seen = f"; it was read as {shortened_repr(reply.text)}" if reply.text else ""
-        raise BadInput(f"{source_name}: sample: no call was found in it{seen}", "compare the markers with the sample")
+        seen = f"; it was parsed as {shortened_repr(reply.text)}" if reply.text else ""
+        raise BadInput(f"{source_name}: sample: contains no call{seen}", "compare the markers with the sample")
     try:
         written = render(reply, dialect)
     except RenderError as error:
-        raise BadInput(f"{source_name}: sample: its reply cannot be written back: {error}", error.hint) from error
+        raise BadInput(f"{source_name}: sample: its reply cannot be rendered: {error}", error.hint) from error
     if written != dialect.sample:
         offset = next(n for n, (a, b) in enumerate(zip_longest(written, dialect.sample)) if a != b)
         raise BadInput(
-            f"{source_name}: sample: read and written again, it differs from character {offset} on: "
+            f"{source_name}: sample: parsed and rendered, it differs from character {offset} on: "
             f"{shortened_repr(written[offset:])} instead of {shortened_repr(dialect.sample[offset:])}",
-            "a sample is exactly what we write: white space that the model puts around its markers goes into a span's"
-            " inside and after, or is left out",
+            "the sample must equal the rendered text: put whitespace around markers into a span's inside and after,"
+            " or remove it",
         )
 
 
 def _empty_fields(value: Any, path: str = "") -> Iterator[str]:
-    """The fields with an empty text where a marker should be, or with no marker."""
+    """Yield the paths of fields that contain an empty marker or no marker."""
     for field in dataclasses.fields(value):
         inner, field_path = getattr(value, field.name), f"{path}.{field.name}".lstrip(".")
         if inner == field.default:

@@ -1,7 +1,8 @@
-"""A dialect from a YAML file: read by the types of its fields, and checked.
+"""Loader for dialects in YAML files: reads values by the types of the dataclass fields, and validates the dialect.
 
-The fields are those of Dialect and of the shapes. Nothing here knows one shape from another: a new field needs no line.
-Where a list of texts is expected, a single text will do. A span is a pair `[open, close]`, or a mapping.
+The fields are those of Dialect and of the shapes. The loader has no code for single fields or shapes, so a new field
+needs no change here. A single text is accepted in place of a list of texts. A span is a pair `[open, close]`, or a
+mapping.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from interlingua.common.yaml_reader import NULL_TAG, TEXT_TAG, compose, describe_node, node_location
-from interlingua.dialects.registry import dialects
+from interlingua.dialects.registry import list_dialects
 from interlingua.dialects.validation import check_dialect
 from interlingua.errors import BadInput, UsageError, expect_type, suggestion_hint
 from interlingua.parsing.dialect import Dialect, Shape, Span
@@ -34,7 +35,7 @@ __all__ = ["SHAPES", "dialect_from_node", "load_dialect"]
 SHAPES: dict[str, type[Any]] = {
     shape.NAME: shape for shape in (Channels, FramedJson, JsonEnvelope, Literals, Pythonic, TaggedParams)
 }
-"""Every shape by its name in dialect files."""
+"""All shapes, by their names in dialect files."""
 
 FIELD_EXAMPLES = {
     "name": "my_model",
@@ -49,34 +50,38 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 
 
 def load_dialect(source: str | os.PathLike[str]) -> Dialect:
-    """The dialect in a YAML file, or in the YAML text itself. BadInput says what is wrong with it, and where."""
-    expect_type(source, str | os.PathLike, "a dialect's file is a path, or its text", 'for example "my_model.yaml"')
+    """Load a dialect from a YAML file, or from the YAML text itself.
+
+    Raises:
+        BadInput: The file or the dialect is invalid; the message names the line and the field.
+    """
+    expect_type(source, str | os.PathLike, "a dialect source is a path or YAML text", 'for example "my_model.yaml"')
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
         return dialect_from_node(compose(source, "the dialect"), "the dialect")
     path = os.fspath(source)
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}", "give the path of a YAML file, or its text") from error
+        raise BadInput(f"cannot read {path}: {error.strerror}", "pass the path of a YAML file, or its text") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from error
     return dialect_from_node(compose(text, path), path)
 
 
 def dialect_from_node(node: yaml.Node, source_name: str) -> Dialect:
-    """The dialect in a file's root, or in a part of another file. `where` is what errors call it."""
+    """Read a dialect from the root of a file, or from a part of another file. `source_name` is its name in errors."""
     dialect = _read_fields(node, Dialect, _FieldLocation(source_name))
     assert isinstance(dialect, Dialect)
     check_dialect(dialect, source_name)
     return dialect
 
 
-# ── from nodes to dataclasses ─────────────────────────────────────────────────────────────────────────────────────────
+# ── YAML nodes to dataclasses ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclasses.dataclass(frozen=True)
 class _FieldLocation:
-    """Where in the file a value stands."""
+    """Location of a value in the file."""
 
     source_name: str
     path: tuple[str, ...] = ()
@@ -96,7 +101,7 @@ class _FieldLocation:
 
 
 def _read_value(node: yaml.Node, type_: Any, location: _FieldLocation) -> object:
-    """The node as a value of this type. One branch for each kind of type that a dialect or a shape has in it."""
+    """Read the node as a value of this type. There is one branch for each kind of type in dialects and shapes."""
     if get_origin(type_) in (Union, types.UnionType):
         return _read_union(node, type_, location)
     if type_ is Shape or type_ in SHAPES.values():
@@ -125,7 +130,7 @@ def _read_shape(node: yaml.Node, shapes: dict[str, type[Any]], location: _FieldL
         raise location.error(node, f"expected exactly one shape, got {names}", f"one of: {', '.join(shapes)}")
     [(key, fields)] = node.value
     if key.value not in shapes:
-        raise location.error(key, f"no shape is called {key.value!r}", suggestion_hint(key.value, shapes))
+        raise location.error(key, f"unknown shape {key.value!r}", suggestion_hint(key.value, shapes))
     return _read_fields(fields, shapes[key.value], location.field(key.value))
 
 
@@ -140,13 +145,13 @@ def _read_fields(node: yaml.Node, type_: type[Any], location: _FieldLocation) ->
             suggestion = suggestion_hint(key.value, fields)
             suggested = next((name for name in fields if repr(name) in suggestion), "")
             example = f" {_example_hint(suggested, type_hints[suggested])}" if suggested else ""
-            raise location.field(key.value).error(key, "there is no such field", f"{suggestion}{example}")
+            raise location.field(key.value).error(key, "unknown field", f"{suggestion}{example}")
         values[key.value] = _read_value(value, type_hints[key.value], location.field(key.value))
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING:
             raise location.field(name).error(
                 node,
-                f"this field is missing, and expected is {_describe_type(type_hints[name])}",
+                f"this field is missing; expected {_describe_type(type_hints[name])}",
                 _example_hint(name, type_hints[name]),
             )
     try:
@@ -156,7 +161,7 @@ def _read_fields(node: yaml.Node, type_: type[Any], location: _FieldLocation) ->
 
 
 def _expand_pair(node: yaml.Node, type_: type[Any]) -> yaml.Node:
-    """A pair as the mapping that it is short for."""
+    """Expand a pair to the mapping that it abbreviates."""
     if type_ is not Span or not _is_pair(node):
         return node
     names = [
@@ -202,21 +207,21 @@ def _read_scalar(node: yaml.Node, type_: Any, location: _FieldLocation) -> objec
 def _describe_type(type_: Any) -> str:
     args = [arg for arg in get_args(type_) if arg is not types.NoneType]
     if type_ is Shape or get_origin(type_) in (Union, types.UnionType):
-        return _describe_type(args[0]) if len(args) == 1 and args[0] is not Shape else "a mapping with one shape in it"
+        return _describe_type(args[0]) if len(args) == 1 and args[0] is not Shape else "a mapping with one shape"
     if get_origin(type_) is Literal:
         return f"one of {', '.join(map(str, args))}"
     if get_origin(type_) is tuple and args[-1] is not Ellipsis:
         return f"a list of {len(args)}"
     if get_origin(type_) is tuple:
-        return f"{_describe_type(args[0])}, or a list of such"
+        return f"{_describe_type(args[0])}, or a list of them"
     return {str: "a text", bool: "true or false", int: "a number", Span: "a pair [open, close]"}.get(type_, "a mapping")
 
 
 @cache
 def _example_texts() -> dict[str, str]:
-    """What the first dialect that has it says in each field of texts."""
+    """Return an example for each text field: its value in the first dialect that sets it."""
     texts: dict[str, str] = {}
-    for dialect in dialects():
+    for dialect in list_dialects():
         for name, value in _iter_texts(dialect):
             texts.setdefault(name, json.dumps(value, ensure_ascii=False))
     return texts

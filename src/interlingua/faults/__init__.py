@@ -1,1 +1,1 @@
-"""Upstreams that fail in every way that is known, and whether a gateway in front of them does what is right."""
+"""Fault injection: a scripted upstream with known faults, and a checker for gateways in front of it."""

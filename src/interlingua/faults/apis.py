@@ -1,4 +1,4 @@
-"""The three APIs, and what a client says in each when it asks for next to nothing, with one tool."""
+"""The three client APIs, and minimal requests for them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = [
 ]
 
 CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH = "chat/completions", "messages", "responses"
-"""As their paths end."""
+"""Ends of the paths; they identify the APIs."""
 APIS = (CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH)
 API_BY_NAME = {"chat": CHAT_PATH, "messages": MESSAGES_PATH, "responses": RESPONSES_PATH}
-"""As people call them."""
+"""APIs by the names on the command line."""
 TOOL_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"type": "integer"}}}
 
 
 def api_for_path(path: str) -> str | None:
-    """The API that is asked at this path."""
+    """Return the API of this request path; None if it is unknown."""
     path_only = path.partition("?")[0]
     return next((api for api in APIS if path_only.endswith(f"/{api}")), None)
 
 
 def minimal_body(api: str, model: str, stream: bool = True, **fields: Any) -> dict[str, Any]:
-    """The least that this API asks with."""
+    """Return a minimal request body for this API, with `fields` added."""
     user = [{"role": "user", "content": "hi"}]
     conversation: dict[str, Any] = {"input": "hi"} if api == RESPONSES_PATH else {"messages": user}
     return {
@@ -46,7 +46,7 @@ def minimal_body(api: str, model: str, stream: bool = True, **fields: Any) -> di
 
 
 def tools_field(api: str, name: str = "get_weather", schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The field `tools` of a request, with one tool."""
+    """Return the `tools` field of a request, with one tool."""
     if api == MESSAGES_PATH:
         return {"tools": [{"name": name, "input_schema": schema or TOOL_PARAMETERS}]}
     function = {"name": name, "parameters": schema or TOOL_PARAMETERS}
@@ -54,7 +54,7 @@ def tools_field(api: str, name: str = "get_weather", schema: dict[str, Any] | No
 
 
 def past_call_fields(api: str, id: str, args: str) -> dict[str, Any]:
-    """The conversation of a request in which a tool was called."""
+    """Return the conversation fields of a request whose history contains one call and its result."""
     if api == RESPONSES_PATH:
         call = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": args}
         output = {"type": "function_call_output", "call_id": id, "output": "sun"}

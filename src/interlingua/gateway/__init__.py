@@ -1,1 +1,1 @@
-"""The gateway: one process between agents and upstreams. The only package with sockets, clocks and chance."""
+"""HTTP gateway between agents and upstreams. Apart from `cli`, the only package with sockets, clocks and randomness."""

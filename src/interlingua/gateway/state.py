@@ -1,4 +1,4 @@
-"""What all requests of one process share: settings, connections, and those who keep account."""
+"""State shared by all requests of one process: settings, connections, log, metrics, captures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["ActiveConfig", "ActiveRequest", "GatewayState"]
 
 
 class ActiveConfig(msgspec.Struct, frozen=True):
-    """What follows from the settings. A reload makes a new one: requests that are under way keep theirs."""
+    """Objects derived from the settings. A reload creates a new instance; active requests keep the old one."""
 
     settings: Settings
     routes: Routes
@@ -40,17 +40,19 @@ class ActiveConfig(msgspec.Struct, frozen=True):
 
 
 class ActiveRequest(Protocol):
-    """A request that is under way."""
+    """A request that is being handled."""
 
     @property
     def buffered_chars(self) -> int:
-        """How many characters wait for what follows them."""
+        """Number of characters in the lookahead buffer: they may be the start of a marker."""
 
     def stop(self) -> None:
-        """The gateway stops: ends the reply as its wire says."""
+        """End the reply with an error in the format of its wire, because the gateway is stopping."""
 
 
 class GatewayState:
+    """State of one gateway process. All requests share it; `config` changes with a reload."""
+
     def __init__(self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, worker: str = "") -> None:
         settings = loaded.settings
         self.log = GatewayLog(settings.log, loaded.all_secrets)
@@ -60,24 +62,23 @@ class GatewayState:
             worker,
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
             lost_log_lines=lambda: self.log.dropped,
-            lost_captures=lambda: sum(one.dropped for one in self._captures.values()),
+            lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),
         )
         self.token_calibration = EstimateCalibration()
         self.retry_policies = RetryPolicies(self._on_circuit_change)
         self.session: aiohttp.ClientSession | None = None
         self.tool_list_cache = ToolListCache()
         self.ready = True
-        """Whether more requests should come. Off while the gateway stops."""
+        """True while the gateway accepts new requests; False while it is stopping."""
         self._seal_key = seal_key
         self._demo_url = demo_url
         self._background_tasks: set[asyncio.Task[None]] = set()
-        self._captures: dict[
-            tuple[Capture, frozenset[str]], CaptureWriter
-        ] = {}  # by where they go, and what they leave out
+        # Keyed by the capture settings (where captures go) and the secrets to redact (what they leave out).
+        self._captures: dict[tuple[Capture, frozenset[str]], CaptureWriter] = {}
         self.config = self.build_config(loaded)
 
     def build_config(self, loaded: LoadedSettings) -> ActiveConfig:
-        """Raises if these settings cannot be used."""
+        """Build the configuration for these settings. Raises InterlinguaError if the settings cannot be used."""
         settings, redactor = loaded.settings, Redactor(loaded.all_secrets)
         routes, authenticator = routes_for(loaded, self._demo_url), Authenticator(settings)
         captures = self._captures_for(loaded, redactor)
@@ -87,7 +88,7 @@ class GatewayState:
         )
 
     def _captures_for(self, loaded: LoadedSettings, redactor: Redactor) -> CaptureWriter | None:
-        """The same as before, as long as they go to the same place and leave out the same."""
+        """Return the capture writer. It is reused as long as destination and redacted secrets are the same."""
         capture = loaded.settings.capture
         if capture is None:
             return None
@@ -97,7 +98,7 @@ class GatewayState:
         return self._captures[key]
 
     def observer_for(self, config: ActiveConfig, exchange: ExchangeRecord) -> TrafficObserver | None:
-        """Who sees what goes by, if anybody does."""
+        """Return the observer for the traffic of this exchange, or None if neither captures nor debug logs are on."""
         observers: list[TrafficObserver] = [config.captures.start_recording(exchange)] if config.captures else []
         if self.log.is_debug:
             observers.append(LogObserver(self.log, exchange.id, config.redactor))
@@ -106,12 +107,12 @@ class GatewayState:
     def _on_circuit_change(self, upstream: str, model: str, failures: int) -> None:
         if failures:
             self.metrics.record_circuit_open(upstream)
-            self.log.error("a model of an upstream is left alone", upstream=upstream, model=model, failures=failures)
+            self.log.error("circuit breaker opened", upstream=upstream, model=model, failures=failures)
         else:
-            self.log.info("a model of an upstream answers again", upstream=upstream, model=model)
+            self.log.info("circuit breaker closed", upstream=upstream, model=model)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """What is left to do once a client has its answer. It does not take long."""
+        """Run short clean-up work after the client has received its response."""
         task = asyncio.ensure_future(coroutine)
         self._background_tasks.add(task)
         task.add_done_callback(self._background_tasks.discard)

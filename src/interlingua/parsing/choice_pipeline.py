@@ -1,4 +1,4 @@
-"""One choice's way through parser and guard."""
+"""Choice pipeline: parser and guard for one choice of a reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ChoicePipeline"]
 
 
 class ChoicePipeline:
-    """One choice's way from events as they were read to events as they are promised."""
+    """Turns the events that a wire's reader has read into parsed and guarded events."""
 
     def __init__(self, dialect: Dialect, offer: ToolSet, options: Options, seed: str = "") -> None:
         self._offer = offer
@@ -41,18 +41,18 @@ class ChoicePipeline:
     def for_choice(
         cls, index: int, events: Iterable[ev.Event], dialect: Dialect, offer: ToolSet, options: Options
     ) -> ChoicePipeline:
-        """The lane of a choice that begins with these events."""
+        """Return the pipeline of a choice that begins with these events."""
         reply_start = next((event for event in events if isinstance(event, ev.Begin)), ev.Begin())
         return cls(dialect, offer, options, seed=f"{reply_start.id or ''}/{index}")
 
     @property
     def pending_calls(self) -> list[Call]:
-        """The calls that wait for an open one to end, as far as they have come."""
+        """The calls that are queued behind an open one, as far as they have arrived."""
         return self._guard.pending_calls
 
     @property
     def buffered(self) -> str:
-        """The text that waits for what follows it."""
+        """Text that is held back until the text behind it is known."""
         return self._parser.buffered if self._parser else ""
 
     @property
@@ -61,12 +61,12 @@ class ChoicePipeline:
 
     @property
     def ended_empty(self) -> bool:
-        """Whether it stopped, as if all were said, with nothing but thinking."""
+        """True if the reply stopped as if it were complete, with nothing but reasoning."""
         return self._guard.ended_empty
 
     @property
     def open_call_name(self) -> str | None:
-        """The name of the call that is open."""
+        """The name of the call that is being sent."""
         return self._guard.open_call_name
 
     @property
@@ -75,34 +75,40 @@ class ChoicePipeline:
 
     @property
     def passthrough_check(self) -> Callable[[str], bool] | None:
-        """Tells of further texts like the last one whether they pass as it did, and counts them as read; None if no
-        text does now."""
+        """A predicate for the fast path, or None if no text can be forwarded unparsed now.
+
+        It is true if the parser would copy a further text delta as it is, and then counts the text as read.
+        """
         return self._parser.passthrough_check if self._parser else _accept_all
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         return self._guard.process(self._parse(events) if self._parser else events)
 
     def flush(self) -> list[ev.Event]:
-        """No more text will come: gives out what is held."""
+        """End the text: return what was held back."""
         parser, self._parser = self._parser, None
         return self._guard.process(parser.close()) if parser else []
 
     def end_of_text(self) -> list[ev.Event]:
-        """The text was all there is. If it ends inside a call, then it was cut."""
+        """End a reply that is only text. If it ends inside a call, it was truncated."""
         events = self.flush()
         if self._guard.stopped:  # it has failed
             return events
         return events + self._guard.process([ev.Stop("length" if self._guard.open_call_name else None)])
 
     def set_dialect(self, dialect: Dialect) -> None:
-        """From here on the text is in this dialect."""
+        """Read the text in this dialect from here on."""
         self._grammar = dialect.grammar
         self._guard.ids.style = dialect.ids
         if dialect.markers and not self._guard.stopped:
             self._parser = NativeTextParser(dialect, self._offer, self._options.prefill, self._options.limits)
 
     def end_of_stream(self, finished: bool) -> list[ev.Event]:
-        """The upstream's stream is over. It should have said before why it stopped."""
+        """End the stream. The upstream should have sent a stop reason before.
+
+        Args:
+            finished: the upstream has marked the end of its stream, so that it was not cut off.
+        """
         interrupted = self._parser is not None and self._parser.inside_calls and not finished
         events = self.flush()
         if self._guard.stopped:
@@ -115,7 +121,7 @@ class ChoicePipeline:
         return events + self._guard.process([ev.Failure("the upstream ended without finishing its reply")])
 
     def process_text(self, text: str) -> list[ev.Event]:
-        """`take` of one TextDelta, without making it first: this runs for every token."""
+        """`process` one TextDelta without creating it: this runs for every token."""
         return self._guard.process(self._parser.feed(text) if self._parser else [ev.TextDelta(text)])
 
     def _parse(self, events: Iterable[ev.Event]) -> list[ev.Event]:
@@ -141,7 +147,7 @@ class ChoicePipeline:
         return parsed
 
     def _renumber_structured_call(self, event: ev.CallStart | ev.ArgsDelta | ev.CallEnd) -> list[ev.Event]:
-        """Of a call that was sent structured in a native dialect: with a number that no call of the text can have."""
+        """Give a structured call in a native dialect an index that no call in the text can have."""
         if isinstance(event, ev.CallStart):
             self._structured_indexes.add(event.index)
         if event.index not in self._structured_indexes:  # it began before the dialect was known

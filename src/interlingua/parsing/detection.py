@@ -1,7 +1,7 @@
-"""Which dialect a model speaks, told by the text itself: for proxies in front of models that they do not know.
+"""Detection of the dialect from the text, for gateways in front of unknown models.
 
-Every dialect's openers count. Where one stands, all dialects that have it read on, each for itself. The first that
-comes to a call of an offered tool reads the rest of the reply. If none does, what was read is text again.
+The openers of all dialects are recognised. At an opener, every dialect that has it parses the text independently. The
+first one that finds a call of an offered tool parses the rest of the reply. If none does, the text stays plain text.
 """
 
 from __future__ import annotations
@@ -22,29 +22,31 @@ from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 __all__ = ["DetectShape", "detection_dialect"]
 
 MAX_REREAD_CHARS = 64
-"""What led nowhere is looked through for other openers only if it is this short: no text is read again and again."""
+"""Maximum length of a failed candidate that is searched for other openers.
+
+The limit keeps the total work linear: long text is never read twice."""
 
 
 def detection_dialect(dialects: Sequence[Dialect]) -> Dialect:
-    """A dialect that is any of these, to be told by the text."""
+    """Return a dialect that detects from the text which of these dialects it is."""
     native = tuple(dialect for dialect in dialects if dialect.shape is not None)
     return Dialect(
         name="detect",
-        summary="told by the text: the first call of an offered tool, in any dialect",
+        summary="detected from the text: the first call of an offered tool, in any dialect",
         shape=DetectShape(native),
         thinking=tuple(dict.fromkeys(span for dialect in native for span in dialect.thinking)),
         text=tuple(span for dialect in native if dialect.special_tokens for span in dialect.text),
         noise=tuple(dict.fromkeys(marker for dialect in native for marker in dialect.noise)),
         special_tokens=False,
         trim="\n",
-        caveats="Functionary 3.2 is told only where a reply begins with a call's name, without the `>>>` before it; "
-        "else its calls stay in the text. What may be a call is followed for `Limits.header` characters.",
+        caveats="Functionary 3.2 is detected only if the reply begins with the name of a call, without the `>>>` "
+        "before it; otherwise its calls stay in the text. A possible call is followed for `Limits.header` characters.",
     )
 
 
 @dataclass(frozen=True)
 class DetectShape:
-    """The shape of a reply whose dialect is not known yet."""
+    """Shape of a reply whose dialect is not known yet."""
 
     NAME: ClassVar[str] = "detect"
 
@@ -70,10 +72,10 @@ class DetectGrammar:
                 )
         self.openers = tuple(self._dialects_by_opener)
 
-    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (nobody writes it)
-        raise RenderError("'detect' only reads", "pick the model's own dialect")
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (always raises)
+        raise RenderError("the dialect 'detect' cannot write calls", "choose the dialect of the model")
 
-    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (not known in which dialect)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the dialect is not known)
         return text
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
@@ -91,7 +93,7 @@ class DetectGrammar:
             source.mark_as_text()
             return
         source.discard_recording()
-        sink.report("detected", f"the text is in the dialect {winner.name!r}: read as that from here on", start)
+        sink.report("detected", f"detected the dialect {winner.name!r}: used for the rest of the reply", start)
         yield from self._follow(winner, source, sink)
 
     def _candidates(self, opener: str, offer: ToolSet) -> list[Dialect]:
@@ -102,8 +104,10 @@ class DetectGrammar:
     def _compete(
         self, opener: str, readers: list[_Candidate], source: TextBuffer, sink: EventSink
     ) -> Read[_Candidate | None]:
-        """Lets all read on until one has a call, or none can have one: character by character, so that it is the same
-        one however the text is cut."""
+        """Feed all candidates until one has found a call, or none can find one any more.
+
+        They are fed character by character, so that the winner does not depend on how the text is split into pieces.
+        """
         text = opener
         for _ in range(sink.limits.header):
             for reader in readers:
@@ -118,7 +122,7 @@ class DetectGrammar:
         return next((reader for reader in readers if reader.starts_with_call), None)
 
     def _follow(self, winner: _Candidate, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """The rest of the reply is the winner's."""
+        """Feed the rest of the reply to the winner."""
         for event in winner.events:
             sink.emit(event)
         while not winner.closed and not source.closed:
@@ -132,12 +136,18 @@ class DetectGrammar:
 
 
 def _is_distinctive(opener: str) -> bool:
-    """Whether an opener says enough to look on wherever it stands. A mere bracket does not: prose is full of them."""
+    """Return whether an opener is specific enough to start detection anywhere.
+
+    A bracket is not: prose is full of them.
+    """
     return any(map(str.isalpha, opener))
 
 
 def _rank_dialects(opener: str, candidates: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:
-    """The dialects that have this opener, those first that it is most typical of, and one for each shape."""
+    """Return the dialects with this opener, one per shape.
+
+    Dialects that list it first among their openers come first.
+    """
     ranks = [(openers.index(opener), dialect) for dialect, openers in candidates if opener in openers]
     by_shape: dict[object, Dialect] = {}
     for _, dialect in sorted(ranks, key=lambda rank: rank[0]):
@@ -146,7 +156,7 @@ def _rank_dialects(opener: str, candidates: Iterable[tuple[Dialect, tuple[str, .
 
 
 class _Candidate:
-    """One dialect's reading of the text, while it is not known which dialect's it is."""
+    """Parser of one dialect that competes while the dialect is not known."""
 
     def __init__(self, dialect: Dialect, start: int, source: TextBuffer, sink: EventSink) -> None:
         self.name = dialect.name
@@ -162,7 +172,7 @@ class _Candidate:
         self._record_events(self.parser.feed(text, self._channel))
 
     def finish_as_call(self) -> bool:
-        """The text is over: whether this was a call."""
+        """Mark the end of the text. Return whether it was a call."""
         self._record_events(self.parser.close())
         self.closed = True
         return self.has_won or self.starts_with_call
@@ -174,14 +184,16 @@ class _Candidate:
 
     @property
     def starts_with_call(self) -> bool:
-        """Whether the first thing that it read is a call that may be one."""
+        """True if its first event is a call of a tool that may be called."""
         first = self._content_events[0] if self._content_events else None
         return isinstance(first, ev.CallStart) and self._offer.accepts(first.name)
 
     @property
     def has_won(self) -> bool:
-        """Whether it has read a call that goes on after its header, for several dialects may write that alike; or
-        thinking in a message of its own."""
+        """True if it has parsed a call beyond its header, or thinking in a message of its own.
+
+        A header alone does not decide, because several dialects can have the same one.
+        """
         if not self._content_events:
             return False
         return (len(self._content_events) > 1 and self.starts_with_call) or self._starts_with_thinking
@@ -192,7 +204,7 @@ class _Candidate:
 
     @property
     def has_lost(self) -> bool:
-        """Whether what it read is no call: it is something else, or it is over."""
+        """True if the text is not a call in this dialect: it is something else, or it has ended."""
         if self._content_events:
             return not (self.starts_with_call or self._starts_with_thinking)
         inside_thinking = self._can_start_thinking and self.parser.thinking

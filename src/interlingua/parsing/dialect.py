@@ -1,6 +1,6 @@
-"""How one model family writes tool calls and thinking, as data.
+"""Dialect: the format in which one model family writes tool calls and thinking, as data.
 
-A dialect names a shape and gives it its markers. Compiled, they are its grammar, which reads and writes calls.
+A dialect names a shape and supplies its markers. Compiled together they are a grammar, which reads and writes calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Dialect", "Grammar", "MessageGrammar", "Shape", "Span"]
 
 @dataclass(frozen=True)
 class Span:
-    """A pair of markers, and the white space that the model writes inside and after it."""
+    """A pair of markers, and the whitespace that the model writes inside the pair and after it."""
 
     open: str
     close: str
@@ -32,54 +32,65 @@ class Span:
 
 
 class Grammar(Protocol):
-    """A shape with its markers compiled. `openers` begin a call or a section of calls; `strays` mean nothing alone."""
+    """A shape with its compiled markers.
+
+    `openers` begin a call or a section of calls. `strays` are markers without a meaning of their own, such as a closer
+    outside a call.
+    """
 
     openers: tuple[str, ...]
     strays: tuple[str, ...]
     inner_markers: tuple[str, ...]
-    """The markers that count inside a call only. Outside they are text."""
+    """Markers that are structure only inside a call. Outside a call they are text."""
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
-        """What opens a call only where a text begins: bare JSON, or an offered tool's name whose marker was lost."""
+        """Return the openers that begin a call only at the start of a text.
+
+        These are bare JSON, or the name of an offered tool whose opening marker was lost.
+        """
         ...
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Reads on after the opener, or after one of the first ones, to the end of what it began.
+        """Read from behind the opener (one of `openers` or of `first_openers`) to the end of the call or section.
 
-        The source records from the opener on. What turns out to be no call is given back to the sink from there.
+        The source records from the opener on. If the text turns out not to be a call, the recorded text is returned
+        to the sink as plain text.
         """
         ...
 
     def extract_name(self, text: str, offer: ToolSet) -> str:
-        """The name in what an upstream sent as a structured call's name: some leave native text in it."""
+        """Return the tool name in the name of a structured call. Some upstreams leave native text in that field."""
         ...
 
     def write(self, calls: Sequence[Call], preceding_calls: int) -> str:
-        """Neighbouring calls as the model would write them; `before` others stand before them in the reply."""
+        """Write consecutive calls in the format of the model.
+
+        `preceding_calls` is the number of calls that come before them in the reply.
+        """
         ...
 
 
 @runtime_checkable
 class MessageGrammar(Grammar, Protocol):
-    """A grammar whose headers say what is text and what is thinking too, so that it reads and writes these as well."""
+    """A grammar whose message headers also mark text and thinking, so that it reads and writes whole replies."""
 
     def write_reply(self, parts: Sequence[Part]) -> str:
-        """A whole reply as the model would write it. No neighbours are both text or both thinking."""
+        """Write a whole reply in the format of the model. No two adjacent parts are both text or both thinking."""
         ...
 
     def unfinished_message(self, prefill: str) -> str:
-        """What the prompt has written of a message that the model goes on with, as far as it is still to be read."""
+        """Return the part of an unfinished message in the prefill that the parser still has to read."""
         ...
 
 
 class Shape(Protocol):
-    """A layout with a dialect's markers in it, as data."""
+    """A layout of calls with the markers of one dialect, as data."""
 
     NAME: ClassVar[str]
     """The name of the shape in dialect files."""
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
-        """Compiles the markers. The `outside` ones belong to the dialect and end whatever the shape is in."""
+        """Compile the markers. `dialect_markers` are those outside the shape. They end any call or section."""
         ...
 
 
@@ -88,30 +99,30 @@ class Dialect:
     name: str
     summary: str
     models: tuple[str, ...] = ()
-    """Globs for the ids of models that speak it, in lower case."""
+    """Glob patterns for the ids of the models that use this dialect, in lower case."""
     shape: Shape | None = None
-    """How it writes calls. Without one, only thinking, text and noise are told apart."""
+    """The layout of its calls. Without a shape, the parser separates only thinking, text and noise."""
     thinking: tuple[Span, ...] = ()
-    """How thinking is written; the first one is how we write it."""
+    """Markers around thinking. All spans are read, the first one is written."""
     text: tuple[Span, ...] = ()
-    """Markers around the text that mean no more than that; the first one is how we write it."""
+    """Markers around the text of a reply. They are removed. All spans are read, the first one is written."""
     noise: tuple[str, ...] = ()
-    """Markers that servers let through and that mean nothing to a client, such as the end of a turn."""
+    """Markers that some servers leave in the text and that are dropped, such as the end of a turn."""
     special_tokens: bool = True
-    """Whether the markers are tokens of their own, which never stand in prose. If they are ordinary text, then what
-    leads to no offered tool is text: as it came, or the call's name and arguments."""
+    """True if the markers are special tokens, which never occur in prose. If they are ordinary text, a call of a tool
+    that was not offered is emitted as text: unchanged, or as its name and arguments."""
     ordinary: tuple[str, ...] = ()
-    """What markers begin with that prose may hold all the same, if the others are special tokens."""
+    """Prefixes of the markers that can occur in prose although the other markers are special tokens."""
     trim: str = ""
-    """The white space that the model writes next to markers, as layout: there it is no part of the text."""
+    """Whitespace characters that the model writes next to markers as layout. There they are removed from the text."""
     lead: str = ""
-    """What the model writes between what it says and its calls."""
+    """The separator that the model writes between its text and its calls."""
     ids: IdStyle = "call"
-    """What ids look like that are made for calls without one."""
+    """The format of the ids that are generated for calls without an id."""
     caveats: str = ""
-    """What of it cannot be read right, in words."""
+    """Known limitations: the output that cannot be parsed correctly, in words."""
     sample: str = ""
-    """A genuine reply."""
+    """A reply that a model really wrote."""
 
     def speaks(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), glob) for glob in self.models)
@@ -135,7 +146,7 @@ class Dialect:
 
     @cached_property
     def strays(self) -> tuple[str, ...]:
-        """The shape's markers that mean nothing alone. Special tokens never do, nor are they text."""
+        """The markers of the shape that have no meaning outside a call. Special tokens among them are never text."""
         if self.grammar is None:
             return ()
         inner_markers = self.grammar.inner_markers if self.special_tokens else ()
@@ -143,19 +154,19 @@ class Dialect:
 
     @cached_property
     def markers(self) -> tuple[str, ...]:
-        """All that can be structure in this dialect's text."""
+        """All markers that can be structure in text of this dialect."""
         grammar = self.grammar
         shape_markers = grammar.openers + self.strays if grammar else ()
         return shape_markers + self.thinking_markers + self.text_markers + self.noise
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """The markers that no prose holds."""
+        """The markers that are special tokens and never occur in prose."""
         return tuple(marker for marker in self.markers if self._is_special_token(marker))
 
     @cached_property
     def in_prose(self) -> tuple[str, ...]:
-        """What the markers begin with that prose may hold. If none is a special token, all of them begin with it."""
+        """Prefixes of the markers that can occur in prose. The empty prefix, if no marker is a special token."""
         return self.ordinary if self.special_tokens else ("",)
 
     def _is_special_token(self, marker: str) -> bool:

@@ -223,7 +223,7 @@ class CallBuilder:
         self._leading_whitespace = leading_whitespace
         self._index = sink.call_count
         self._channel = sink.channel
-        self._args = ArgumentsStream(sink.limits.held)
+        self._args = ArgumentsStream(sink.limits.held, sink.limits.blanks)
         self._buffered: list[str] | None = None
         self._text_parts: list[str] | None = None
         self._emit = sink.emit
@@ -279,11 +279,13 @@ class CallBuilder:
     def _emit_arguments(self, text: str) -> None:
         if self._text_parts is not None:
             self._text_parts.append(text)
-        elif self._buffered is None:
+        elif self._buffered is not None:
+            self._buffered.append(text)
+        elif self._args.runaway:
+            self._emit(ev.ArgsDelta(self._index, self._args.cut_runaway(text), runaway=True))
+        else:
             self._emit(ev.ArgsDelta(self._index, text))
             self._sink.count_held(text)
-        else:
-            self._buffered.append(text)
 
     def _buffer_arguments(self, text: str) -> None:
         if overflow := self._args.buffer(text):

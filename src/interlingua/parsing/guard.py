@@ -1,7 +1,8 @@
-"""Keeps the promises on the event stream: one call at a time, unique ids, right stop reason, limits, delivery.
+"""Guard: normalises the event stream of one reply.
 
-Events come in as readers and parsers saw them: calls may be interleaved, lack ids, repeat them, or never end. They go
-out in the order of `order`, and whatever was mended on the way is a finding among them.
+Events come in as readers and parsers saw them: calls may be interleaved, lack ids, repeat ids, or never end. The guard
+sends one call at a time, makes ids unique, corrects names and the stop reason, and enforces limits and the delivery
+option. Its output follows the order of `events.EventOrder`. Every correction is reported as a `Finding`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import read_shallow_object
-from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.call_ids import CallIdAllocator
 from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
@@ -24,15 +24,15 @@ __all__ = ["Guard"]
 
 
 REASONING_SEPARATOR = "\n\n"
-"""Between thinking that is told as content, and the text behind it."""
+"""Separator between reasoning that is sent as content, and the text behind it."""
 
 
 class _OpenCall:
-    """The call that is going out now: its key in the events that come in, and what has gone out of it."""
+    """The call that is being sent."""
 
-    def __init__(self, key: int, start: ev.CallStart, forwards_unchanged: bool, max_blanks: int) -> None:
+    def __init__(self, key: int, start: ev.CallStart, forwards_unchanged: bool) -> None:
         self.key = key
-        self.scanner = JsonScanner(max_blanks)
+        """The call's index in the incoming events."""
         self.start = start
         self.forwards_unchanged = forwards_unchanged
         self.char_count = 0
@@ -40,10 +40,15 @@ class _OpenCall:
 
 
 class Guard:
-    """Guards one reply.
+    """Normalises the events of one choice of a reply.
 
-    `taken` are the ids that the conversation already has. `seed` makes the ids that are minted differ from reply to
-    reply; there is no randomness here.
+    Args:
+        offer: the tools that the client offered.
+        limits: the limits of the reply.
+        delivery: `stream`, or `whole` to send only complete calls with valid arguments.
+        reasoning: whether reasoning is kept, sent as content, or dropped.
+        taken_ids: the call ids that the conversation already has.
+        seed: makes new ids differ from reply to reply. There is no randomness here.
     """
 
     def __init__(
@@ -59,9 +64,9 @@ class Guard:
         self._handlers = _OPEN_HANDLERS
         self.finished_calls = 0
         self.answered = False
-        """Whether the model has said anything but thinking."""
+        """True if the reply has text or a refusal, and not only reasoning."""
         self.ended_empty = False
-        """Whether it stopped, as if all were said, before it had."""
+        """True if the reply stopped as if it were complete, without an answer or a call."""
         self._truncated_calls = 0
         self._offer = offer
         self._limits = limits or Limits()
@@ -74,7 +79,7 @@ class Guard:
         self._dropped_keys: set[int] = set()
         self._origins: dict[tuple[str, str], bool] = {}
         self._dropped_reasoning_chars = 0
-        self._separator = ""  # what belongs before the next text
+        self._separator = ""  # to send before the next text
         self._out: list[ev.Event] = []
 
     @property
@@ -83,17 +88,17 @@ class Guard:
 
     @property
     def open_call_name(self) -> str | None:
-        """The name of the call that is open."""
+        """The name of the call that is being sent."""
         return self._open_call.start.name if self._open_call else None
 
     @property
     def pending_calls(self) -> list[Call]:
-        """The calls that wait for the open one to end, as far as they have come."""
+        """The calls that are queued behind the open one, as far as they have arrived."""
         return self._queue.calls()
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         for event in events:
-            self._handlers[type(event)](self, event)  # a look-up, for this runs for every token of every reply
+            self._handlers[type(event)](self, event)  # a table, because this runs for every token
             if self._queue.pending:
                 self._release_queued()
         out, self._out = self._out, []
@@ -158,9 +163,7 @@ class Guard:
         self._separator = ""
         start = msgspec.structs.replace(event, index=self._call_count, id=self._allocate_id(event.id), name=name)
         forwards_deltas = self._delivery == "stream" and not self._offer.is_empty
-        self._open_call = _OpenCall(
-            event.index, start, forwards_deltas and start.index == event.index, self._limits.blanks
-        )
+        self._open_call = _OpenCall(event.index, start, forwards_deltas and start.index == event.index)
         if self._offer.is_empty:
             self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
             self._out.append(ev.TextDelta(name))
@@ -170,9 +173,11 @@ class Guard:
         self._call_count += 1
 
     def _is_duplicate_call(self, event: ev.CallStart, name: str) -> bool:
-        """Whether the upstream has sent this call already, the other way: some parse native text and leave it there.
+        """Return whether the upstream has sent this call already, as text or structured: some upstreams parse native
+        text and leave it in the content, too.
 
-        Only in a native dialect, where structured calls have negative numbers. A model's own slip is another call.
+        This is looked for only in native dialects, where structured calls have negative indexes. A model that repeats
+        its own id makes another call.
         """
         if event.id is None:
             return False
@@ -190,7 +195,7 @@ class Guard:
             self._report_truncation(f"the arguments of {call.start.name!r}", self._limits.args, call.key)
             self._handle(ev.CallEnd(call.key, complete=False))
             return
-        if not _within_whitespace_limit(call.scanner, event.text):
+        if event.runaway:
             self._fail_runaway(call, event.text)
             return
         call.char_count = char_count
@@ -200,9 +205,8 @@ class Guard:
             self._emit_arguments(call, event.text)
 
     def _fail_runaway(self, call: _OpenCall, text: str) -> None:
-        """Nothing but blanks, outside of any string: the model will not find back, and each of them is paid for."""
-        assert call.scanner.whitespace_overflow is not None, "that is why"
-        self._emit_arguments(call, text[: call.scanner.whitespace_overflow - call.char_count])
+        """End the reply: the model writes only whitespace outside of strings, and every token of it is billed."""
+        self._emit_arguments(call, text)
         message = f"the arguments of {call.start.name!r} go on with blanks, more than {self._limits.blanks:,}"
         self._report("runaway", f"{message}: given up")
         self._handle(ev.Failure(message))
@@ -242,7 +246,7 @@ class Guard:
         self._call_count -= 1
 
     def _enqueue(self, key: int | None, event: QueuedEvent) -> None:
-        """Stands in line behind the open call."""
+        """Queue an event behind the open call."""
         if key in self._dropped_keys:
             return
         if not self._queue.contains(key) and isinstance(event, ev.ArgsDelta | ev.CallEnd):
@@ -254,13 +258,13 @@ class Guard:
             self._truncate_queued(key)
 
     def _release_queued(self) -> None:
-        """Lets those go that waited, up to the first call that is still open."""
+        """Send the queued events, up to the first call that is still open."""
         while self._queue.pending and self._open_call is None:
             for event in self._queue.pop_first():
                 self._handle(event)
 
     def _truncate_queued(self, key: int | None) -> None:
-        """A call that waits is cut there. Text cannot be: the open call is, and the text goes out."""
+        """Shorten the queue. A queued call is truncated. For text, the open call is truncated and the text is sent."""
         call = self._open_call
         if key is None and call is not None:
             self._report_truncation("what waits behind an open call", self._limits.held, call.key)
@@ -332,15 +336,7 @@ class Guard:
             self._drop_late(event)
 
     def _ignore(self, event: ev.Event) -> None:
-        """The rest of what `_late` has told."""
-
-
-def _within_whitespace_limit(scanner: JsonScanner, text: str) -> bool:
-    """Whether arguments still say something with this piece of them."""
-    pos = scanner.scan(text, 0)
-    while pos < len(text) and not scanner.ended:  # at what is not JSON
-        pos = scanner.scan(text, scanner.skip_char(text, pos))
-    return scanner.whitespace_overflow is None
+        """Drop an event that belongs to one that `_drop_late` has reported."""
 
 
 _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]

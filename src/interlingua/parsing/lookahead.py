@@ -1,4 +1,4 @@
-"""What stands next, told before any of it is read: characters or words that come in turn."""
+"""Lookahead: recognise a sequence of patterns or words in the buffer without consuming it."""
 
 from __future__ import annotations
 
@@ -17,36 +17,46 @@ __all__ = [
 ]
 
 MAX_BUFFERED_WHITESPACE_CHARS = 256
-"""How much white space may wait for the marker that it belongs to."""
+"""Limit for whitespace that is buffered until the next marker is known."""
 
 PatternSequence: TypeAlias = tuple[str, ...]
-"""Patterns that match in turn. Each takes all that it can; the beginning of what it matches is nothing or matches too.
-One of them, and no more, has a group: the word."""
+"""Patterns that match one after the other.
+
+Each pattern is possessive. Every prefix of a string that it matches is empty or matches, too. Exactly one pattern has a
+capture group: the word."""
 WordSequence: TypeAlias = tuple[tuple[str, ...], ...]
-"""One word out of each of these, in turn, with or without white space between."""
+"""Alternatives for consecutive words: one word out of each tuple, with or without whitespace between them."""
 END_OF_TEXT = ""
-"""The word for the end of the text."""
+"""The word that matches the end of the text."""
 _SPACE = re.compile(r"\s*+")
 
 
 class Lookahead:
-    """Tells whether one of several ways stands next, as soon as the text is long enough to tell.
+    """Decide whether one of several pattern sequences comes next, as soon as the text is long enough.
 
-    A way that is the beginning of another one comes before it.
+    A sequence that is the beginning of another one comes before it.
     """
 
     def __init__(self, *sequences: PatternSequence) -> None:
         self._pattern = re.compile("|".join(map(_compile_sequence, sequences)) or r"(?!)")
 
     def find_word(self, text: str, pos: int, end: int, words: Collection[str] | None) -> tuple[str | None, bool]:
-        """The word, if one of the ways stands here in full; and whether it may yet, if the text goes on.
+        """Match the sequences at `pos`.
 
-        Only these words count, or all.
+        Args:
+            text: The buffered text.
+            pos: The start of the match.
+            end: The end of the part of `text` that is searched.
+            words: The words that are accepted, or None for any word.
+
+        Returns:
+            The word of a sequence that matches completely, or None; and whether a match is still possible if more text
+            follows.
         """
         match = self._pattern.match(text, pos, end)
         if match is None:
             return None, False
-        last_group = match.lastindex  # each way has two: its word, or the beginning of it, and its end
+        last_group = match.lastindex  # each sequence has two groups: its word (or a prefix of it) and its end
         if last_group is None:
             return None, True
         word = match[last_group - 1 + last_group % 2]
@@ -56,7 +66,7 @@ class Lookahead:
 
 
 def match_word_sequence(sequence: WordSequence, text: str, pos: int, closed: bool) -> bool | None:
-    """Whether these words stand here; None if that depends on how the text goes on, which it does unless `closed`."""
+    """Return whether the words occur at `pos`; None if that depends on text to come. `closed`: no text will come."""
     for words in sequence:
         space = _SPACE.match(text, pos)
         start = space.end() if space else pos
@@ -73,12 +83,15 @@ def match_word_sequence(sequence: WordSequence, text: str, pos: int, closed: boo
 
 
 def literal_sequence(text: str) -> PatternSequence:
-    """These characters."""
+    """Return a sequence that matches exactly this text, one pattern per character."""
     return tuple(map(re.escape, text))
 
 
 def _compile_sequence(sequence: PatternSequence) -> str:
-    """Matches the whole way, and then its last group; or as much of the way as there is."""
+    """Compile a sequence to a pattern that matches all of it, or as much of it as the text contains.
+
+    The last group takes part only in a complete match.
+    """
     pattern = sequence[-1] + "()"
     for part in reversed(sequence[:-1]):
         pattern = rf"{part}(?:\Z|{pattern})"

@@ -1,4 +1,4 @@
-"""The markers that count in one state of a reading: where the next one is, and what may yet become one."""
+"""Marker sets: search for the next marker in a text, and for a partial marker at its end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["SPECIAL_TOKEN_PREFIXES", "MarkerSet", "compile_markers"]
 
 
 SPECIAL_TOKEN_PREFIXES = ("<|", "<｜")
-"""How special tokens begin. No prose holds these, even where a dialect's other markers are ordinary text."""
+"""Prefixes of special tokens. They never occur in prose, even if the other markers of a dialect are ordinary text."""
 
 
 class MarkerSet:
-    """The markers that count in one state of a reader.
+    """The markers that are recognised in one state of a reader.
 
-    The pattern is a choice of literals: no match goes back further than one marker is long.
+    The pattern is an alternation of literals, so backtracking is limited to the length of one marker.
     """
 
     def __init__(self, *literals: str) -> None:
@@ -27,24 +27,24 @@ class MarkerSet:
         self._search_first_two = _compile_first_two(self.literals).search
         self.max_length = max(map(len, self.literals), default=0)
         self.starts_like_json = any(first in '"{[' or first.isalnum() for first in self._first_chars)
-        """Whether some begin as a JSON value does, so that a reader of JSON has to look for them."""
+        """True if a marker can begin like a JSON value, so that a JSON reader has to search for markers."""
         self._pattern = _compile_alternation(self.literals)
         self._prefixes = frozenset(literal[:n] for literal in self.literals for n in range(1, len(literal)))
 
     def search(self, text: str, pos: int, end: int = sys.maxsize) -> re.Match[str] | None:
-        """The first marker from here on; the longest where several begin."""
+        """Return the first marker at or after `pos`; the longest one if several begin at the same place."""
         return self._pattern.search(text, pos, end)
 
     def match(self, text: str, pos: int) -> re.Match[str] | None:
-        """The marker that stands here."""
+        """Return the marker that begins at `pos`."""
         return self._pattern.match(text, pos)
 
     def find_all(self, text: str) -> Iterator[re.Match[str]]:
-        """Every marker in a text."""
+        """Iterate over all markers in a text."""
         return self._pattern.finditer(text)
 
     def partial_start(self, text: str, pos: int) -> int:
-        """Where the end of the text begins that may yet become a marker; the text's length if there is none."""
+        """Return the start of a partial marker at the end of the text, or the length of the text if there is none."""
         start = len(text)
         for first_char in self._first_chars:
             at = text.find(first_char, max(pos, len(text) - self.max_length + 1), start)
@@ -54,31 +54,38 @@ class MarkerSet:
         return start
 
     def is_partial(self, text: str, pos: int) -> bool:
-        """Whether the text from here to its end is the beginning of a marker."""
+        """Return whether the text from `pos` to its end is a proper prefix of a marker."""
         return len(text) - pos < self.max_length and text[pos:] in self._prefixes
 
     def can_extend(self, match: re.Match[str]) -> bool:
-        """Whether what follows may make this marker a longer one."""
+        """Return whether more text could turn this marker into a longer one."""
         return match.group() in self._prefixes and self.is_partial(match.string, match.start())
 
     def remove_from(self, text: str) -> str:
-        """The text with all markers taken out, also such as come about by that."""
+        """Return the text without markers, including markers that appear when others are removed."""
         for _ in range(8):
             stripped = self._pattern.sub("", text)
             if stripped == text:
                 return text
             text = stripped
-        return self._pattern.sub(lambda match: match.group()[1:], text)  # somebody nests them: no more than half of it
+        # Markers that are nested on purpose take one pass per level: break the rest by removing their first character.
+        return self._pattern.sub(lambda match: match.group()[1:], text)
 
     def may_occur(self, text: str, pos: int) -> bool:
-        """Whether a marker may begin anywhere from here on. Most pieces hold no '<' at all: no pattern need look."""
+        """Return whether a marker can begin at or after `pos`.
+
+        A cheap pre-check: most pieces of text contain no "<" at all, so the full pattern need not run.
+        """
         if self._only_first_char:
             return text.find(self._only_first_char, pos) >= 0
         return self._search_first_two(text, pos) is not None
 
 
 def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds any of these, the longest first. Where many begin alike, their first characters are looked at once."""
+    """Compile a pattern that matches any of the literals, the longest first.
+
+    Literals with the same first two characters share one branch, so that these are compared only once.
+    """
     suffixes_by_prefix: dict[str, list[str]] = {}
     for literal in literals:
         suffixes_by_prefix.setdefault(literal[:2], []).append(re.escape(literal[2:]))
@@ -88,8 +95,11 @@ def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _compile_first_two(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the first two characters of any of these, or the first one where the text ends: in one look that goes no
-    further than what it finds. A look for each first character would go on to the end for all that are not there."""
+    """Compile a pattern that finds the first two characters of any literal, or the first one at the end of the text.
+
+    One search stops at the first hit. A separate `str.find` for each first character would scan to the end of the text
+    for every character that does not occur.
+    """
     second_chars: dict[str, set[str]] = {}
     for literal in literals:
         second_chars.setdefault(literal[0], set()).add(literal[1:2])
@@ -101,4 +111,6 @@ def _compile_first_two(literals: tuple[str, ...]) -> re.Pattern[str]:
 
 
 compile_markers = lru_cache(maxsize=256)(MarkerSet)
-"""Markers, compiled once for each set of literals. Only for what dialects declare, never for what clients send."""
+"""Return the `MarkerSet` for these literals from a cache.
+
+Use it only for literals that dialects declare, never for text from clients, which would fill the cache."""

@@ -1,4 +1,4 @@
-"""A model's text, in pieces, to events: the text between the markers, the thinking, and the shape's calls."""
+"""Parser for the native text of one reply: turns pieces of text into events for text, thinking and tool calls."""
 
 from __future__ import annotations
 
@@ -19,16 +19,27 @@ __all__ = ["NativeTextParser"]
 
 @lru_cache(maxsize=256)
 def _guided_json_grammar(dialect_markers: tuple[str, ...]) -> Grammar:
-    """Where a tool is required, servers make the model write JSON, whatever its dialect."""
+    """Return the grammar for bare JSON calls.
+
+    If a tool call is required, servers use guided decoding: the model writes JSON, whatever its dialect.
+    """
     return JsonEnvelope(open=()).grammar(dialect_markers)
 
 
 class NativeTextParser:
-    """Reads one reply's text. What it emits is in order, but not yet guarded: ids may be missing or repeated, and a
-    call that the text's end has cut is left open.
+    """Parser for the text of one reply.
 
-    `prefill` is what the prompt had already written of the reply; if it opened the thinking, the text starts inside it.
-    If the text is the rest of one, `thinking` says whether it starts inside thinking, and `offset` where.
+    The events are in order, but not yet normalised by the guard: ids may be missing or repeated, and a call that is
+    truncated by the end of the text is left open.
+
+    Args:
+        dialect: The dialect of the text.
+        offer: The tools that the client offered.
+        prefill: The beginning of the reply that the prompt already contains. If it opens the thinking, the text starts
+            inside thinking.
+        limits: Limits for headers, arguments and buffers.
+        thinking: If the text is the rest of a reply: whether it starts inside thinking.
+        offset: If the text is the rest of a reply: its position in the reply.
     """
 
     def __init__(
@@ -55,26 +66,29 @@ class NativeTextParser:
         self._sink.thinking = thinking or self._ends_inside_thinking(prefill)
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
-        self._reader = self._read()  # begins with the first piece, in its channel
+        self._reader = self._read()  # starts with the first piece, whose channel it uses
 
     @property
     def buffered(self) -> str:
-        """The text that waits for what follows it."""
+        """The text that the parser holds back until it has seen more text."""
         return self._source.buffered
 
     @property
     def inside_calls(self) -> bool:
-        """Whether the text stands in a call or a section of calls."""
+        """True if the parser is inside a call or a section of calls."""
         return self._sink.inside_calls
 
     @property
     def thinking(self) -> bool:
-        """Whether the text stands inside thinking."""
+        """True if the parser is inside thinking."""
         return self._sink.thinking
 
     @property
     def passthrough_check(self) -> Callable[[str], bool] | None:
-        """Tells of further text whether it goes out as it is, and counts it as read; None if none does now."""
+        """A predicate that is true if a further text can be forwarded unparsed, and that marks it as consumed.
+
+        None if no text can be forwarded now, because the parser is inside a call or has failed.
+        """
         return None if self._sink.inside_calls or self._sink.failed else self._source.try_forward
 
     def feed(self, text: str, channel: Channel = Channel.TEXT) -> list[ev.Event]:
@@ -85,8 +99,8 @@ class NativeTextParser:
         return self._sink.drain()
 
     def close(self) -> list[ev.Event]:
-        """The text is over. Nothing is held after this."""
-        next(self._reader, None)  # what the prompt has begun may not have been read yet
+        """Mark the end of the text and return the remaining events. The buffer is empty afterwards."""
+        next(self._reader, None)  # the prefill may not have been read yet
         self._source.close()
         next(self._reader, None)
         self._sink.close()
@@ -96,9 +110,8 @@ class NativeTextParser:
         source, sink, grammar = self._source, self._sink, self._dialect.grammar
         marker: str | None = ""
         while marker is not None and not sink.failed:
-            if (
-                marker == "" or marker in self._thinking_closers
-            ):  # a text begins here: its first opener may have been lost
+            if marker == "" or marker in self._thinking_closers:
+                # A text begins here: the opener of its first call may have been lost.
                 opener = yield from self._read_first_opener()
                 if opener is not None:
                     yield from self._read_calls(opener, self._first_openers[opener])
@@ -119,41 +132,45 @@ class NativeTextParser:
             sink.emit_text(source.buffered, source.channel)
 
     def _next_marker(self) -> Read[str | None]:
-        """Copies text up to the next marker; None where the reply ends."""
+        """Copy text up to the next marker and return it; None at the end of the reply."""
         if self._sink.failed:
             return None
         return (yield from self._source.copy_until(self._markers, self._sink.emit_text, self._dialect.trim))
 
     def _read_first_opener(self) -> Read[str | None]:
-        """What stands where a text begins, if it opens a call only there and is no marker besides."""
+        """Consume and return an opener that is valid only at the start of a text.
+
+        None if there is none, or a marker.
+        """
         channel = self._source.channel
         if not self._first_openers or (yield from self._source.peek(self._markers)):
             return None
-        if self._source.channel is not channel:  # what waited belongs to no text that begins here
+        if self._source.channel is not channel:  # the buffered text is not the start of a text
             return None
         return (yield from self._source.accept_word(tuple(self._first_openers), self._dialect.trim))
 
     def _find_first_openers(self, offer: ToolSet) -> dict[str, Grammar]:
-        """What opens a call only where a text begins, and who reads it."""
+        """Return the openers that are valid only at the start of a text, and the grammar that reads each."""
         grammar = self._dialect.grammar
         if grammar is None:
             return {}
         json_grammar = _guided_json_grammar(self._dialect.markers)
-        bare_openers = (
-            opener for opener in json_grammar.first_openers(offer) if "`" not in opener
-        )  # no server writes code blocks
+        # Guided decoding never produces code blocks.
+        bare_openers = (opener for opener in json_grammar.first_openers(offer) if "`" not in opener)
         return dict.fromkeys(bare_openers, json_grammar) | dict.fromkeys(grammar.first_openers(offer), grammar)
 
     def _handle_stray(self, marker: str) -> None:
-        """A closer alone. Behind a call it is a slip of the model, in the middle of prose it may be meant as it is."""
+        """Handle a closer outside a call.
+
+        After a call it is a mistake of the model; inside prose it may be intended.
+        """
         if marker in self._special_tokens.literals or self._source.markers_adjacent:
-            self._sink.report("stray-marker", f"{marker} without a call around it: dropped")
+            self._sink.report("stray-marker", f"{marker} outside a call: dropped")
         else:
             grammar = self._dialect.grammar
-            if (
-                self._sink.call_count and grammar is not None and grammar.inner_markers
-            ):  # JSON is never cut: it ends by itself
-                self._sink.report("closer-in-text", f"{marker} behind a call: kept as text, or a value was cut")
+            # Grammars without inner markers write JSON, whose end is known: a closer cannot have cut a value there.
+            if self._sink.call_count and grammar is not None and grammar.inner_markers:
+                self._sink.report("closer-in-text", f"{marker} after a call: kept as text (or it cut a value short)")
             self._source.start_recording(marker)
             self._sink.restore_text()
 
@@ -175,12 +192,12 @@ class NativeTextParser:
         elif self._source.channel is Channel.TEXT:
             self._sink.report(
                 "stray-marker",
-                f"{marker} without {self._dialect.thinking[0].open}: dropped, and what stood before it is left as text "
+                f"{marker} without {self._dialect.thinking[0].open}: dropped, and the text before it stays text "
                 "(if the prompt opens the thinking, pass it as prefill)",
             )
 
     def _unfinished_prefill(self, prefill: str) -> str:
-        """What the prompt has begun and the reply goes on with: half a marker, or a message."""
+        """Return the part of the prefill that the reply continues: a partial marker, a call or a message."""
         if self._dialect.router is not None:
             return self._dialect.router.unfinished_message(prefill)
         grammar = self._dialect.grammar

@@ -1,4 +1,7 @@
-"""What stands in line behind the open call: other calls, and text, each to go out when its turn comes."""
+"""Queue of events that arrive while another call is open.
+
+Clients accept one open call at a time. Other calls and text are buffered here and released in order.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,15 @@ QueuedEvent: TypeAlias = ContentDelta | ev.Seal | ev.CallStart | ev.ArgsDelta | 
 
 
 class PendingQueue:
-    """Calls wait under their number, text under None. Who came first goes first, with all that came of it since."""
+    """Events by call index, or by None for text.
+
+    The entry that was added first is released first, with all events that were added to it since.
+    """
 
     def __init__(self) -> None:
         self.pending: dict[int | None, list[QueuedEvent]] = {}
         self.buffered_chars = 0
-        """How many characters wait."""
+        """Number of characters in the queue."""
 
     def contains(self, key: int | None) -> bool:
         return key in self.pending
@@ -31,17 +37,17 @@ class PendingQueue:
         self.buffered_chars += _char_count(event)
 
     def pop_first(self) -> list[QueuedEvent]:
-        """All of who is first."""
+        """Remove the first entry and return all of its events."""
         events = self.pending.pop(next(iter(self.pending)))
         self.buffered_chars -= sum(map(_char_count, events))
         return events
 
     def calls(self) -> list[Call]:
-        """The calls among them, as far as they have come."""
+        """Return the queued calls, with the arguments received so far."""
         return [_build_call(events) for events in self.pending.values() if isinstance(events[0], ev.CallStart)]
 
     def truncate(self, key: int) -> None:
-        """Ends a call that waits as incomplete, without its arguments."""
+        """End a queued call as incomplete and drop its arguments."""
         queued = self.pending[key]
         self.buffered_chars -= sum(map(_char_count, queued))
         starts = [event for event in queued if isinstance(event, ev.CallStart)]

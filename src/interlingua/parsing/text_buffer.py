@@ -22,16 +22,16 @@ __all__ = ["MAX_BUFFERED_WHITESPACE_CHARS", "Channel", "PrecededBy", "Read", "Te
 
 T = TypeVar("T")
 Read: TypeAlias = Generator[None, None, T]
-"""Reads from a source: yields when it needs more text, returns what it has read."""
+"""Generator that reads from a `TextBuffer`: it yields when it needs more text, and returns its result."""
 
 MAX_PREVIEW_PIECES = 64
-"""How many pieces that wait are shown."""
+"""Number of buffered pieces that `TextBuffer.buffered` includes."""
 
 _WHITESPACE = re.compile(r"\s*+")
 
 
 class PrecededBy(Enum):
-    """What stands before the place where the source is read."""
+    """The kind of text right before the read position."""
 
     NOTHING = "nothing"
     MARKER = "marker"
@@ -39,19 +39,21 @@ class PrecededBy(Enum):
 
 
 class Channel(Enum):
-    """Where a piece of text stood in the upstream's reply."""
+    """The field of the upstream's reply that a piece of text came from."""
 
     TEXT = "text"
     REASONING = "reasoning"
 
 
 MARKER_SEARCH_WINDOW_CHARS = 4096
-"""How far ahead of JSON markers are looked for at a time."""
+"""Number of characters of JSON in which markers are searched at a time."""
 
 
 class _ScanWindow(NamedTuple):
-    """Text that JSON is walked over without a look for markers, where in the source it starts and stops, and whether
-    no marker that counts stands there."""
+    """Part of the buffer that a JSON scanner reads without a search for markers.
+
+    `start` and `stop` are positions in the buffer. `marker_free`: the window contains no marker.
+    """
 
     text: str
     start: int
@@ -63,36 +65,39 @@ _EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
 
 
 class TextBuffer:
-    """Text that was pushed and not read yet, and the methods that read it."""
+    """Text that was pushed but not yet read, and the methods that read it."""
 
     def __init__(self, offset: int = 0) -> None:
         self.channel = Channel.TEXT
         self._text = ""
         self._pos = 0
         self._text_offset = offset
-        self._channel_boundary = 0  # up to here the text that waits is of another channel
+        self._channel_boundary = 0  # up to here the buffered text belongs to the previous channel
         self._channel_before_boundary = Channel.TEXT
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
         self._can_forward: Callable[[str], bool] | None = None
         self._taken_pieces: list[str] = []
         self.taken_channel = Channel.TEXT
-        """The channel of the text that was taken last."""
+        """The channel of the text that `take_until` or `take_all` returned last."""
         self._preceded_by = PrecededBy.NOTHING
-        self._trimmed_whitespace = ""  # the layout that stood before the last marker and was not copied
+        self._trimmed_whitespace = ""  # whitespace before the last marker that was not copied
         self.markers_adjacent = False
-        """Whether nothing but white space stood between the last two markers."""
-        self._recorded_pieces: list[str] | None = None  # what was read since `record`, but for the text that waits
+        """True if only whitespace separated the last two markers."""
+        self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = Channel.TEXT
-        """The channel of what was recorded."""
+        """The channel of the recorded text."""
         self.recorded_marker = ""
-        """The marker that it begins with."""
+        """The marker at the start of the recorded text."""
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
-        """Takes the next piece. False if the reading need not be resumed, because the piece has gone straight through.
+        """Add the next piece of text.
 
-        Nearly every piece of a long text or argument does: a reading that copies leaves a shortcut while it waits.
+        Returns:
+            Whether the reader has to be resumed. False if the fast path has already copied the whole piece. That is
+            the case for nearly every piece of a long text or argument: a copying reader leaves a callback for the fast
+            path (`_fast_copy`) while it waits.
         """
         consumed = self._pos
         if self._recorded_pieces is not None:
@@ -106,14 +111,16 @@ class TextBuffer:
         remainder = self._text[consumed:]
         self._channel_boundary = max(0, self._channel_boundary - consumed)
         if channel is not self.channel:
-            boundary = len(remainder) if self._text_offset >= 0 else 0  # what the prompt had begun is of any channel
+            boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
             self._channel_boundary, self._channel_before_boundary, self.channel = boundary, self.channel, channel
         self._text = remainder + text if remainder else text
         return True
 
     def try_forward(self, text: str) -> bool:
-        """Whether a piece would be copied just as it is, and whatever came before it has been. If so, it counts as
-        read."""
+        """Return whether a piece can be forwarded unparsed, and mark it as consumed if so.
+
+        That is the case if the reader would copy it unchanged and the buffer is empty.
+        """
         if (
             self._can_forward is None
             or self._pos != len(self._text)
@@ -125,7 +132,7 @@ class TextBuffer:
         return True
 
     def close(self) -> None:
-        """No more will come: whatever waits is what it seems."""
+        """Mark the end of the text. A partial marker in the buffer is plain text from now on."""
         self._closed = True
 
     @property
@@ -134,25 +141,31 @@ class TextBuffer:
 
     @property
     def offset(self) -> int:
-        """How many characters of the reply have been read."""
+        """Number of characters of the reply that were read."""
         return self._text_offset + self._pos
 
     @property
     def buffered(self) -> str:
-        """What waits for what follows it, or the end of it if it is long."""
+        """The buffered text, which waits for more text. Only the end of it if it is long."""
         return "".join(self._taken_pieces[-MAX_PREVIEW_PIECES:]) + self._text[self._pos :]
 
     def put_back(self, marker: str) -> None:
-        """Puts back the marker that was just read, for another reader."""
+        """Un-read the marker that was just read, so that another reader receives it."""
         self._pos -= len(marker)
 
     def prepend_prefill(self, text: str) -> None:
-        """The beginning of a marker that the prompt had already written. It is no part of the reply's text."""
+        """Put the end of the prefill, such as a partial marker, before the reply.
+
+        It is not part of the reply's text.
+        """
         self._text = text
         self._text_offset -= len(text)
 
     def start_recording(self, marker: str) -> None:
-        """From here on what is read is also kept, from the marker that was just read: it may have to be given back."""
+        """Record what is read from now on, starting with the marker that was just read.
+
+        The recorded text is returned as plain text if it turns out not to be a call.
+        """
         before_boundary = self._pos - len(marker) < self._channel_boundary
         self.recorded_channel = self._channel_before_boundary if before_boundary else self.channel
         self.recorded_marker = marker
@@ -162,22 +175,21 @@ class TextBuffer:
 
     @property
     def leading_whitespace(self) -> str:
-        """The layout that stood before what is recorded."""
+        """The whitespace before the recorded text that was not copied."""
         return self._recorded_pieces[0] if self._recorded_pieces else ""
 
     def take_recorded(self) -> str:
-        """What was read since `record`. It is kept no longer."""
+        """Return the text that was read since `start_recording`, and stop recording."""
         if self._recorded_pieces is None:
             return ""
         text = "".join(self._recorded_pieces) + self._text[self._record_start : self._pos]
         self._recorded_pieces = None
-        return text[max(0, len(text) - self.offset) :]  # what the prompt wrote is no part of it
+        return text[max(0, len(text) - self.offset) :]  # without the prefill
 
     def rewind(self, marker: str) -> None:
-        """Puts back all that was recorded but the marker it begins with. Only for what is short: it is read again."""
-        if (
-            self._recorded_pieces is None or len(self._recorded_pieces) == 1
-        ):  # nothing was pushed since, so it is all still there
+        """Un-read all recorded text behind the marker at its start. Only for short text, because it is read twice."""
+        if self._recorded_pieces is None or len(self._recorded_pieces) == 1:
+            # No piece was pushed since the recording began: all of the text is still in the buffer.
             self._pos = self._record_start + len(marker)
             return
         lead = self._recorded_pieces[0]
@@ -188,15 +200,21 @@ class TextBuffer:
         self._recorded_pieces, self._record_start = [lead + marker], 0
 
     def discard_recording(self) -> None:
-        """What was recorded need not be given back."""
+        """Stop recording and drop the recorded text."""
         self._recorded_pieces = None
 
     def mark_as_text(self) -> None:
-        """What was read last was text after all, and no marker."""
+        """Treat what was read last as text, not as a marker."""
         self._preceded_by = PrecededBy.TEXT
 
     def look_ahead(self, lookahead: Lookahead, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
-        """The word of what stands next, if that is what one looks for. Nothing is read."""
+        """Return the word of the sequence that comes next, or None if no sequence matches. Consumes nothing.
+
+        Args:
+            lookahead: The sequences to match.
+            limit: Maximum number of characters to look ahead.
+            words: The words that are accepted, or None for any word.
+        """
         channel = self.channel
         while self.channel is channel:
             word, undecided = lookahead.find_word(self._text, self._pos, self._pos + limit, words)
@@ -212,14 +230,23 @@ class TextBuffer:
     def _wait_for_piece(
         self, fast_copy: Callable[[str], bool], can_forward: Callable[[str], bool] | None = None
     ) -> Read[None]:
-        """Waits for a piece that the shortcut does not read all of. It may have read some. Those that are `plain` are
-        copied, and nothing else happens."""
+        """Wait for a piece that the fast path does not consume completely.
+
+        Args:
+            fast_copy: Copies a piece and returns whether it consumed all of it. It may consume only a part.
+            can_forward: Returns whether a piece would be copied unchanged, without any other effect.
+        """
         self._fast_copy, self._can_forward = fast_copy, can_forward
         yield
         self._fast_copy = self._can_forward = None
 
     def _search_marker(self, markers: MarkerSet) -> tuple[re.Match[str] | None, int]:
-        """The next marker, if it is decided which, and where the text before it (or before what may be one) ends."""
+        """Search the next marker.
+
+        Returns:
+            The marker, or None if there is none or more text could change it; and the end of the text before the
+            marker or the partial marker.
+        """
         if not markers.may_occur(self._text, self._pos):
             return None, len(self._text)
         match = markers.search(self._text, self._pos)
@@ -227,15 +254,14 @@ class TextBuffer:
             return None, len(self._text) if self._closed else markers.partial_start(self._text, self._pos)
         if self._closed:
             return match, match.start()
-        partial_start = markers.partial_start(
-            self._text, self._pos
-        )  # a longer marker may begin here that holds the one that was found
+        # A longer marker that contains this one may begin earlier.
+        partial_start = markers.partial_start(self._text, self._pos)
         if partial_start < match.start():
             return None, partial_start
         return None if markers.can_extend(match) else match, match.start()
 
     def _match_marker(self, markers: MarkerSet, pos: int) -> tuple[re.Match[str] | None, bool]:
-        """The marker that stands here, if it is decided which, and whether one may yet stand here."""
+        """Return the marker at `pos`, or None if it is not decided; and whether more text could make one."""
         match = markers.match(self._text, pos)
         if self._closed or (match and not markers.can_extend(match)):
             return match, False
@@ -248,7 +274,7 @@ class TextBuffer:
     # ── copying and taking text ───────────────────────────────────────────────────────────────────────────────────────
 
     def take_char(self) -> Read[str]:
-        """The character that stands next; "" where the text ends or the channel changes."""
+        """Consume and return the next character; "" at the end of the text or of the channel."""
         channel = self.channel
         while self._pos == len(self._text) and not self._closed:
             yield
@@ -258,7 +284,7 @@ class TextBuffer:
         return self._text[self._pos - 1]
 
     def take_all(self) -> Read[str]:
-        """All the text that is there, or the next piece of it."""
+        """Consume and return all buffered text, or the next piece if the buffer is empty."""
         if self._pos == len(self._text) and not self._closed:
             yield
         self.taken_channel = self.channel
@@ -267,12 +293,19 @@ class TextBuffer:
         return text
 
     def copy_until(self, markers: MarkerSet, write: Callable[[str, Channel], None], trim: str = "") -> Read[str | None]:
-        """Copies text up to the next marker, steps over it and returns it; "" where the channel changes, None where the
-        text ends.
+        """Copy text to `write` up to the next marker.
 
-        White space alone between two markers belongs to them and is not copied. It waits for what follows, so at the
-        end of the text the caller finds it in `held`. The characters of `trim` are not copied next to a marker at all.
-        A marker never spans two channels: where the channel changes, what waited for the rest of one was text.
+        Whitespace between two markers is layout and is not copied. It stays buffered until the next token is known, so
+        at the end of the text it is left in `buffered`. A marker never spans two channels: where the channel changes,
+        a partial marker is text.
+
+        Args:
+            markers: The markers that end the text.
+            write: Receives each piece of text and its channel.
+            trim: Characters that are never copied next to a marker.
+
+        Returns:
+            The marker (consumed); "" if the channel changed; None at the end of the text.
         """
 
         def can_forward(piece: str) -> bool:
@@ -304,7 +337,7 @@ class TextBuffer:
                 and body.isspace()
                 and len(body) <= MAX_BUFFERED_WHITESPACE_CHARS
             ):
-                write(body[max(0, -self.offset) :], self.channel)  # what the prompt wrote is no part of the reply
+                write(body[max(0, -self.offset) :], self.channel)  # without the prefill
                 self._pos += len(body)
                 self._preceded_by = PrecededBy.TEXT
             if match:
@@ -322,7 +355,10 @@ class TextBuffer:
                 return ""
 
     def _cross_channel_boundary(self, markers: MarkerSet, write: Callable[[str, Channel], None]) -> str:
-        """Copies what waited in the channel before, all of it or up to a marker that could have become a longer one."""
+        """Copy the text that was buffered in the previous channel.
+
+        Copies all of it, or up to a marker that could have become a longer one. Returns that marker, or "".
+        """
         earlier_text = self._text[self._pos : self._channel_boundary]
         match = markers.search(earlier_text, 0)
         write(earlier_text[: match.start() if match else len(earlier_text)], self._channel_before_boundary)
@@ -333,8 +369,17 @@ class TextBuffer:
     def copy_value(
         self, markers: MarkerSet, write: Callable[[str], None], limit: int, channel: Channel | None = None
     ) -> Read[str | None]:
-        """Copies all text up to the next marker, white space too. Returns the marker, "" if the limit or the end of
-        the value's channel cut it short, None where the text ends."""
+        """Copy all text up to the next marker, including whitespace.
+
+        Args:
+            markers: The markers that end the value.
+            write: Receives each piece of text.
+            limit: Maximum number of characters to copy.
+            channel: The channel of the value; by default the current one.
+
+        Returns:
+            The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
+        """
 
         size = 0
 
@@ -366,15 +411,17 @@ class TextBuffer:
         return self._cut_value(write)
 
     def _cut_value(self, write: Callable[[str], None]) -> str:
-        """The channel has changed inside a value: what waited of the old one still belongs to it."""
+        """End a value at a change of the channel. Buffered text of the previous channel still belongs to the value."""
         if self._pos < self._channel_boundary:
             write(self._text[self._pos : self._channel_boundary])
             self._pos = self._channel_boundary
         return ""
 
     def take_until(self, markers: MarkerSet, limit: int) -> Read[tuple[str, str | None]]:
-        """The text up to the next marker, and the marker; None for it where the text ends, the channel changes or the
-        limit is passed."""
+        """Consume and return the text up to the next marker, and the marker.
+
+        The marker is None if the text ends, the channel changes or the limit is exceeded before it.
+        """
         size = 0
         self.taken_channel = self.channel
         while True:
@@ -403,7 +450,10 @@ class TextBuffer:
         return text
 
     def accept(self, markers: MarkerSet) -> Read[str | None]:
-        """The marker that stands next, white space aside; None, and nothing is read, if no marker does."""
+        """Consume and return the next marker, after optional whitespace.
+
+        None, consuming nothing, if no marker is next.
+        """
         match = yield from self._next_marker(markers)
         if match is None:
             return None
@@ -411,9 +461,14 @@ class TextBuffer:
         return match.group()
 
     def peek(self, markers: MarkerSet, last_marker: str = "") -> Read[str | None]:
-        """The marker that stands next, white space aside, unread; "" if the text ends, None if no marker is next.
+        """Return the marker that comes next, after optional whitespace, without consuming it.
 
-        `behind` is a marker that was just read and may be put back after this, too.
+        Args:
+            markers: The markers to match.
+            last_marker: A marker that was just read. It stays in the buffer, so that `put_back` is still possible.
+
+        Returns:
+            The marker; "" if the text ends; None if no marker comes next.
         """
         self._pos -= len(last_marker)
         match = yield from self._next_marker(markers, last_marker)
@@ -424,7 +479,7 @@ class TextBuffer:
         return match.group()
 
     def is_next(self, sequences: Sequence[WordSequence], last_marker: str) -> Read[bool]:
-        """Whether one of these stands next, from the marker on that was just read. Nothing is read."""
+        """Return whether one of the sequences matches, starting at the marker that was just read. Consumes nothing."""
         channel = self.channel
         self._pos -= len(last_marker)
         results: list[bool | None] = [None]
@@ -448,13 +503,13 @@ class TextBuffer:
         return None
 
     def peek_char(self) -> Read[str]:
-        """The character that stands next, unread; "" where the text ends."""
+        """Return the next character without consuming it; "" at the end of the text."""
         while self._pos == len(self._text) and not self._closed:
             yield
         return self._text[self._pos : self._pos + 1]
 
     def accept_char(self, char: str) -> Read[bool]:
-        """Steps over this character if it stands next."""
+        """Consume this character if it comes next. Return whether it did."""
         while self._pos == len(self._text) and not self._closed:
             yield
         matched = self._text.startswith(char, self._pos)
@@ -462,15 +517,18 @@ class TextBuffer:
         return matched
 
     def accept_word(self, words: tuple[str, ...], trim: str = "") -> Read[str | None]:
-        """The longest of these words that stands next, white space aside; None, and nothing is read, if none does.
+        """Consume and return the longest of the words that comes next, after optional whitespace.
 
-        The white space counts as read with the word, but for the characters of `trim` next to a marker.
+        The whitespace is recorded together with the word, except characters of `trim` next to a marker.
+
+        Returns:
+            The word; None, consuming nothing, if none of the words comes next.
         """
         channel = self.channel
         max_length = max(map(len, words), default=0)
         while self.channel is channel:
             start = self._whitespace_end()
-            remainder = self._text[start : start + max_length + 1]  # a big piece is not copied
+            remainder = self._text[start : start + max_length + 1]  # a slice, so that a big piece is not copied
             undecided = not self._closed and any(word.startswith(remainder) and word != remainder for word in words)
             if start - self._pos > MAX_BUFFERED_WHITESPACE_CHARS:
                 return None
@@ -486,7 +544,11 @@ class TextBuffer:
         return None
 
     def peek_after_space(self) -> Read[str]:
-        """The character after white space, unread; " " if there is too much of that, "" where the text ends."""
+        """Return the next character after whitespace without consuming it.
+
+        Returns:
+            The character; " " if there is more whitespace than is buffered; "" at the end of the text.
+        """
         while True:
             start = self._whitespace_end()
             if start - self._pos > MAX_BUFFERED_WHITESPACE_CHARS:
@@ -496,7 +558,7 @@ class TextBuffer:
             yield
 
     def skip_space(self) -> Read[str]:
-        """Steps over white space. Returns the character after it, unread; "" where the text ends."""
+        """Consume whitespace. Return the character after it, not consumed; "" at the end of the text."""
         while True:
             self._pos = self._whitespace_end()
             if self._pos < len(self._text) or self._closed:
@@ -504,7 +566,7 @@ class TextBuffer:
             yield
 
     def take_while(self, chars: re.Pattern[str], limit: int = MAX_BUFFERED_WHITESPACE_CHARS) -> Read[str]:
-        """The characters that stand next and match, as many as the limit allows."""
+        """Consume and return the next characters that match, at most `limit` of them."""
         taken = ""
         channel = self.channel
         while self.channel is channel:
@@ -522,8 +584,17 @@ class TextBuffer:
     def copy_json(
         self, scanner: JsonScanner, markers: MarkerSet, write: Callable[[str], None], limit: int
     ) -> Read[str | None]:
-        """Copies one JSON value. Returns the marker that cut it short, "" if the limit did, None if nothing did: then
-        the value or the text has ended, and the cursor knows which."""
+        """Copy one JSON value.
+
+        Args:
+            scanner: Tracks the JSON syntax. Its `ended` tells whether the value is complete.
+            markers: The markers that cut the value short outside JSON strings.
+            write: Receives each piece of JSON.
+            limit: Maximum number of characters of the value.
+
+        Returns:
+            The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
+        """
 
         def copy_piece(piece: str) -> bool:
             if scanner.offset + len(piece) > limit or _may_contain_marker(piece, markers, scanner):
@@ -562,8 +633,11 @@ class TextBuffer:
             window = _EMPTY_WINDOW
 
     def _scan_window(self, current: _ScanWindow, in_string: bool, markers: MarkerSet, limit_pos: int) -> _ScanWindow:
-        """How far JSON may be walked before one has to look: to the next marker, or to the end of this string. Markers
-        are not looked for much further ahead, as the value may end long before the text, nor at every odd character."""
+        """Return the part of the buffer that can be scanned as JSON before the next check for a marker.
+
+        It ends at the next marker, or at the end of the current string. Markers are searched only a limited distance
+        ahead, because the value may end long before the text, and not at every unexpected character.
+        """
         text, pos = self._text, self._pos
         if pos < current.stop:
             return current
@@ -585,5 +659,5 @@ class TextBuffer:
 
 
 def _may_contain_marker(piece: str, markers: MarkerSet, scanner: JsonScanner) -> bool:
-    """Whether one has to look for markers that begin as JSON does, because the piece is not all inside a string."""
+    """Return whether the piece has to be searched for markers that begin like JSON: it is not all inside a string."""
     return markers.starts_like_json and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece)

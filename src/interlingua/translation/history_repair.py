@@ -1,16 +1,16 @@
-"""A conversation that upstreams take: what a client left out of it, doubled or misplaced is mended.
+"""Repair of the conversation history: missing, duplicate and misplaced calls and results.
 
-Upstreams refuse a whole request for one call without a result. Clients send such when a user interrupts, when a
-history was cut or resumed, or when it was another program's. Each *turn*, what the model said and what answered it, is
-mended by itself, with no look at what comes after. So what was mended once is mended the same in every later request,
-and prompt caches hold:
+Upstreams reject a whole request for one call without a result. Clients send such histories after an interruption by the
+user, after truncating or resuming a history, or with a history of another program. Each *turn* (the model's messages
+and the messages that follow them) is repaired on its own, independent of later turns. So every later request gets the
+same repair, and prompt caches stay valid. After the repair:
 
-- Every call has an id of its own and one result, and the results stand right behind the calls, in their order.
-- A result without its call, or one that comes after the model has spoken again, is told as text of the user.
-- Nothing is empty, and arguments are JSON objects.
+- Every call has a unique id and one result. The results follow directly after the calls, in the same order.
+- A result without its call, or one after a later message of the model, is text of the user.
+- No content is empty, and arguments are JSON objects.
 
-Messages of one side in a row stay as they are, for most upstreams take them: `adapt` joins them for those that do not.
-It also knows what becomes of system messages in the middle, of a last message of the model, and of speakers' names.
+Consecutive messages of one role stay separate, because most upstreams accept them. `adapt` merges them for the others.
+It also handles system messages in the middle, a final message of the model, and names of speakers.
 """
 
 from __future__ import annotations
@@ -39,18 +39,22 @@ INVALID_NAME_CHAR = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def repair_history(request: Request, strict: bool = False) -> tuple[Request, list[ev.Finding]]:
-    """The request with a history that upstreams take, and what was mended. Strict: BadRequest at the first place."""
+    """Repair the history of a request, and return the request with a finding for each repair.
+
+    Raises:
+        BadRequest: In strict mode, at the first problem.
+    """
     repairer = _HistoryRepairer(request, strict)
     system = repairer.repair_content(request.system, "system")
     messages = [message for turn in _split_turns(request.messages) for message in repairer.repair_turn(turn)]
     return msgspec.structs.replace(request, system=system, messages=messages), repairer.findings
 
 
-# ── messages on their way ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── messages under repair ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _PieceAt(msgspec.Struct, frozen=True):
-    """A piece with the cache marks that stand behind it, and its place in the request."""
+    """A piece with its path in the request and the cache marks that follow it."""
 
     piece: Piece
     path: str
@@ -58,7 +62,7 @@ class _PieceAt(msgspec.Struct, frozen=True):
 
 
 class _MessageDraft(msgspec.Struct):
-    """A message."""
+    """A message under repair."""
 
     role: Role
     name: str
@@ -70,7 +74,7 @@ class _MessageDraft(msgspec.Struct):
 
 
 class _PendingCall(msgspec.Struct):
-    """A call, the id that the client gave it, and its result once that is found."""
+    """A call, the id that the client gave it, and its result once it is matched."""
 
     call: Call
     client_id: str
@@ -80,7 +84,7 @@ class _PendingCall(msgspec.Struct):
 
 
 def _split_turns(messages: Sequence[Message]) -> Iterator[list[tuple[int, Message]]]:
-    """Each turn of the model with what answers it; before the first one stands what opens the conversation."""
+    """Yield each turn: the model's messages and those that follow. The first turn is what precedes the first reply."""
     turn: list[tuple[int, Message]] = []
     for n, message in enumerate(messages):
         if turn and message.role == "assistant" != messages[n - 1].role:
@@ -101,18 +105,18 @@ def _locate_pieces(pieces: Iterable[Piece], path: str) -> list[_PieceAt]:
 
 
 def _result_as_text(result: Result, item: _PieceAt) -> list[_PieceAt]:
-    """A result as text of the user, with its images."""
+    """Convert a result to text of the user. Its images are kept."""
     label = f"[tool {'error' if result.error else 'result'}{f' {result.id}' if result.id else ''}]"
     items = _locate_pieces([Text(label), *result.content], item.path)
     items[-1] = msgspec.structs.replace(items[-1], marks=(*items[-1].marks, *item.marks))
     return items
 
 
-# ── mending ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── repair ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _HistoryRepairer:
-    """Mends one conversation, turn by turn."""
+    """Repairs one conversation, turn by turn."""
 
     def __init__(self, request: Request, strict: bool) -> None:
         self.findings: list[ev.Finding] = []
@@ -121,16 +125,16 @@ class _HistoryRepairer:
         self._offered_names = {tool.name for tool in request.tools}
         self._ids = CallIdAllocator((), "history")
         self._call_count = 0
-        self._earlier_ids: set[str] = set()  # the ids of calls in turns that are over, as the client wrote them
+        self._earlier_ids: set[str] = set()  # client ids of the calls in earlier turns
 
     def _report(self, kind: str, path: str, problem: str, action: str) -> None:
         path = self._source_path(path)
         if self._strict:
-            raise BadRequest(path, problem, f"with histories mended, it is {action}")
+            raise BadRequest(path, problem, f"with `history: mend` it is {action}")
         self.findings.append(ev.Finding(kind, f"{problem}: {action}", path))
 
     def repair_content(self, content: list[Content], path: str) -> list[Content]:
-        """Content without what is empty."""
+        """Return the content without empty pieces."""
         items = [item for item in _locate_pieces(content, path) if self._repair_piece(item, "system") is not None]
         pieces = _MessageDraft("system", "", path, items).message().pieces
         return [piece for piece in pieces if not isinstance(piece, Reasoning | Call | Result)]
@@ -138,33 +142,38 @@ class _HistoryRepairer:
     def repair_turn(self, turn: list[tuple[int, Message]]) -> list[Message]:
         drafts = [self._draft_message(n, message) for n, message in turn]
         assistant_drafts = [draft for draft in drafts if draft.role == "assistant"]
-        other_drafts = [one for one in drafts if one.role != "assistant"]
+        other_drafts = [draft for draft in drafts if draft.role != "assistant"]
         results = self._match_results(assistant_drafts, other_drafts)
         if results and other_drafts and other_drafts[0].role == "user":
             other_drafts[0].items[:0] = results
         elif results:
             other_drafts.insert(0, _MessageDraft("user", "", "", results))
         return [
-            one.message()
-            for one in (*self._merge_assistant_drafts(assistant_drafts), *self._keep_other_turn(other_drafts))
+            draft.message()
+            for draft in (*self._merge_assistant_drafts(assistant_drafts), *self._keep_other_turn(other_drafts))
         ]
 
     def _merge_assistant_drafts(self, drafts: list[_MessageDraft]) -> list[_MessageDraft]:
-        """One message of those that the model said in a row, if there are calls before the last: results follow it."""
+        """Merge consecutive messages of the model if one before the last has calls, so that results follow directly."""
         non_empty = [draft for draft in drafts if draft.items]
-        if not any(isinstance(item.piece, Call) for one in non_empty[:-1] for item in one.items):
+        if not any(isinstance(item.piece, Call) for draft in non_empty[:-1] for item in draft.items):
             return non_empty
-        self._report("split-turn", non_empty[1].path, "it stands between a call and its result", "joined with the call")
+        self._report(
+            "split-turn", non_empty[1].path, "a message between a call and its result", "merged with the call's message"
+        )
         first = non_empty[0]
-        return [_MessageDraft("assistant", first.name, first.path, [item for one in non_empty for item in one.items])]
+        items = [item for draft in non_empty for item in draft.items]
+        return [_MessageDraft("assistant", first.name, first.path, items)]
 
     def _keep_other_turn(self, drafts: list[_MessageDraft]) -> list[_MessageDraft]:
-        """What the others said. That they had their turn is told, even if they said nothing."""
+        """Return the messages that are not empty. If all are, keep one with a placeholder, so that roles alternate."""
         non_empty = [draft for draft in drafts if draft.items]
-        empty_user_draft = next((one for one in drafts if one.role == "user"), None)
+        empty_user_draft = next((draft for draft in drafts if draft.role == "user"), None)
         if non_empty or empty_user_draft is None:
             return non_empty
-        self._report("empty-content", empty_user_draft.path, "the user says nothing", f"told as {NO_CONTENT!r}")
+        self._report(
+            "empty-content", empty_user_draft.path, "the user's message is empty", f"replaced by {NO_CONTENT!r}"
+        )
         return [
             _MessageDraft(
                 "user",
@@ -179,7 +188,10 @@ class _HistoryRepairer:
     def _match_results(
         self, assistant_drafts: list[_MessageDraft], other_drafts: list[_MessageDraft]
     ) -> list[_PieceAt]:
-        """One result for each call, in their order, taken out of what was said; then what has no place there."""
+        """Return one result for each call, in the order of the calls, then results that have no other place.
+
+        The results are removed from their messages.
+        """
         pending_calls = [
             self._assign_call_id(draft, n)
             for draft in assistant_drafts
@@ -189,32 +201,34 @@ class _HistoryRepairer:
         waiting_by_id: dict[str, list[_PendingCall]] = {}
         for call in reversed(pending_calls):
             waiting_by_id.setdefault(call.client_id, []).append(call)
-        role_items = [(one.role, item) for one in other_drafts for item in one.items]
-        leading_results = takewhile(lambda said: said[0] == "user" and isinstance(said[1].piece, Result), role_items)
+        role_items = [(draft.role, item) for draft in other_drafts for item in draft.items]
+        leading_results = takewhile(lambda pair: pair[0] == "user" and isinstance(pair[1].piece, Result), role_items)
         leading_paths = {item.path for _, item in leading_results}
         strays: list[_PieceAt] = []
-        for one in (*assistant_drafts, *other_drafts):
-            items, one.items = one.items, []
+        for draft in (*assistant_drafts, *other_drafts):
+            items, draft.items = draft.items, []
             for item in items:
                 if isinstance(item.piece, Result):
                     leftover = self._attach_result(item.piece, item, waiting_by_id, leading_paths)
-                    (one.items if one.role == "user" else strays).extend(leftover)
+                    (draft.items if draft.role == "user" else strays).extend(leftover)
                 else:
-                    one.items.append(item)
+                    draft.items.append(item)
         self._earlier_ids.update(waiting_by_id)
         return [*(self._result_item(call) for call in pending_calls), *strays]
 
     def _assign_call_id(self, draft: _MessageDraft, n: int) -> _PendingCall:
-        """A call with an id of its own: clients reuse ids, and some give none."""
+        """Give a call a unique id, because clients reuse ids and some send none."""
         item = draft.items[n]
         call = item.piece
         assert isinstance(call, Call)
         call_id = self._ids.allocate(call.id or None, self._call_count)
         self._call_count += 1
         if not call.id:
-            self._report("no-id", f"{item.path}.id", "a call without an id", f"it gets {call_id!r}")
+            self._report("no-id", f"{item.path}.id", "the call has no id", f"set to {call_id!r}")
         elif call_id != call.id:
-            self._report("id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"now {call_id!r}")
+            self._report(
+                "id-renamed", f"{item.path}.id", f"an earlier call has the id {call.id!r}", f"changed to {call_id!r}"
+            )
         renamed = msgspec.structs.replace(call, id=call_id)
         draft.items[n] = msgspec.structs.replace(item, piece=renamed)
         return _PendingCall(renamed, call.id, item.path)
@@ -222,12 +236,12 @@ class _HistoryRepairer:
     def _attach_result(
         self, result: Result, item: _PieceAt, waiting_by_id: dict[str, list[_PendingCall]], leading_paths: set[str]
     ) -> list[_PieceAt]:
-        """Finds the call that this answers. What no call has asked for comes back, as text."""
+        """Attach a result to its call. A result without a call is returned as text."""
         calls = waiting_by_id.get(result.id)
         if not calls:
-            path, action = f"{item.path}.id", "told as text of the user"
+            path, action = f"{item.path}.id", "converted to text of the user"
             if result.id in self._earlier_ids:
-                self._report("late-result", path, "the model has spoken again since this call", action)
+                self._report("late-result", path, "the result follows a later message of the model", action)
             else:
                 self._report("orphan-result", path, "no call has this id", action)
             return _result_as_text(result, item)
@@ -236,17 +250,22 @@ class _HistoryRepairer:
         if call.result is not None:
             is_same = content == call.result.content
             self._report(
-                "several-results", f"{item.path}.id", "its call has one", "dropped" if is_same else "joined with it"
+                "several-results",
+                f"{item.path}.id",
+                "the call already has a result",
+                "dropped" if is_same else "merged into it",
             )
             content, error = call.result.content + ([] if is_same else content), error or call.result.error
         elif item.path not in leading_paths:
-            self._report("result-moved", item.path, "it is not right behind its call", "moved there")
+            self._report("result-moved", item.path, "the result does not directly follow its call", "moved there")
         call.result, call.marks = Result(call.call.id, content, error), item.marks or call.marks
         return []
 
     def _result_item(self, pending_call: _PendingCall) -> _PieceAt:
         if pending_call.result is None:
-            self._report("no-result", pending_call.path, "no result follows this call", f"answered with {NO_RESULT!r}")
+            self._report(
+                "no-result", pending_call.path, "no result follows this call", f"given the result {NO_RESULT!r}"
+            )
         return _PieceAt(
             pending_call.result or Result(pending_call.call.id, [Text(NO_RESULT)]),
             pending_call.path,
@@ -258,7 +277,7 @@ class _HistoryRepairer:
     def _draft_message(self, n: int, message: Message) -> _MessageDraft:
         path = f"messages[{n}]"
         if not message.pieces:
-            self._report("empty-content", path, "nothing is in it", "dropped")
+            self._report("empty-content", path, "the message is empty", "dropped")
         items = _locate_pieces(message.pieces, f"{path}.pieces")
         pieces = [(item, self._repair_piece(item, message.role)) for item in items]
         kept_items = [
@@ -269,16 +288,21 @@ class _HistoryRepairer:
         return _MessageDraft(message.role, message.name, path, kept_items)
 
     def _repair_piece(self, item: _PieceAt, role: Role) -> Piece | None:
-        """The piece as it has to be; None if there is nothing in it."""
+        """Return the repaired piece, or None if it is empty."""
         piece, path = item.piece, item.path
         match piece:
             case Text(text) if text:
                 return piece
             case Text() | Reasoning(text="", seal=None) | CacheMark():
-                self._report("empty-content", path, "nothing is in it", "dropped")
+                self._report("empty-content", path, "the content is empty", "dropped")
                 return None
             case Call() | Reasoning() if role != "assistant":
-                self._report("misplaced", path, "only the model thinks and calls", "told as text")
+                self._report(
+                    "misplaced",
+                    path,
+                    "only messages of the assistant may hold calls and reasoning",
+                    "converted to text",
+                )
                 replacement = f"[call of {piece.name}: {piece.arguments}]" if isinstance(piece, Call) else piece.text
                 return Text(replacement) if replacement else None
             case Call():
@@ -289,11 +313,11 @@ class _HistoryRepairer:
         return piece
 
     def _repair_name(self, call: Call, path: str) -> str:
-        """Models make names up that no tool can have, and upstreams refuse them ever after."""
+        """Replace a tool name with invalid characters. Models invent such names, and upstreams reject the history."""
         if call.name in self._offered_names or VALID_TOOL_NAME.fullmatch(call.name):
             return call.name
         name = shorten_name(INVALID_NAME_CHAR.sub("_", call.name)) or UNNAMED_TOOL
-        self._report("odd-name", f"{path}.name", f"{call.name!r:.80} is no name of a tool", f"changed to {name!r}")
+        self._report("odd-name", f"{path}.name", f"{call.name!r:.80} is not a valid tool name", f"changed to {name!r}")
         return name
 
     def _repair_arguments(self, call: Call, path: str) -> str:
@@ -301,15 +325,15 @@ class _HistoryRepairer:
         if read_shallow_object(text) is not None:
             return text
         if text.strip() in ("", "null"):
-            self._report("no-arguments", path, "there are none", "taken as {}")
+            self._report("no-arguments", path, "the arguments are empty", "replaced by {}")
             return "{}"
         inner = read_json(text, str)
         if inner is not None and read_shallow_object(inner) is not None:
-            self._report("unwrapped-arguments", path, "an object inside a string", "taken out of it")
+            self._report("unwrapped-arguments", path, "the arguments are a JSON object inside a string", "unwrapped")
             return inner
         literal = literal_to_json(text)
         if literal is not None and read_shallow_object(literal) is not None:
-            self._report("mended-arguments", path, "an object, but not as JSON writes it", "read as meant")
+            self._report("mended-arguments", path, "the arguments are an object, but not valid JSON", "repaired")
             return literal
-        self._report("wrapped-arguments", path, "not a JSON object", "put into one")
+        self._report("wrapped-arguments", path, "the arguments are not a JSON object", "wrapped in one")
         return write_json(wrap_invalid_arguments(text))

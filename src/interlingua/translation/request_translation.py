@@ -1,8 +1,8 @@
-"""A request of one wire becomes a request of another, for one upstream:
+"""Translation of a request from one wire to another, for one upstream:
 
-    client's body ─read▶ Request ─mend▶ Request ─adapt▶ Request ─write▶ upstream's body
+    client's body ─read▶ Request ─repair▶ Request ─adapt▶ Request ─write▶ upstream's body
 
-Where both speak the same wire, all that needs no change goes out as it came.
+If client and upstream use the same wire, everything that needs no change is sent unchanged.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ replace = msgspec.structs.replace
 
 
 class PreparedRequest(msgspec.Struct, frozen=True):
-    """What goes to the upstream, and what its reply is to be read with."""
+    """Request for the upstream, and the data that is needed to translate its reply."""
 
     body: Json
     findings: list[Finding]
     tools: list[Tool]
-    """What the model is offered; nothing if it shall call nothing."""
+    """Tools offered to the model; empty if `tool_choice` forbids calls."""
     taken_ids: tuple[str, ...]
-    """The call ids that the conversation already has."""
+    """Call ids that the conversation already uses."""
 
 
 def translate_request(
@@ -54,11 +54,19 @@ def translate_request(
     upstream: Profile | str | None = None,
     options: Options | None = None,
 ) -> Json:
-    """The request for an upstream that speaks the target wire. `model` is its name there, if it has another.
+    """Translate a request from the source wire to the target wire.
 
-    `upstream` tells how that upstream differs from others of its wire; of one that nobody knows, a client that speaks
-    its wire knows best what it takes. Raises BadRequest, with the place in the body, if the request cannot be
-    understood or cannot be sent there.
+    Args:
+        body: The client's request, decoded from JSON.
+        source: Name of the client's wire.
+        target: Name of the upstream's wire.
+        model: Name of the model at the upstream, if it differs.
+        upstream: Profile with the upstream's deviations from the wire. Without one, a request on the same wire is
+            adapted as little as possible, because the client knows best what the upstream accepts.
+        options: Options of the translation.
+
+    Raises:
+        BadRequest: The request cannot be parsed or cannot be sent to this upstream. Contains the path in the body.
     """
     return prepare_request(body, source, target, model, upstream, options).body
 
@@ -72,8 +80,11 @@ def prepare_request(
     options: Options | None = None,
     strict: bool = False,
 ) -> PreparedRequest:
-    """The same, with all that a gateway has to know of it. `strict`: a history with gaps is refused, not mended."""
-    expect_type(body, dict, "a request is a JSON object", "decode the body first")
+    """Translate a request as `translate_request` does, and return it with findings, offered tools and call ids.
+
+    `strict`: raise BadRequest for a broken history instead of repairing it.
+    """
+    expect_type(body, dict, "a request should be a dict", "decode the JSON body first")
     options = options or Options()
     source_wire, target_wire = get_wire(source), get_wire(target)
     if model is not None:
@@ -92,7 +103,7 @@ def prepare_request(
 
 
 class _RequestContext(msgspec.Struct, frozen=True):
-    """Who is asked, and how."""
+    """Upstream profile and options of one translation."""
 
     profile: Profile
     options: Options
@@ -100,19 +111,19 @@ class _RequestContext(msgspec.Struct, frozen=True):
 
 
 _Translated: TypeAlias = tuple[Request, Request, Json, list[Finding]]
-"""What the client asks and what the upstream is asked, the latter as its wire has it, and what was found on the way."""
+"""The client's request, the request for the upstream, its body, and the findings."""
 
 
 def _translate_across_wires(
     body: Json, context: _RequestContext, source_wire: RequestCodec, target_wire: RequestCodec
 ) -> _Translated:
-    """All of it is said in the other wire's words."""
+    """Translate a request to another wire."""
     options = context.options
     original = source_wire.read_request(body, options)
     if original.continues:
         raise BadRequest(
             original.continues,
-            "refers to what another server keeps of the conversation; nothing is kept here",
+            "refers to a conversation stored by another server; nothing is stored here",
             "send the whole conversation with each request (store: false)",
         )
     signature_findings = opaque.unreadable_signatures(body, source_wire.NAME, options.seal_key)
@@ -131,8 +142,11 @@ def _translate_across_wires(
 
 
 def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCodec) -> _Translated:
-    """All that needs no change stays as it came: only so do prompt caches hold, and what nobody here knows passes. Of a
-    stranger the client knows best what it takes."""
+    """Prepare a request for an upstream on the same wire, and keep everything that needs no change.
+
+    So prompt caches stay valid, and unknown fields reach the upstream. For an unknown upstream nothing is adapted,
+    because the client knows best what it accepts.
+    """
     options, is_known_upstream = context.options, context.profile != UNKNOWN_PROFILE
     is_own_signature = ownership_check(options.upstream, wire.NAME)
     incoming, signature_findings = opaque.restore_reasoning(
@@ -161,8 +175,10 @@ def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCode
 
 
 def _locate_findings(findings: list[Finding], original: Request, request: Request) -> list[Finding]:
-    """What was found while writing, with its places in the client's body. Where messages were added or joined, those
-    of the others are not known any more: then it is somewhere among them."""
+    """Convert the paths in findings of the writer to paths in the client's body.
+
+    If messages were added or merged, their indexes no longer match. The path then names only the list of messages.
+    """
     same_roles = [message.role for message in request.messages] == [message.role for message in original.messages]
     locator = original if same_roles else replace(original, source_paths=_root_paths(original))
     return [replace(finding, place=locator.source_path(finding.place)) for finding in findings]
@@ -173,7 +189,7 @@ def _root_paths(request: Request) -> dict[str, str]:
 
 
 def _dropped_field_findings(original: Request, written: Json, wire: RequestCodec) -> list[Finding]:
-    """What was not read is lost, unless it is there all the same."""
+    """Report fields that were not read, unless they are in the written body."""
     surviving = wire.read_request(written, Options()).unread if original.unread and original.wire == wire.NAME else ()
     names = Counter(path.rpartition(".")[2] for path in surviving)
     notes = FindingCollector()
@@ -181,18 +197,18 @@ def _dropped_field_findings(original: Request, written: Json, wire: RequestCodec
         name = place.rpartition(".")[2]
         names[name] -= 1
         if names[name] < 0:
-            notes.report("field-dropped", f"{name} has no place on {wire.NAME}: dropped", place)
+            notes.report("field-dropped", f"{name} has no equivalent on {wire.NAME}: dropped", place)
     return notes.findings
 
 
 def _offered_tools(request: Request, target: str) -> list[Tool]:
-    """What the reply may call."""
+    """Return the tools that the reply may call."""
     calls_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
     return [] if calls_forbidden else visible_tools(request, target)
 
 
 def _call_ids(*conversations: Request) -> tuple[str, ...]:
-    """Those that the client holds, and those that the upstream is told in their place."""
+    """Return the call ids in the client's conversation and in the upstream's."""
     messages = [message for conversation in conversations for message in conversation.messages]
     ids = (piece.id for message in messages for piece in message.pieces if isinstance(piece, Call))
     return tuple(dict.fromkeys(ids))

@@ -1,4 +1,4 @@
-"""Every upstream that is known, by its name and by where it is served."""
+"""Lookup of upstream profiles by name and by URL."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PROFILES_BY_NAME = {profile.name: profile for profile in (*PROFILES, UNKNOWN_PRO
 
 
 def list_profiles() -> tuple[Profile, ...]:
-    """Every upstream that is known."""
+    """Return the profiles of all known upstreams."""
     return PROFILES
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """The upstream of this name; `any` is one that nobody knows."""
+    """Return the profile of this name; `any` is the profile of an unknown upstream."""
     if isinstance(name, Profile):
         return name
     profile = PROFILES_BY_NAME.get(str(name))
@@ -33,14 +33,18 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def signs_on_wire(upstream: str, wire: str) -> bool:
-    """Whether this is the upstream whose signatures or encryption a wire is made for. Others may have their own, which
-    look alike."""
+    """Return whether this upstream defines the signatures or the encryption of this wire. Other upstreams on the same
+    wire may have their own, in the same fields."""
     return any(profile.name == upstream and profile.seal_wire == wire for profile in PROFILES)
 
 
 def ownership_check(upstream: str, wire: str) -> OwnershipCheck:
-    """What the upstream of this name had sent, if it is asked on this wire. What clients get as it is has no name; and
-    where the one that is asked has none, nobody knows whose it is."""
+    """Return a predicate: true for signed data that came from the upstream of this name on this wire.
+
+    Data that clients receive unchanged contains no upstream name. It is accepted from the upstream that defines the
+    wire's signatures, and in chat completions. Without an upstream name, all data of the wire is accepted, because its
+    owner is unknown.
+    """
     accepts_unnamed = not upstream or wire == CHAT or signs_on_wire(upstream, wire)
 
     def is_own(seal: Seal) -> bool:
@@ -50,12 +54,12 @@ def ownership_check(upstream: str, wire: str) -> OwnershipCheck:
 
 
 def profile_for_url(address: str) -> Profile:
-    """The upstream at this URL or host, which may have a port; any, if nobody knows it."""
+    """Return the profile of the upstream at this URL or host (with an optional port); `any` if it is unknown."""
     expect_type(address, str, "an address is str", "for example 'https://api.moonshot.ai/v1' or 'localhost:11434'")
     try:
         url = urlsplit(address if "//" in address else f"//{address}")
         host, port = url.hostname or "", url.port
-    except ValueError:  # half an IPv6 address, a port that is no number
+    except ValueError:  # incomplete IPv6 address, or a port that is not a number
         return UNKNOWN_PROFILE
     candidates = (host, f"{host}:{port}")
     matches = (

@@ -1,9 +1,9 @@
-"""How each upstream wants to be asked: one row each, with what is different there, and where that is known from.
+"""Profiles of known upstreams: one row each, with its differences from the defaults and the evidence for each.
 
-A fact is here because its upstream's documentation says so, because its server or SDK is written so, or because users
-reported what it answered; where none of these was found, it says *not verified*. Where nothing is known, nothing is
-said: the defaults stand in `profile`. What is a model's own way stands in `models`; a row here is for those that agents
-use today.
+A fact is listed if the upstream's documentation states it, its server or SDK implements it, or users reported its
+response; without such evidence the row states *not verified*. Unknown facts are left at the defaults in `profile`.
+Facts about a single model, whatever its upstream, are in `model_overrides`. The list covers upstreams that agents use
+today.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ OPENAI = Profile(
     name="openai",
     summary="OpenAI",
     hosts=("api.openai.com", "*.openai.azure.com"),
-    max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated, and reasoning models refuse it
+    max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated, and reasoning models reject it
     system_role="developer",  # its reference
     thinking="effort",
-    efforts=("low", "medium", "high", "xhigh", "max"),  # users' probes: GPT-5.6; older models know fewer
-    replay="none",  # chat completions give no thinking and take none back
+    efforts=("low", "medium", "high", "xhigh", "max"),  # users' probes: GPT-5.6; older models support fewer
+    replay="none",  # chat completions neither return thinking nor accept it back
     own_seals=True,
     seal_wire="openai-responses",  # its reference: encrypted_content of reasoning items
     allowed_tools=True,  # its SDK: `allowed_tools` as a choice
     stop=4,  # its reference
-    images_in_results=False,  # its SDK: tool messages hold text
+    images_in_results=False,  # its SDK: tool messages contain only text
     cache_key=True,  # its reference
 )
 ANTHROPIC = Profile(
     name="anthropic",
     summary="Anthropic",
     hosts=("api.anthropic.com",),
-    system_anywhere=False,  # its documentation: the newest models only, and only behind a turn of the user
+    system_anywhere=False,  # its documentation: only the newest models, and only after a user turn
     blank_text=False,  # its answer: text must contain non-whitespace
-    names=False,  # its SDK: messages have none
+    names=False,  # its SDK: messages have no names
     billing_line=True,
     thinking="budget",
-    efforts=("low", "medium", "high", "xhigh", "max"),  # its SDK; older models know fewer
+    efforts=("low", "medium", "high", "xhigh", "max"),  # its SDK; older models support fewer
     own_seals=True,
     seal_wire="anthropic-messages",  # users' reports: "Invalid signature in thinking block" after switching models
     thinking_first=True,  # users' reports: a turn must start with a thinking block, also in a tool loop
-    required_with_thinking=False,  # its documentation: thinking goes with `auto` and `none` only
+    required_with_thinking=False,  # its documentation: with thinking only `auto` and `none`
     images_in_results=True,  # its documentation
     top_k=True,  # its reference
     cache_marks=True,  # its documentation
 )
 OPENROUTER = Profile(
     name="openrouter",
-    summary="OpenRouter: models of many makers, each with its own limits behind one API",
+    summary="OpenRouter: models of many providers, each with its own limits, behind one API",
     hosts=("openrouter.ai", "*.openrouter.ai"),
     thinking="openrouter",  # its documentation
     replay="reasoning_details",  # its documentation
@@ -67,7 +67,7 @@ MOONSHOT = Profile(
     required_with_thinking=False,  # its answer: "tool_choice 'required' is incompatible with thinking enabled"
     parallel=False,  # not verified: not seen in its reference
     stop=5,  # its reference
-    strict_tools=False,  # what other clients leave out for it
+    strict_tools=False,  # other clients do not send it
     ids="functions",  # the model's tool call guidance; users' reports: other ids end in text instead of calls
     cache_key=True,  # its own client sends it
 )
@@ -75,13 +75,13 @@ DEEPSEEK = Profile(
     name="deepseek",
     summary="DeepSeek",
     hosts=("api.deepseek.com", "*.deepseek.com"),
-    thinking="type-effort",  # its guide: every effort is taken and mapped to low, high or max
+    thinking="type-effort",  # its guide: every effort is accepted and mapped to low, high or max
     thinks_unasked=True,  # its guide
-    thinking_with_calls=True,  # its guide: of turns with calls it "must be passed back"; also in Messages
+    thinking_with_calls=True,  # its guide: thinking of turns with calls "must be passed back"; also in Messages
     required_with_thinking=False,  # its answer: "Thinking mode does not support this tool_choice"
     parallel=False,  # not verified: not seen in its reference
     stop=16,  # its reference
-    strict_tools=False,  # its reference: only on its beta address
+    strict_tools=False,  # its reference: only on its beta URL
 )
 QWEN = Profile(
     name="qwen",
@@ -99,25 +99,25 @@ ZAI = Profile(
     name="zai",
     summary="Z.ai: GLM",
     hosts=("api.z.ai", "open.bigmodel.cn"),
-    largest=131_072,  # users' reports: the range in the answer to more, for GLM-5.3; its reference: 128K
-    names=False,  # what other clients leave out for it
+    largest=131_072,  # users' reports: the range in the error message, for GLM-5.3; its reference: 128K
+    names=False,  # other clients do not send them
     thinking="type",  # its documentation
     thinks_unasked=True,  # its documentation: since GLM-4.7
     required=False,  # its reference: `auto` only
     choice_none=False,  # its reference: `auto` only
     parallel=False,  # not verified: not seen in its reference
     stop=1,  # its reference
-    usage_option=False,  # what other clients leave out for it; usage comes with the last chunk anyway
+    usage_option=False,  # other clients do not send it; the last chunk contains the usage anyway
     user=False,  # its reference: `user_id` instead
-    strict_tools=False,  # what other clients leave out for it
+    strict_tools=False,  # other clients do not send it
 )
 MINIMAX = Profile(
     name="minimax",
-    summary="MiniMax, which wants `parameters` of every tool, even of one without any",
+    summary="MiniMax, which requires `parameters` for every tool, even for a tool without params",
     hosts=("api.minimax.io", "api.minimaxi.com", "api.minimax.chat"),
     max_tokens="max_completion_tokens",  # its reference: max_tokens is deprecated
     system_anywhere=False,  # its answer: "chat content has invalid message role: system"
-    thinking="none",  # users' reports: M2 thinks whatever it is told
+    thinking="none",  # users' reports: M2 always thinks, whatever the request contains
     replay="reasoning_details",  # its documentation
     thinks_unasked=True,
     required=False,  # its reference has no tool_choice
@@ -128,7 +128,7 @@ MINIMAX = Profile(
 )
 MISTRAL = Profile(
     name="mistral",
-    summary="Mistral, which refuses every field that it does not know",
+    summary="Mistral, which rejects every field that it does not know",
     hosts=("api.mistral.ai", "*.mistral.ai"),
     max_tokens="max_tokens",  # its answer to max_completion_tokens: 422, extra inputs are not permitted
     system_anywhere=False,  # its answer: "Unexpected role"
@@ -140,7 +140,7 @@ MISTRAL = Profile(
     efforts=("high",),  # its answer, and its guide: `none` or `high`
     replay="none",  # its answer to reasoning_content: 422, extra inputs are not permitted
     ids="nine",  # its answer: "must be a-z, A-Z, 0-9, with a length of 9"
-    usage_option=False,  # its answer: 422, extra inputs are not permitted; usage comes with the last chunk anyway
+    usage_option=False,  # its answer: 422, extra inputs are not permitted; the last chunk contains the usage anyway
     user=False,  # not verified: not seen in its reference
     metadata=False,  # its answer: 422, extra inputs are not permitted
     seed="random_seed",  # its reference
@@ -159,32 +159,32 @@ MISTRAL = Profile(
 )
 VLLM = Profile(
     name="vllm",
-    summary="vLLM: much depends on the model's template",
-    system_anywhere=False,  # users' reports: "System message must be at the beginning" of Qwen's templates
+    summary="vLLM: behaviour depends on the model's chat template",
+    system_anywhere=False,  # users' reports: "System message must be at the beginning" with Qwen's templates
     thinking="template",  # its documentation
     replay="reasoning",  # its documentation: reasoning_content was renamed
-    thinks_unasked=True,  # its documentation: Qwen3 and most that can; not Granite, DeepSeek V3.1 and Gemma 4
+    thinks_unasked=True,  # its documentation: Qwen3 and most thinking models; not Granite, DeepSeek V3.1 and Gemma 4
     images_in_results=False,  # users' reports: tool messages only support text
     top_k=True,  # its documentation
 )
 SGLANG = Profile(
     name="sglang",
-    summary="SGLang: much depends on the model's template",
+    summary="SGLang: behaviour depends on the model's chat template",
     hosts=("*:30000",),
     system_anywhere=False,  # the same templates as vLLM's
     thinking="template",  # its documentation
     replay="reasoning_content",  # its source
-    thinks_unasked=True,  # its documentation: most models that can
+    thinks_unasked=True,  # its documentation: most thinking models
     top_k=True,  # its documentation
 )
 LLAMA_CPP = Profile(
     name="llama.cpp",
-    summary="llama.cpp's server: much depends on the model's template",
-    system_anywhere=False,  # users' reports: 500 from the template, with Qwen's
+    summary="llama.cpp's server: behaviour depends on the model's chat template",
+    system_anywhere=False,  # users' reports: status 500 from the template, with Qwen's
     thinking="template",  # its documentation
     replay="reasoning_content",  # its source
-    thinks_unasked=True,  # not verified: as the template says
-    named=False,  # users' reports: a choice that names a tool is silently taken as `auto`
+    thinks_unasked=True,  # not verified: depends on the template
+    named=False,  # users' reports: a choice that names a tool is silently treated as `auto`
     top_k=True,  # its documentation
 )
 OLLAMA = Profile(
@@ -197,7 +197,7 @@ OLLAMA = Profile(
     thinks_unasked=True,  # users' reports
     required=False,  # users' reports: tool_choice is silently ignored, up to 0.32.15 and in Messages too
     choice_none=False,  # the same
-    parallel=False,  # its documentation has a list of what it knows
+    parallel=False,  # its documentation lists the supported fields
     user=False,  # the same
     strict_tools=False,  # not verified: not seen in its documentation
 )

@@ -1,6 +1,6 @@
-"""What is a model's own way and not its upstream's, wherever it is served: one row each, tried from top to bottom.
+"""Profile overrides for models, independent of the upstream that serves them: one row each, applied from top to bottom.
 
-What a row changes is in the fields of a profile. A row with upstreams is about those alone.
+A row changes fields of the profile. A row with `upstreams` applies only to these upstreams.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["MODEL_OVERRIDES", "ModelOverride", "profile_for_model"]
 
 class ModelOverride(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
-    """Patterns of model ids, in small letters."""
+    """Patterns of model ids, in lower case."""
     changes: dict[str, Any]
     upstreams: tuple[str, ...] = ()
 
@@ -28,12 +28,12 @@ OPUS_4_7 = ("*claude-opus-4[-.][78]*",)
 CLAUDE_5 = ("*claude-opus-5*", "*claude-sonnet-5*", "*claude-haiku-5*", "*claude-fable-5*", "*claude-mythos*")
 
 MODEL_OVERRIDES = (
-    # its tool call guidance; users' reports: after other ids it writes calls as text, on vLLM and SGLang too
+    # its tool call guidance; users' reports: after other ids it writes calls as text, also on vLLM and SGLang
     ModelOverride(("*kimi-k2*",), {"ids": "functions"}),
-    # its templates up to v3 and its tokenizer raise at any other id, wherever it is served; later ones do not care
+    # its templates up to v3 and its tokenizer raise at any other id, on every upstream; later ones accept any id
     ModelOverride(("*mistral*", "*mixtral*", "*ministral*", "*codestral*", "*devstral*"), {"ids": "nine"}),
-    # They always think. Their documentation (Kimi K2 Thinking, GLM-5.3), or what users were answered (Kimi K2.7 Code:
-    # `disabled` is refused; MiniMax M2: ignored); of Qwen, QwQ, R1 and gpt-oss the template has no switch.
+    # They always think. Source: their documentation (Kimi K2 Thinking, GLM-5.3) or responses that users report (Kimi
+    # K2.7 Code: `disabled` is rejected; MiniMax M2: ignored). The templates of Qwen, QwQ, R1, gpt-oss have no switch.
     ModelOverride(
         (
             "*kimi-k3*",
@@ -48,12 +48,12 @@ MODEL_OVERRIDES = (
         ),
         {"can_stop_thinking": False, "thinks_unasked": True},
     ),
-    # OpenAI's reference: no model before GPT-5.1 takes the effort `none`
+    # OpenAI's reference: no model before GPT-5.1 accepts the effort `none`
     ModelOverride(
         ("o[134]", "o[134]-*", "*/o[134]", "*/o[134]-*", "gpt-5", "gpt-5-*", "*/gpt-5", "*/gpt-5-*"),
         {"can_stop_thinking": False, "thinks_unasked": True},
     ),
-    # They never think: nothing is to be said about it. Their model cards.
+    # They never think: no thinking setting is sent. Source: their model cards.
     ModelOverride(
         (
             "*kimi-k2-0711*",
@@ -66,15 +66,15 @@ MODEL_OVERRIDES = (
         ),
         {"thinking": "none", "thinks_unasked": False, "thinking_with_calls": False},
     ),
-    # users' probes of its API: an effort and no `thinking`; `required` is taken, the name of a tool is not
+    # users' probes of its API: an effort and no `thinking`; `required` is accepted, the name of a tool is not
     ModelOverride(
         ("*kimi-k3*",), {"thinking": "effort", "required_with_thinking": True, "named": False}, upstreams=("moonshot",)
     ),
     # its guide; its answer: "invalid temperature: only 1 is allowed for this model"
     ModelOverride(("*kimi-k2.[5-9]*", "*kimi-k3*", "*kimi-for-coding*"), {"sampling": False}, upstreams=("moonshot",)),
-    # its answer: "Only the default (1) value is supported"; some take others when they do not think
+    # its answer: "Only the default (1) value is supported"; some accept others when they do not think
     ModelOverride(("o[134]", "o[134]-*", "gpt-5*"), {"sampling": False}, upstreams=("openai",)),
-    # users' probes of its API, and its models' pages
+    # users' probes of its API, and its model pages
     ModelOverride(("o[134]", "o[134]-*"), {"efforts": ("low", "medium", "high")}, upstreams=("openai",)),
     ModelOverride(("gpt-5", "gpt-5-*"), {"efforts": ("minimal", "low", "medium", "high")}, upstreams=("openai",)),
     ModelOverride(("gpt-5-pro*",), {"efforts": ("high",)}, upstreams=("openai",)),
@@ -83,35 +83,35 @@ MODEL_OVERRIDES = (
         ("gpt-5.1-codex-max*", "gpt-5.[2-5]*"), {"efforts": ("low", "medium", "high", "xhigh")}, upstreams=("openai",)
     ),
     ModelOverride(("gpt-5.[24]-pro*",), {"efforts": ("medium", "high", "xhigh")}, upstreams=("openai",)),
-    # users' reports: what their makers' own servers answer comes through
+    # users' reports: OpenRouter returns the errors of the models' own servers
     ModelOverride(
         ("*kimi-k2.[5-9]*", "*deepseek-v4*"),
         {"thinks_unasked": True, "required_with_thinking": False, "thinking_with_calls": True},
         upstreams=("openrouter",),
     ),
-    # its coding plan's guide: low, high, max beside `thinking`
+    # its coding plan's guide: low, high, max in addition to `thinking`
     ModelOverride(
         ("*glm-5.2*", "*glm-5.3*"), {"thinking": "type-effort", "efforts": ("low", "high", "max")}, upstreams=("zai",)
     ),
-    # Mistral's answer, who serves it too
+    # Mistral's answer; Mistral serves it, too
     ModelOverride(("*glm-5.3*",), {"efforts": ("low", "high", "max")}, upstreams=("mistral",)),
-    # its documentation of the effort
+    # its documentation of `effort`
     ModelOverride(("*claude-opus-4[-.]5*",), {"efforts": ("low", "medium", "high")}),
     ModelOverride(CLAUDE_4_6, {"efforts": ("low", "medium", "high", "max")}),
-    # its migration guide: refused since 4.6; its answer, at Bedrock, Copilot and OpenRouter too: "This model does not
+    # its migration guide: rejected since 4.6; its answer, also at Bedrock, Copilot and OpenRouter: "This model does not
     # support assistant message prefill. The conversation must end with a user message". Haiku 5: not verified
     ModelOverride((*CLAUDE_4_6, *OPUS_4_7, *CLAUDE_5), {"prefill": False}),
     # its answer: "`thinking.type.enabled` is not supported for this model. Use `thinking.type.adaptive` and
-    # `output_config.effort`"; temperature, top_p and top_k are refused too. Haiku 5 and each .5: not verified
+    # `output_config.effort`"; temperature, top_p and top_k are rejected, too. Haiku 5 and each .5: not verified
     ModelOverride(
         (*OPUS_4_7, *CLAUDE_5),
         {"budgets": False, "efforts": ("low", "medium", "high", "xhigh", "max"), "sampling": False},
     ),
     # the same in chat completions: not verified
     ModelOverride((*OPUS_4_7, *CLAUDE_5), {"thinking": "adaptive"}, upstreams=("anthropic",)),
-    # its migration guide: thinking is on unless it is switched off
+    # its migration guide: thinking is on unless it is disabled
     ModelOverride(CLAUDE_5, {"thinks_unasked": True}),
-    # users' reports: `disabled` is refused
+    # users' reports: `disabled` is rejected
     ModelOverride(("*claude-fable-5*", "*claude-mythos*", "*claude-opus-5[-.]5*"), {"can_stop_thinking": False}),
     # its answer to `enabled`: "allowed: adaptive, disabled"
     ModelOverride(("*minimax-m3*",), {"thinking": "adaptive", "can_stop_thinking": True}, upstreams=("minimax",)),
@@ -122,7 +122,7 @@ _COMPILED_OVERRIDES = [(re.compile("|".join(map(translate, row.ids))), row) for 
 
 
 def profile_for_model(profile: Profile, model: str) -> Profile:
-    """How this upstream wants to be asked for this model."""
+    """Return the upstream's profile with the overrides for this model."""
     model = model.lower()
     for pattern, override in _COMPILED_OVERRIDES:
         if override.upstreams and profile.name not in override.upstreams:

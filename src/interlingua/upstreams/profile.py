@@ -1,4 +1,4 @@
-"""What an upstream can do and how it wants to be asked, as data. The table of those that are known is `upstreams`."""
+"""Capabilities and requirements of an upstream, as data. The known upstreams are listed in `catalog`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 __all__ = ["CHAT", "MESSAGES", "RESPONSES", "UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
-"""The wires, by the names that they have for users."""
+"""Names of the wires in settings."""
 
 UNKNOWN = "any"
-"""The name of an upstream that nobody knows."""
+"""Name of the profile for an unknown upstream."""
 
 ThinkingStyle: TypeAlias = Literal[
     "effort",  # reasoning_effort: low | medium | high
@@ -23,108 +23,108 @@ ThinkingStyle: TypeAlias = Literal[
     "budget",  # thinking: {type: enabled, budget_tokens}
     "enable",  # enable_thinking, thinking_budget
     "template",  # chat_template_kwargs: {enable_thinking, thinking}
-    "none",  # it cannot be told
+    "none",  # no setting
 ]
 ReplayField: TypeAlias = Literal["reasoning_content", "reasoning", "reasoning_details", "none"]
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How one upstream differs from the letter of its wires. The defaults are for an upstream that nobody knows.
+    """Differences of one upstream from the documentation of its wires. The defaults are for an unknown upstream.
 
-    A field that names chat completions is about them alone: on the other wires it is as their documentation says.
+    A field that mentions chat completions applies only to them; on the other wires the wire's documentation applies.
     """
 
     name: str = UNKNOWN
     summary: str = "any upstream that follows its wire"
     hosts: tuple[str, ...] = ()
-    """Where it is served: patterns of host names, such as `*.moonshot.ai`, or with the port, such as `*:11434`."""
+    """Patterns of the upstream's host names, such as `*.moonshot.ai`, or with a port, such as `*:11434`."""
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The field of chat completions that bounds the reply."""
+    """Field of chat completions that limits the tokens of a reply."""
     largest: int = 0
-    """The most tokens that a reply may be asked to have; 0: not known."""
+    """Maximum token limit that the upstream accepts; 0: unknown."""
     system_role: Literal["system", "developer"] = "system"
-    """The role of system messages in chat completions, and in Responses behind the first."""
+    """Role of system messages in chat completions, and in Responses after the first."""
     system_anywhere: bool = True
-    """Whether system messages may stand among the others. If not, later ones become text of the user."""
+    """True if system messages are allowed among other messages. If not, later ones become user text."""
     alternating: bool = False
-    """Whether both sides must take turns. If so, messages of one side in a row are joined."""
+    """True if user and assistant messages must alternate. If so, consecutive messages of one role are merged."""
     user_after_results: bool = True
-    """Whether the user may speak right behind results. If not, the model says a word between."""
+    """True if user text may directly follow results. If not, an assistant message is inserted between them."""
     prefill: bool = True
-    """Whether the last message may be the model's. If not, the user asks it to go on."""
+    """True if the last message may be an assistant message. If not, a user message that asks to go on is appended."""
     blank_text: bool = True
-    """Whether text and stop sequences may be white space only; in Messages they never may."""
+    """True if text and stop sequences may be whitespace only; in Messages they never may."""
     names: bool = True
-    """Whether messages of chat completions may name their speakers."""
+    """True if messages of chat completions may contain `name`."""
     billing_line: bool = False
-    """Whether Claude Code's billing line, which changes with every request, is meant for it."""
+    """True if the upstream uses Claude Code's billing line, which changes with every request. If not, it is removed."""
     thinking: ThinkingStyle = "effort"
-    """How thinking is asked for in chat completions."""
+    """Fields with which chat completions configure thinking."""
     budgets: bool = True
-    """Whether thinking has a budget in Messages. If not, only an effort is told."""
+    """True if thinking has a token budget in Messages. If not, only an effort is sent."""
     efforts: tuple[str, ...] = ()
-    """The words that it knows for an effort, but `none`; nothing: not known, and every word is told."""
+    """Effort values that the upstream accepts, except `none`. Empty: unknown, and every value is sent."""
     replay: ReplayField = "reasoning_content"
-    """Where past thinking is sent back in chat completions."""
+    """Field that returns past thinking in chat completions."""
     own_seals: bool = False
-    """Whether past thinking is taken back only with a signature or encryption of its own."""
+    """True if the upstream accepts past thinking only with its own signature or encryption."""
     seal_wire: str = ""
-    """The wire on which it signs or encrypts so."""
+    """Wire on which the upstream signs or encrypts its thinking."""
     thinks_unasked: bool = False
-    """Whether the model thinks if nothing is said about it."""
+    """True if the model thinks by default, without a setting in the request."""
     thinking_first: bool = False
-    """Whether thinking with a budget cannot begin between a call and its result. If so, it is switched off there."""
+    """True if thinking with a budget cannot start between a call and its result. If so, it is disabled there."""
     thinking_with_calls: bool = False
-    """Whether past calls are refused without the thinking before them. If so, lost thinking is a blank."""
+    """True if past calls are rejected without their thinking. If so, missing thinking is replaced by a placeholder."""
     required: bool = True
-    """Whether `tool_choice` may be `required` or name a tool."""
+    """True if `tool_choice` may be `required` or name a tool. If not, the choice is left to the model."""
     named: bool = True
-    """Whether it may name a tool. If not, only that tool is offered."""
+    """True if `tool_choice` may name a tool. If not, only that tool is offered."""
     allowed_tools: bool = False
-    """Whether it may name several in chat completions. If not, only those are offered. In Responses it may, in Messages
-    it may not."""
+    """True if `tool_choice` may name several tools in chat completions. If not, only those tools are offered. Responses
+    supports this, Messages does not."""
     choice_none: bool = True
-    """Whether it may be `none`. If not, no tool is offered."""
+    """True if `tool_choice` may be `none`. If not, no tool is offered."""
     required_with_thinking: bool = True
-    """Whether a call may be forced while the model thinks. If not, thinking is switched off for that turn."""
+    """True if a call may be forced while the model thinks. If not, thinking is disabled for that turn."""
     can_stop_thinking: bool = True
-    """Whether thinking can be switched off. If not, as little as can be is asked for."""
+    """True if thinking can be disabled. If not, the lowest amount is requested."""
     parallel: bool = True
-    """Whether it knows `parallel_tool_calls` in chat completions."""
+    """True if the upstream supports `parallel_tool_calls` in chat completions."""
     sampling: bool = True
-    """Whether `temperature`, `top_p` and penalties may be chosen. If not, they are left out."""
+    """True if the upstream accepts `temperature`, `top_p` and penalties. If not, they are dropped."""
     stop: int = 0
-    """How many stop sequences it takes; 0: any number."""
+    """Maximum number of stop sequences; 0: unlimited."""
     ids: Literal["any", "functions", "nine"] = "any"
-    """What ids of past calls must be: Kimi wants `functions.NAME:N`, counted over the conversation, Mistral nine
-    letters and digits."""
+    """Required format of the ids of past calls: Kimi requires `functions.NAME:N`, counted over the conversation,
+    Mistral nine letters and digits."""
     settled: tuple[str, ...] = ()
-    """Fields that no model changes, for whoever set them knows better."""
+    """Fields that model overrides do not change, because the user has set them."""
     images_in_results: bool = False
-    """Whether tool messages of chat completions may hold images. If not, a user message behind them does."""
+    """True if tool messages of chat completions may contain images. If not, images move to the next user message."""
     top_k: bool = False
-    """Whether chat completions have `top_k`."""
+    """True if chat completions support `top_k`."""
     seed: Literal["seed", "random_seed"] = "seed"
-    """The field of chat completions that makes a reply repeatable."""
+    """Field of chat completions that makes a reply reproducible."""
     cache_marks: bool = False
-    """Whether `cache_control` is known in chat completions."""
+    """True if chat completions support `cache_control`."""
     usage_option: bool = True
-    """Whether `stream_options` of chat completions may ask for the usage."""
+    """True if `stream_options` of chat completions may request the usage."""
     user: bool = True
-    """Whether it knows the field `user` of chat completions."""
+    """True if chat completions support the field `user`."""
     metadata: bool = True
-    """Whether it knows the field `metadata` of chat completions."""
+    """True if chat completions support the field `metadata`."""
     cache_key: bool = False
-    """Whether it knows `prompt_cache_key` in chat completions. It is a mere hint, and many refuse what they do not
-    know."""
+    """True if chat completions support `prompt_cache_key`. It is only a hint, and many upstreams reject unknown
+    fields."""
     known_fields: tuple[str, ...] = ()
-    """Which settings of chat completions it takes, where it refuses all others; nothing: it refuses none."""
+    """Settings that chat completions accept, for an upstream that rejects all others. Empty: no restriction."""
     strict_tools: bool = True
-    """Whether tools of chat completions may be `strict`."""
+    """True if tools of chat completions may be `strict`."""
 
     @property
     def accepts_reasoning_details(self) -> bool:
-        """Whether `reasoning_details` may go back to it in chat completions. A stranger may be who had sent them."""
+        """True if `reasoning_details` may be sent back in chat completions. An unknown upstream may have sent them."""
         return self.replay == "reasoning_details" or self.name == UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Every wire, by its name."""
+"""Registry of the wires by name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a wire is: a module with these names in it. The pipelines know no more of any wire than this.
+"""Protocol classes for wires. A wire is a module with the names in `Wire`; the pipelines use nothing else of it.
 
-A *reader* says what a chunk means, an *emitter* writes what is to be said. Where client and upstream speak the same
-wire, each frame is made `like` the chunk that its events came from, and a chunk that says just what is to be said
-passes as it came.
+A *reader* turns chunks into events, an *emitter* turns events into frames. If client and upstream use the same wire,
+each frame is built from the chunk that its events came from (the `template`), and a chunk that needs no change is
+forwarded as it was received.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from interlingua.core.options import Limits, Options
 from interlingua.core.request import Request
 from interlingua.core.tools import ToolSet
 from interlingua.upstreams.profile import Profile
+from interlingua.wires.http_api import HttpApi
 
 __all__ = ["Choice", "ChoiceEvents", "Chunk", "Emitter", "Json", "Reader", "RequestCodec", "Wire"]
 
 Json: TypeAlias = dict[str, Any]
 ChoiceEvents: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
-"""What is to be said of each choice."""
+"""The events of each choice, with the index of the choice."""
 
 
 class Choice(msgspec.Struct):
-    """What a chunk says of one choice, and whether the upstream has written it just as clients expect it: `exact`."""
+    """The events of one choice in a chunk. `exact`: the upstream wrote the choice just as clients expect it."""
 
     index: int
     events: list[ev.Event]
@@ -38,9 +39,9 @@ class Choice(msgspec.Struct):
 
 
 class Chunk(msgspec.Struct):
-    """What one chunk says: of each choice in it, and of the whole reply. If it is `exact`, it may pass as it is.
+    """The events of one chunk: those of each choice, and those of the whole reply (`common`).
 
-    `last`: the upstream says with it that its stream is over.
+    `exact`: the chunk may be forwarded unchanged. `last`: the upstream ends its stream with this chunk.
     """
 
     choices: list[Choice]
@@ -48,80 +49,98 @@ class Chunk(msgspec.Struct):
     exact: bool
     last: bool = False
     model: str = ""
-    """The model that the upstream names in it."""
+    """The model that the upstream names in the chunk; "" if it names none."""
 
 
 class Reader(Protocol):
-    """Reads the chunks of one reply."""
+    """Reader for the chunks of one reply."""
 
     def read(self, chunk: Json) -> Chunk: ...
 
     def read_fast(self, data: bytes) -> Chunk | None:
-        """What `read` would say of this JSON, if all it does is to say more of what has begun: most chunks do, and are
-        read in a fraction of the time. None if it does not: then nothing has been read."""
+        """Fast path of `read` for a chunk that only continues text, reasoning or arguments, as most chunks do.
+
+        Returns: what `read` would return for this JSON, in a fraction of the time; None if the fast path does not
+        apply. In that case the reader's state is unchanged.
+        """
 
     def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        """The choice and the text, if all that this JSON says is more of a text, and saying it changes nothing here, or
-        of a call's arguments, which `more` reads. Nothing has been read."""
+        """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only.
+
+        The reader's state does not change: text and reasoning need no state, and the caller passes arguments to
+        `read_arguments`. Returns None for any other chunk.
+        """
 
     def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        """What `read` would say of a chunk with nothing but more arguments of this call, as `text_in` names it. None,
-        and nothing has been read, if there is no such call."""
+        """Return the events that `read` would return for a chunk with nothing but more arguments of one call.
+
+        Args:
+            index: the index of the choice.
+            call: the index of the call, as `probe_delta` returns it.
+            arguments: the next part of the arguments.
+
+        Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
+        """
 
     def close(self, finished: bool) -> ChoiceEvents:
-        """The stream is over: what is held of each choice. `finished`: the upstream has said so itself."""
+        """End the stream and return the buffered events of each choice. `finished`: the upstream itself ended it."""
 
 
 class Emitter(Protocol):
-    """Writes the frames of one reply."""
+    """Writer for the frames of one reply."""
 
     findings: list[ev.Finding]
-    """What was odd about what had to be written. Whoever tells it takes it out."""
+    """Findings about the events written so far. The caller that reports them removes them from the list."""
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
-        """The chunk as it came; None if it cannot pass, because what went before it was told anew."""
+        """Return the frame of a chunk that is forwarded unchanged; None if it cannot be, because earlier parts of the
+        reply were rewritten."""
 
     def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
-        """The frames for what is said; `like` is the chunk that said it, if it is of this wire."""
+        """Return the frames for these events. `template`: the chunk they came from, if it is of this wire."""
 
     def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
-        """Writes what `emit` would write for further texts of this kind, as long as nothing else is written; None if
-        they are not to be written just so."""
+        """Return a function that writes further text of this kind as `emit` would write it.
+
+        It is valid until anything else is written. Returns None if such text needs more than a fixed frame.
+        """
 
     def fail(self, failure: ev.Failure) -> bytes:
-        """The frame that ends a stream badly. Nothing follows it."""
+        """Return the error frame that ends a failed stream. No frame follows it."""
 
     def finish(self, raw: bytes = b"") -> bytes:
-        """The frames that end a stream well; `raw` is how the upstream ended it, if it speaks this wire."""
+        """Return the frames that end a stream normally. `raw`: the upstream's own last frame, if it is of this wire."""
 
 
 class RequestCodec(Protocol):
-    """The requests of one wire: what a module of the wire has for them."""
+    """Functions of a wire's module that read and write requests."""
 
     NAME: str
 
     def read_request(self, body: Json, options: Options, /) -> Request:
-        """What the client asks. Raises BadRequest, with the place, if that cannot be understood."""
+        """Parse the client's request. Raises BadRequest, with the path of the field, if the body is malformed."""
 
     def write_request(self, request: Request, profile: Profile, /) -> tuple[Json, list[ev.Finding]]:
-        """The body for this upstream, and what is lost or changed in it."""
+        """Return the body for this upstream, and findings for what is dropped or changed in it."""
 
 
 class Wire(RequestCodec, Protocol):
-    """One protocol, as a module."""
+    """Module of one wire (protocol)."""
 
     SINGLE_CHOICE: bool
-    """Whether a reply has one choice only."""
+    """True if a reply can have only one choice."""
+    HTTP_API: HttpApi
+    """Paths, headers and error types."""
 
     def reader(self, limits: Limits, /) -> Reader: ...
 
     def emitter(self, options: Options, tool_set: ToolSet, /) -> Emitter: ...
 
     def is_body(self, body: Json, /) -> bool:
-        """Whether this is a whole reply, and not an error or something else."""
+        """Return whether this is a complete reply, not an error or another object."""
 
     def read_body(self, body: Json, reader: Any, /) -> Chunk:
-        """A body says what its stream would have said, all at once. `reader` is one of this wire."""
+        """Read a complete reply as one chunk with all the events of its stream. `reader`: a reader of this wire."""
 
     def write_body(
         self,
@@ -132,5 +151,12 @@ class Wire(RequestCodec, Protocol):
         template: Json | None,
         /,
     ) -> tuple[Json, list[ev.Finding]]:
-        """The whole reply, and what was odd about what had to be written. If it is `like` one of this wire, `said` are
-        the choices to be told anew: all else stays."""
+        """Return the complete reply, and findings about what had to be written.
+
+        Args:
+            choice_events: the events of each choice. With a `template`: only the choices that have to be rewritten.
+            common: the events of the whole reply.
+            options: the options of this translation.
+            tool_set: the tools that the client offered.
+            template: the upstream's own body, if it is of this wire. What is not rewritten stays as it is.
+        """

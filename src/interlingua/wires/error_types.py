@@ -1,25 +1,11 @@
-"""Statuses of HTTP, and what the wires call them: the word for a status, and the status that a word means."""
+"""Error types that both wires of OpenAI share, and the HTTP statuses of all error types."""
 
 from __future__ import annotations
 
-from interlingua.upstreams.profile import MESSAGES
-
-__all__ = ["ANTHROPIC_ERROR_TYPES", "CONTEXT_LENGTH_CODE", "error_type", "error_types", "status_of"]
+__all__ = ["CONTEXT_LENGTH_CODE", "OPENAI_ERROR_TYPES", "OPENAI_SERVER_ERROR_TYPE", "status_of"]
 
 CONTEXT_LENGTH_CODE = "context_length_exceeded"
-"""The code of a conversation that is too long for the model: agents act on it."""
-ANTHROPIC_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
+"""Error code for a conversation that is too long for the model. Agents react to it, for example by compacting."""
 OPENAI_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -30,6 +16,7 @@ OPENAI_ERROR_TYPES = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
+OPENAI_SERVER_ERROR_TYPE = "server_error"
 _STATUS_BY_ERROR_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -46,23 +33,11 @@ _STATUS_BY_ERROR_TYPE = {
     "slow_down": 503,
     CONTEXT_LENGTH_CODE: 400,
 }
-"""The words of all wires for what went wrong, as statuses."""
-
-
-def error_type(wire: str, status: int) -> str:
-    """The word that clients of this wire know for a status."""
-    if wire == MESSAGES:
-        return ANTHROPIC_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    return OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-
-
-def error_types(wire: str) -> list[str]:
-    """All such words."""
-    return sorted({error_type(wire, status) for status in (*ANTHROPIC_ERROR_TYPES, *OPENAI_ERROR_TYPES, 500)})
+"""HTTP status for the error types and codes of all wires."""
 
 
 def status_of(type: str, code: str | int | None) -> int | None:
-    """The status that an error of this type and code would have had, if they say one."""
+    """Return the HTTP status for an error's type and code; None if neither is known."""
     if isinstance(code, int) and 400 <= code <= 599:
         return code
     return _STATUS_BY_ERROR_TYPE.get(type) or _STATUS_BY_ERROR_TYPE.get(str(code))

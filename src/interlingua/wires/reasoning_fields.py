@@ -1,4 +1,8 @@
-"""Where each wire has what only the upstream that wrote it can read: signatures, and encrypted thinking."""
+"""Signatures and encrypted reasoning in the JSON of each wire: find, wrap and restore them.
+
+Only the upstream that wrote such a value can read it. Values that go to a client are wrapped in an envelope with the
+name of their upstream (see `core/reasoning_signatures.py`).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ __all__ = ["report_foreign_signature", "restore_reasoning", "sign_reasoning", "t
 
 EACH_ITEM = "*"
 REASONING_DETAILS = "reasoning_details"
-_REPLY_PATHS = {  # paths to the objects that may hold one: in chunks, and in whole replies
+_REPLY_PATHS = {  # paths to the objects that may hold a signature: in chunks, and in complete replies
     MESSAGES: ("content_block", "delta", "content *"),
     RESPONSES: ("item", "response output *", "output *"),
     CHAT: (f"choices * delta {REASONING_DETAILS} *", f"choices * message {REASONING_DETAILS} *"),
@@ -43,15 +47,17 @@ _SIGNATURE_FIELDS = {
     "reasoning.summary": "signature",
     "reasoning.encrypted": "data",
 }
-"""The field that holds it, by the type of the object."""
+"""The field that holds the signature, by the type of the object."""
 
 NodeRewrite: TypeAlias = Callable[[Json, str], list[Json]]
-"""What stands for an object: told its place, too."""
+"""Function that returns the replacement for an object. Its second argument is the path of the object."""
 
 
 def sign_reasoning(body: Json, wire: str, options: Options) -> Json:
-    """A chunk or a whole reply for a client of the upstream's wire: what the upstream alone can read goes with its
-    name. All else stays, and if there is no such thing, it is the same object."""
+    """Wrap the signatures in a chunk or complete reply in envelopes with the name of the upstream.
+
+    For clients of the upstream's own wire. All other fields stay. Returns the same object if it has no signature.
+    """
 
     def sign(node: Json, _: str) -> list[Json]:
         field, value = _signature_of(node)
@@ -63,7 +69,7 @@ def sign_reasoning(body: Json, wire: str, options: Options) -> Json:
 
 
 def _signature_of(node: Json) -> tuple[str, str]:
-    """The object's opaque field, and what is in it."""
+    """Return the name of the object's signature field and its value; "" for each that the object does not have."""
     field = _SIGNATURE_FIELDS.get(str(node.get("type")), "")
     return field, value if isinstance(value := node.get(field), str) else ""
 
@@ -72,7 +78,7 @@ def _signature_of(node: Json) -> tuple[str, str]:
 
 
 def unreadable_signatures(request: Json, wire: str, key: bytes) -> list[Finding]:
-    """The seals in a client's request that nobody here can open."""
+    """Return a finding for each envelope in a client's request that this key cannot open."""
     notes = FindingCollector()
 
     def check(node: Json, location: str) -> list[Json]:
@@ -86,14 +92,29 @@ def unreadable_signatures(request: Json, wire: str, key: bytes) -> list[Finding]
 
 
 def _report_unreadable(notes: FindingCollector, location: str) -> None:
-    notes.report("seal-unreadable", "what vouches for thinking: sealed with another key, or changed", location)
+    notes.report(
+        "seal-unreadable",
+        "the signature of past thinking cannot be read: it was sealed with another key, or changed",
+        location,
+    )
 
 
 def restore_reasoning(
     request: Json, wire: str, key: bytes, is_own: OwnershipCheck, signed_only: bool
 ) -> tuple[Json, list[Finding]]:
-    """A client's request for an upstream of its wire: what that has signed is as it was, and of others' thinking there
-    is the text; or nothing, if it takes `signed_only`. All else stays, and if nothing changes, it is the same object.
+    """Restore the past reasoning in a client's request, for an upstream of the same wire.
+
+    The upstream's own signatures become what the upstream sent. Of reasoning from other upstreams only the text stays.
+    All other fields stay.
+
+    Args:
+        request: the body of the client's request.
+        wire: the wire of client and upstream.
+        key: the key that the envelopes are signed with.
+        is_own: returns whether a signature is from this upstream.
+        signed_only: the upstream accepts signed reasoning only, so that all other reasoning is dropped.
+
+    Returns: the body (the same object if nothing changes), and the findings.
     """
     rewriter = _SignatureRewriter(wire, key, is_own, signed_only and wire != CHAT)
     if wire == CHAT:
@@ -104,7 +125,7 @@ def restore_reasoning(
 
 
 class _SignatureRewriter:
-    """One request, as its thinking is looked at."""
+    """Rewriter for the past reasoning in one request."""
 
     def __init__(self, wire: str, key: bytes, is_own: OwnershipCheck, signed_only: bool) -> None:
         self.notes = FindingCollector()
@@ -114,7 +135,11 @@ class _SignatureRewriter:
         self._signed_only = signed_only
 
     def rewrite_message(self, message: Json, location: str) -> list[Json]:
-        """A message of chat completions. Most show their thinking in another field, too: once is enough."""
+        """Restore the `reasoning_details` of a chat completion message.
+
+        Most messages repeat the text in `reasoning_content` or `reasoning`. Then details that only have text are
+        dropped, so that the upstream receives the text once.
+        """
         details = message.get(REASONING_DETAILS)
         if not isinstance(details, list):
             return [message]
@@ -140,7 +165,7 @@ class _SignatureRewriter:
         return [node if native == value else {**node, field: native}]
 
     def _original_reasoning(self, value: str, location: str) -> Reasoning:
-        """What an upstream had sent; without a seal, if nobody can tell."""
+        """Return the reasoning as the upstream sent it; without a seal if the envelope cannot be read."""
         if not is_envelope(value):
             return Reasoning("", Seal(self._wire, {VALUE_KEY: value}) if value else None)
         original = read_envelope(value, self._key)
@@ -151,14 +176,14 @@ class _SignatureRewriter:
     def _without_signature(self, thinking: Reasoning, location: str) -> list[Json]:
         nodes = [] if self._signed_only else thinking_nodes(Reasoning(thinking.text), self._wire)
         if not nodes and self._wire != CHAT:
-            self.notes.report("thinking-dropped", "past thinking that it does not take: dropped", location)
+            self.notes.report("thinking-dropped", "past thinking that the upstream does not accept: dropped", location)
         else:
             report_foreign_signature(thinking, self.notes, location)
         return nodes
 
 
 def _visible_text(node: Json) -> str:
-    """The thinking that is shown."""
+    """Return the readable text of a reasoning object."""
     visible = next((text for field in ("thinking", "text", "content", "summary") if (text := node.get(field))), "")
     if isinstance(visible, list):
         return "\n\n".join(str(part.get("text") or "") for part in visible if isinstance(part, dict))
@@ -166,7 +191,7 @@ def _visible_text(node: Json) -> str:
 
 
 def thinking_nodes(thinking: Reasoning, wire: str) -> list[Json]:
-    """Past thinking as an upstream of this wire had sent it; of what has no seal, the text."""
+    """Return past reasoning as an upstream of this wire had sent it; only its text if it has no seal."""
     text = thinking.text
     if thinking.seal is None:
         return [_text_node(text, wire)] if text else []
@@ -190,12 +215,12 @@ def _text_node(text: str, wire: str) -> Json:
 
 
 def report_foreign_signature(thinking: Reasoning, notes: FindingCollector, location: str) -> None:
-    """Thinking whose seal is another upstream's: of that, only the text can be sent back."""
+    """Report reasoning with the seal of another upstream: only its text can be sent back."""
     if thinking.seal is not None and thinking.seal.data:
-        notes.report("seal-dropped", "what vouches for thinking of another upstream: dropped", location)
+        notes.report("seal-dropped", "the signature of thinking from another upstream: dropped", location)
 
 
-# ── where they stand ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── paths ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: NodeRewrite) -> Json:
@@ -205,7 +230,7 @@ def _rewrite_paths(body: Json, paths: Sequence[str], rewrite: NodeRewrite) -> Js
 
 
 def _rewrite_path(node: Any, path: Sequence[str], location: str, rewrite: NodeRewrite) -> list[Any]:
-    """What stands for the node, with what is at this path changed; the same one if nothing is."""
+    """Return the replacements for a node after `rewrite` of all objects at this path; the same node if none changed."""
     if not path:
         return rewrite(node, location) if isinstance(node, dict) else [node]
     step, *remaining = path

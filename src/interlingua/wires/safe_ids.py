@@ -1,8 +1,8 @@
-"""Ids with characters that a wire forbids, written with those that every wire allows, and read back.
+"""Reversible encoding of call ids in characters that every wire allows.
 
     functions.Bash:0  ⇄  il-functions_2eBash_3a0
 
-What is legal stays as it is. No state is needed: whoever sees an id knows whether it was written here.
+Legal ids stay as they are. No state is needed: the id itself shows whether it is encoded.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ __all__ = ["decode_id", "encode_id"]
 
 PREFIX = "il-"
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
-_ESCAPED = re.compile(r"[^a-zA-Z0-9-]")  # `_` too, for it begins an escape
+_ESCAPED = re.compile(r"[^a-zA-Z0-9-]")  # `_` too, because it starts an escape
 _ENCODED = re.compile(r"(?:[a-zA-Z0-9-]|_[0-9a-f]{2})*")
 
 
 def encode_id(id: str) -> str:
-    """The id in letters, digits, `_` and `-`. One that merely looks as if it was written here is written once more."""
+    """Return the id in letters, digits, `_` and `-`. A legal id that looks encoded is encoded once more."""
     return id if _LEGAL.fullmatch(id) and decode_id(id) == id else _escape(id)
 
 
 def decode_id(id: str) -> str:
-    """The id that was encoded; any other one as it is."""
+    """Return the original of an encoded id; any other id unchanged."""
     body = id.removeprefix(PREFIX)
     if body == id or not _ENCODED.fullmatch(body):
         return id
@@ -40,7 +40,7 @@ def _escape(id: str) -> str:
 
 
 def _is_safe(id: str) -> bool:
-    """Whether it never needed to be written in another way."""
+    """Return whether the id is legal and does not start with the prefix of encoded ids."""
     return bool(_LEGAL.fullmatch(id)) and not id.startswith(PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""What the gateway answers itself."""
+"""Endpoints that the gateway answers itself."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.support.gateway_process import GatewayProcess, run_gateway
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """Lists its models, and counts how often."""
+    """Upstream that lists its models and records the requests."""
 
-    asked: list[str]
+    paths: list[str]
 
     def do_GET(self) -> None:
-        type(self).asked.append(self.path)
-        shown = self.headers.get("authorization", "its-own").removeprefix("Bearer ")
-        body = json.dumps({"object": "list", "data": [{"id": shown}, {"id": "kimi"}, {"no": "id"}]}).encode()
+        type(self).paths.append(self.path)
+        presented_key = self.headers.get("authorization", "its-own").removeprefix("Bearer ")
+        body = json.dumps({"object": "list", "data": [{"id": presented_key}, {"id": "kimi"}, {"no": "id"}]}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -37,7 +37,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    Upstream.asked = []
+    Upstream.paths = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -64,24 +64,24 @@ def fetch(
         return error.code, error.read()
 
 
-def test_models_are_those_of_the_settings_and_of_the_default_upstream(gateway: GatewayProcess) -> None:
+def test_model_list_has_configured_models_and_those_of_default_upstream(gateway: GatewayProcess) -> None:
     client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
     assert [model.id for model in client.models.list()] == ["kimi", "its-own"]
     other = anthropic.Anthropic(base_url=gateway.base, api_key="any")
     assert [model.id for model in other.models.list()] == ["kimi", "its-own"]
     assert client.models.retrieve("provider/any-model").id == "provider/any-model"
-    assert Upstream.asked == ["/v1/models"]  # once, for a while
+    assert Upstream.paths == ["/v1/models"]  # the list is cached
 
 
-def test_a_list_that_is_one_clients_own_is_told_to_no_other(url: str) -> None:
-    """Where clients' keys pass, what they may see differs."""
+def test_model_list_with_passthrough_key_is_not_shared_between_clients(url: str) -> None:
+    """With passthrough, each client uses its own key, and the upstream may return a different list for each key."""
     with run_gateway(config=f"upstreams: {{one: {{url: '{url}', passthrough: true}}}}\n") as gateway:
         for key in ("anna", "bob", "anna"):
             client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key=key)
             assert [model.id for model in client.models.list()] == [key, "kimi"]
 
 
-def test_health(gateway: GatewayProcess) -> None:
+def test_health_readiness_and_metrics(gateway: GatewayProcess) -> None:
     assert fetch(gateway, "/healthz") == (200, b"ok\n")
     assert fetch(gateway, "/readyz") == (200, b"ready\n")
     assert fetch(gateway, "/", "HEAD") == (200, b"")
@@ -90,13 +90,13 @@ def test_health(gateway: GatewayProcess) -> None:
         assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
 
 
-def test_tokens_are_an_estimate_and_never_an_error(gateway: GatewayProcess) -> None:
+def test_token_count_is_an_estimate_and_never_an_error(gateway: GatewayProcess) -> None:
     client = anthropic.Anthropic(base_url=gateway.base, api_key="any")
     text = "the quick brown fox jumps over the lazy dog " * 20
     tool: Any = {"name": "ls", "description": text, "input_schema": {"type": "object"}}
     ask: Any = [{"role": "user", "content": text}]
     alone = client.messages.count_tokens(model="kimi", messages=ask).input_tokens
-    assert 150 < alone < 300  # it has 180 words
+    assert 150 < alone < 300  # the text has 180 words
     assert (
         alone * 1.8 < client.messages.count_tokens(model="kimi", messages=ask, tools=[tool]).input_tokens < alone * 2.3
     )
@@ -106,10 +106,10 @@ def test_tokens_are_an_estimate_and_never_an_error(gateway: GatewayProcess) -> N
     assert 1500 <= json.loads(body)["input_tokens"] < 1600
 
 
-def test_what_is_not_there_is_told_in_the_clients_words(gateway: GatewayProcess) -> None:
+def test_unknown_endpoint_returns_error_in_client_format(gateway: GatewayProcess) -> None:
     status, body = fetch(gateway, "/v1/completions", "POST", b"{}")
     assert status == 404
-    assert "there are POST /v1/chat/completions" in json.loads(body)["error"]["message"]
+    assert "available: POST /v1/chat/completions" in json.loads(body)["error"]["message"]
     status, body = fetch(gateway, "/v1/messages", "GET")
     assert status == 405
     assert json.loads(body)["type"] == "error"

@@ -1,4 +1,4 @@
-"""How many tokens a request has, asked for itself: by upstreams that count, and estimated for all others."""
+"""Token count endpoints: counted by upstreams that can count, estimated for all others."""
 
 from __future__ import annotations
 
@@ -57,43 +57,43 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 def count(
     gateway: GatewayProcess, body: dict[str, Any], path: str = "messages/count_tokens"
 ) -> tuple[dict[str, Any], str]:
-    """What is told, and the header that says how it was found."""
+    """Return the response body, and the header that marks an estimate."""
     request = urllib.request.Request(f"{gateway.base}/v1/{path}", json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=20) as response:
         return json.loads(response.read()), response.headers.get("x-interlingua-estimate", "")
 
 
-def test_an_estimate_says_so_and_the_sdks_read_it(gateway: GatewayProcess) -> None:
-    told, header = count(gateway, {"model": "m", "messages": ASK})
-    assert (told["estimated"], header) == (True, "true")
-    assert 500 < told["input_tokens"] < 750  # it has 600
+def test_estimate_is_marked_and_readable_by_the_sdks(gateway: GatewayProcess) -> None:
+    result, header = count(gateway, {"model": "m", "messages": ASK})
+    assert (result["estimated"], header) == (True, "true")
+    assert 500 < result["input_tokens"] < 750  # the text has 600 tokens
     claude = anthropic.Anthropic(base_url=gateway.base, api_key="any")
-    assert claude.messages.count_tokens(model="m", messages=ASK).input_tokens == told["input_tokens"]
-    assert claude.beta.messages.count_tokens(model="m", messages=ASK).input_tokens == told["input_tokens"]
+    assert claude.messages.count_tokens(model="m", messages=ASK).input_tokens == result["input_tokens"]
+    assert claude.beta.messages.count_tokens(model="m", messages=ASK).input_tokens == result["input_tokens"]
     client = openai.OpenAI(base_url=f"{gateway.base}/v1", api_key="any")
     response = client.responses.input_tokens.count(model="m", input=TEXT)
     assert response.object == "response.input_tokens"
-    assert abs(response.input_tokens - told["input_tokens"]) < 5
+    assert abs(response.input_tokens - result["input_tokens"]) < 5
 
 
-def test_an_upstream_of_messages_is_asked_first(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+def test_messages_upstream_counts_if_it_can(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("claude-counts", COUNTED)
     body = {"model": model, "messages": ASK, "max_tokens": 5, "stream": True, "temperature": 0.5, "system": "Be brief."}
     assert count(gateway, body) == ({"input_tokens": 4242}, "")
-    asked = upstream.wait_for_requests(model)[0]
-    assert asked.path == "/v1/messages/count_tokens"
-    assert asked.body.keys() == {"model", "messages", "system"}, "it would refuse all else"
-    assert asked.headers["x-api-key"] == "k"
+    received = upstream.wait_for_requests(model)[0]
+    assert received.path == "/v1/messages/count_tokens"
+    assert received.body.keys() == {"model", "messages", "system"}, "the upstream rejects other fields"
+    assert received.headers["x-api-key"] == "k"
 
 
-def test_an_upstream_of_responses_is_asked_if_that_is_set(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+def test_responses_upstream_counts_if_configured(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("oracle-counts", COUNTED)
-    told, header = count(gateway, {"model": model, "messages": ASK, "max_tokens": 5})
-    assert (told, header) == ({"input_tokens": 4242}, "")
+    result, header = count(gateway, {"model": model, "messages": ASK, "max_tokens": 5})
+    assert (result, header) == ({"input_tokens": 4242}, "")
     assert upstream.wait_for_requests(model)[0].path == "/v1/responses/input_tokens"
 
 
-def test_one_that_is_not_to_be_asked_is_not(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+def test_upstream_with_count_tokens_estimate_gets_no_request(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("quiet-counts", COUNTED)
     assert count(gateway, {"model": model, "messages": ASK})[1] == "true"
     assert upstream.count(model) == 0
@@ -110,15 +110,19 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_whatever_it_answers_there_is_a_count(gateway: GatewayProcess, upstream: UpstreamServer, name: str) -> None:
+def test_failed_upstream_count_falls_back_to_an_estimate(
+    gateway: GatewayProcess, upstream: UpstreamServer, name: str
+) -> None:
     model = upstream.add(f"claude-{name}", FAILURES[name])
     for _ in range(2):
-        told, header = count(gateway, {"model": model, "messages": ASK})
-        assert (500 < told["input_tokens"] < 750, header) == (True, "true")
-    assert upstream.count(model) == (1 if name == "no-path" else 2), "who has no such path is not asked again"
+        result, header = count(gateway, {"model": model, "messages": ASK})
+        assert (500 < result["input_tokens"] < 750, header) == (True, "true")
+    assert upstream.count(model) == (1 if name == "no-path" else 2), (
+        "an upstream without the endpoint gets no second request"
+    )
 
 
-def test_it_is_not_waited_for_long(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+def test_slow_upstream_count_times_out(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     model = upstream.add("claude-slow", up.wait(30))
     begin = time.monotonic()
     assert [count(gateway, {"model": model, "messages": ASK})[1] for _ in range(3)] == ["true"] * 3
@@ -126,7 +130,7 @@ def test_it_is_not_waited_for_long(gateway: GatewayProcess, upstream: UpstreamSe
     assert upstream.count(model) == 1
 
 
-def test_what_cannot_be_told_to_it_is_estimated(gateway: GatewayProcess) -> None:
+def test_untranslatable_request_is_estimated(gateway: GatewayProcess) -> None:
     for body in (
         {"model": "claude-x", "messages": 7},
         {"model": "claude-x"},
@@ -137,16 +141,16 @@ def test_what_cannot_be_told_to_it_is_estimated(gateway: GatewayProcess) -> None
         assert count(gateway, body)[1] == "true"
 
 
-def test_what_upstreams_report_corrects_the_estimate(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
-    """Reported once: cached tokens are tokens, too."""
+def test_reported_usage_calibrates_the_estimate(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+    """Cached tokens are input tokens, too."""
     before = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
     usage = {"prompt_tokens": before * 2, "completion_tokens": 1, "total_tokens": before * 2 + 1}
     reply = json.dumps({**REPLY, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": before}}})
     upstream.add("learnt", up.send_response("200 OK", reply.encode()))
     claude = anthropic.Anthropic(base_url=gateway.base, api_key="any")
     for _ in range(8):
-        said = claude.messages.create(model="learnt", max_tokens=9, messages=ASK)
-    assert said.usage.input_tokens + (said.usage.cache_read_input_tokens or 0) == before * 2
+        message = claude.messages.create(model="learnt", max_tokens=9, messages=ASK)
+    assert message.usage.input_tokens + (message.usage.cache_read_input_tokens or 0) == before * 2
     after = count(gateway, {"model": "learnt", "messages": ASK})[0]["input_tokens"]
     assert before * 1.5 < after <= before * 2
     assert count(gateway, {"model": "other", "messages": ASK})[0]["input_tokens"] == before

@@ -1,4 +1,4 @@
-"""LangChain runs whole tool loops through the gateway: its agent, and a loop by hand with `bind_tools`."""
+"""Tests of LangChain: complete tool loops through the gateway, with its agent and manually with `bind_tools`."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ def by_agent(model: Any, tools: list[Any], prompt: Any) -> str:
 
 def by_hand(model: Any, tools: list[Any], prompt: Any) -> str:
     bound = model.bind_tools(tools)
-    told = [prompt]
+    messages_so_far = [prompt]
     for _ in range(len(STEPS) + 3):
         reply = None
-        for chunk in bound.stream(told):
+        for chunk in bound.stream(messages_so_far):
             reply = chunk if reply is None else reply + chunk
         assert reply is not None
         assert not reply.invalid_tool_calls
-        told.append(reply)
+        messages_so_far.append(reply)
         if not reply.tool_calls:
             break
-        told += [{tool.name: tool for tool in tools}[call["name"]].invoke(call) for call in reply.tool_calls]
-    return str(told[-1].text)
+        messages_so_far += [{tool.name: tool for tool in tools}[call["name"]].invoke(call) for call in reply.tool_calls]
+    return str(messages_so_far[-1].text)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("way", [by_agent, by_hand])
+@pytest.mark.parametrize("run_loop", [by_agent, by_hand])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True), (messages, True)])
 def test_langchain(
     talk: GatewaySession,
     dialect: str,
-    way: Callable[[Any, list[Any], Any], str],
+    run_loop: Callable[[Any, list[Any], Any], str],
     model: Callable[[str, str], Any],
     keeps_thinking: bool,
 ) -> None:
@@ -76,6 +76,6 @@ def test_langchain(
     from langchain.tools import tool
 
     notebook = Notebook()
-    tools = [tool(one) for one in (notebook.note, notebook.add, notebook.clock)]
-    said = way(model(talk.base, f"demo/{dialect}"), tools, HumanMessage(PROMPT))
-    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)
+    tools = [tool(function) for function in (notebook.note, notebook.add, notebook.clock)]
+    text = run_loop(model(talk.base, f"demo/{dialect}"), tools, HumanMessage(PROMPT))
+    check_tool_loop(talk, notebook, text, dialect, keeps_thinking)

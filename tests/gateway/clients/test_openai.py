@@ -1,4 +1,4 @@
-"""The official OpenAI SDK runs whole tool loops through the gateway, in every way it has to ask."""
+"""Tests of the official OpenAI SDK: complete tool loops through the gateway, with every method of the SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.client_loops import (
 )
 
 TURNS = len(STEPS) + 3
-"""More than needed: a loop ends by itself."""
+"""Upper limit: a tool loop needs fewer turns."""
 
 
 def chat_tools(strict: bool = False) -> Any:
@@ -53,11 +53,11 @@ def chat_whole(client: OpenAI, model: str, messages: Any) -> ChatCompletionMessa
     completion = client.chat.completions.create(model=model, messages=messages, tools=chat_tools())
     assert completion.usage is not None
     assert completion.usage.completion_tokens > 0
-    return _of(completion.choices)
+    return _only_message(completion.choices)
 
 
 def chat_stream(client: OpenAI, model: str, messages: Any) -> ChatCompletionMessage:
-    """As people write it by hand, from the documentation."""
+    """Accumulate the stream manually, as shown in the documentation."""
     calls: dict[int, Json] = {}
     text, thinking, finish, usage = "", "", None, None
     for chunk in client.chat.completions.create(
@@ -92,7 +92,7 @@ def chat_stream(client: OpenAI, model: str, messages: Any) -> ChatCompletionMess
 def chat_helper(client: OpenAI, model: str, messages: Any, strict: bool = False) -> ChatCompletionMessage:
     with client.chat.completions.stream(model=model, messages=messages, tools=chat_tools(strict)) as stream:
         done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
-        message = _of(stream.get_final_completion().choices)
+        message = _only_message(stream.get_final_completion().choices)
     assert [(event.name, event.arguments) for event in done] == [
         (call.function.name, call.function.arguments) for call in message.tool_calls or () if call.type == "function"
     ]
@@ -123,10 +123,10 @@ def chat_parse(client: OpenAI, model: str, messages: Any) -> ChatCompletionMessa
     completion = client.chat.completions.parse(model=model, messages=messages, tools=tools)
     for call in completion.choices[0].message.tool_calls or ():
         assert isinstance(call.function.parsed_arguments, note | add | clock)
-    return _of(completion.choices)
+    return _only_message(completion.choices)
 
 
-def _of(choices: Iterable[Any]) -> ChatCompletionMessage:
+def _only_message(choices: Iterable[Any]) -> ChatCompletionMessage:
     [choice] = choices
     message: ChatCompletionMessage = choice.message
     assert choice.finish_reason == ("tool_calls" if message.tool_calls else "stop")
@@ -138,34 +138,34 @@ CHATS: list[Chat] = [chat_whole, chat_stream, chat_helper, chat_strict_helper, c
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", CHATS)
-def test_chat(talk: GatewaySession, dialect: str, ask: Chat) -> None:
-    notebook, messages, said = Notebook(), chat_prompt(), ""
+def test_chat_tool_loop(talk: GatewaySession, dialect: str, ask: Chat) -> None:
+    notebook, messages, text = Notebook(), chat_prompt(), ""
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
         for _ in range(TURNS):
             message = ask(client, f"demo/{dialect}", messages)
-            said = message.content or ""
+            text = message.content or ""
             if not message.tool_calls:
                 break
             messages += chat_turn(message, notebook)
-    check_tool_loop(talk, notebook, said, dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, text, dialect, keeps_thinking=True)
 
 
-def test_chat_async(talk: GatewaySession) -> None:
+def test_chat_tool_loop_async(talk: GatewaySession) -> None:
     async def run(notebook: Notebook) -> str:
         messages = chat_prompt()
         async with AsyncOpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
             for _ in range(TURNS):
-                asked = client.chat.completions.stream(model="demo/kimi_k2", messages=messages, tools=chat_tools())
-                async with asked as stream:
-                    message = _of((await stream.get_final_completion()).choices)
+                request = client.chat.completions.stream(model="demo/kimi_k2", messages=messages, tools=chat_tools())
+                async with request as stream:
+                    message = _only_message((await stream.get_final_completion()).choices)
                 if not message.tool_calls:
                     return message.content or ""
                 messages += chat_turn(message, notebook)
-        raise AssertionError("it does not come to an end")
+        raise AssertionError("the tool loop does not end")
 
     notebook = Notebook()
-    said = asyncio.run(run(notebook))
-    check_tool_loop(talk, notebook, said, "kimi_k2", keeps_thinking=True)
+    text = asyncio.run(run(notebook))
+    check_tool_loop(talk, notebook, text, "kimi_k2", keeps_thinking=True)
 
 
 def chat_prompt() -> Any:
@@ -173,7 +173,7 @@ def chat_prompt() -> Any:
 
 
 def chat_turn(message: ChatCompletionMessage, notebook: Notebook) -> list[Any]:
-    """The model's message goes back as it came, and the results behind it."""
+    """Return the model's message unchanged, followed by the tool results."""
     calls = [call for call in message.tool_calls or () if call.type == "function"]
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": notebook.run(call.function.name, call.function.arguments)}
@@ -191,11 +191,11 @@ class Weather(BaseModel):
     degrees: int
 
 
-def test_a_schema_for_the_answer(talk: GatewaySession) -> None:
+def test_structured_output(talk: GatewaySession) -> None:
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
-        asked: Any = [{"role": "user", "content": "How warm is it in Paris?"}]
-        completion = client.chat.completions.parse(model="demo/hermes", messages=asked, response_format=Weather)
-        response = client.responses.parse(model="demo/hermes", input=asked, text_format=Weather)
+        question: Any = [{"role": "user", "content": "How warm is it in Paris?"}]
+        completion = client.chat.completions.parse(model="demo/hermes", messages=question, response_format=Weather)
+        response = client.responses.parse(model="demo/hermes", input=question, text_format=Weather)
     assert completion.choices[0].message.parsed == response.output_parsed
     assert isinstance(response.output_parsed, Weather)
 
@@ -245,19 +245,19 @@ RESPONSES: list[Respond] = [response_whole, response_stream, response_helper, re
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("ask", RESPONSES)
-def test_responses(talk: GatewaySession, dialect: str, ask: Respond) -> None:
-    notebook, said = Notebook(), ""
+def test_responses_tool_loop(talk: GatewaySession, dialect: str, ask: Respond) -> None:
+    notebook, text = Notebook(), ""
     items: list[Any] = [{"role": "user", "content": PROMPT}]
     with OpenAI(base_url=f"{talk.base}/v1", api_key=KEY, max_retries=0) as client:
         for _ in range(TURNS):
             response = ask(client, f"demo/{dialect}", items)
             assert response.status == "completed"
             assert response.usage is not None
-            said = response.output_text
+            text = response.output_text
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 break
-            items += [_given_back(item) for item in response.output]
+            items += [_input_item(item) for item in response.output]
             items += [
                 {
                     "type": "function_call_output",
@@ -266,10 +266,10 @@ def test_responses(talk: GatewaySession, dialect: str, ask: Respond) -> None:
                 }
                 for call in calls
             ]
-    check_tool_loop(talk, notebook, said, dialect, keeps_thinking=True)
+    check_tool_loop(talk, notebook, text, dialect, keeps_thinking=True)
 
 
-def _given_back(item: Any) -> Any:
-    given = item.model_dump(exclude_none=True)
-    given.pop("parsed_arguments", None)
-    return given
+def _input_item(item: Any) -> Any:
+    fields = item.model_dump(exclude_none=True)
+    fields.pop("parsed_arguments", None)
+    return fields

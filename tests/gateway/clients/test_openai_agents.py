@@ -1,4 +1,4 @@
-"""OpenAI's agents SDK runs whole tool loops through the gateway. It refuses ids that were there before."""
+"""Tests of the OpenAI Agents SDK: complete tool loops through the gateway. The SDK rejects duplicate ids."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ async def stream(agent: Any) -> str:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("way", [run, stream])
+@pytest.mark.parametrize("run_agent", [run, stream])
 @pytest.mark.parametrize(("model", "keeps_thinking"), [(chat, False), (responses, True)])
 def test_openai_agents(
     talk: GatewaySession,
     dialect: str,
-    way: Callable[[Any], Any],
+    run_agent: Callable[[Any], Any],
     model: Callable[[Any, str], Any],
     keeps_thinking: bool,
 ) -> None:
@@ -62,9 +62,9 @@ def test_openai_agents(
                 model_settings=ModelSettings(store=False, response_include=["reasoning.encrypted_content"]),
                 tools=[function_tool(tool) for tool in (notebook.note, notebook.add, notebook.clock)],
             )
-            said: str = await way(agent)
-            return said
+            text: str = await run_agent(agent)
+            return text
 
     notebook = Notebook()
-    said = asyncio.run(loop(notebook))
-    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)
+    text = asyncio.run(loop(notebook))
+    check_tool_loop(talk, notebook, text, dialect, keeps_thinking)

@@ -1,4 +1,4 @@
-"""pydantic-ai runs whole tool loops through the gateway, with each of its models that it can be pointed with."""
+"""Tests of pydantic-ai: complete tool loops through the gateway, with each model class that accepts a base URL."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ async def chat(base: str, model: str) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def responses(base: str, model: str, **known: Any) -> AsyncIterator[Any]:
-    """It does not know these models, and gives their thinking back as text in tags."""
+async def responses(base: str, model: str, **options: Any) -> AsyncIterator[Any]:
+    """Responses model with the default profile: unknown models get their thinking back as text in tags."""
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     async with AsyncOpenAI(base_url=f"{base}/v1", api_key=KEY, max_retries=0) as client:
-        yield OpenAIResponsesModel(model, provider=OpenAIProvider(openai_client=client), **known)
+        yield OpenAIResponsesModel(model, provider=OpenAIProvider(openai_client=client), **options)
 
 
 def sealed_responses(base: str, model: str) -> AbstractAsyncContextManager[Any]:
-    """Told that they can be given it as it came, it does so."""
+    """Responses model with a profile that sends encrypted reasoning back unchanged."""
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
     return responses(base, model, profile=OpenAIModelProfile(openai_supports_encrypted_reasoning_content=True))
@@ -54,7 +54,7 @@ async def run(agent: Any) -> str:
 
 
 async def stream(agent: Any) -> str:
-    """Each step is streamed, as user interfaces do it."""
+    """Stream each step, as user interfaces do."""
     from pydantic_ai import Agent
 
     async with agent.iter(PROMPT) as steps:
@@ -68,7 +68,7 @@ async def stream(agent: Any) -> str:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("way", [run, stream])
+@pytest.mark.parametrize("run_agent", [run, stream])
 @pytest.mark.parametrize(
     ("model", "keeps_thinking"),
     [(chat, True), (responses, False), (sealed_responses, True), (messages, True)],
@@ -76,7 +76,7 @@ async def stream(agent: Any) -> str:
 def test_pydantic_ai(
     talk: GatewaySession,
     dialect: str,
-    way: Callable[[Any], Any],
+    run_agent: Callable[[Any], Any],
     model: Callable[[str, str], AbstractAsyncContextManager[Any]],
     keeps_thinking: bool,
 ) -> None:
@@ -84,10 +84,10 @@ def test_pydantic_ai(
 
     async def loop(notebook: Notebook) -> str:
         tools: list[Any] = [notebook.note, notebook.add, notebook.clock]
-        async with model(talk.base, f"demo/{dialect}") as asked:
-            said: str = await way(Agent(asked, instructions="You take notes.", tools=tools))
-            return said
+        async with model(talk.base, f"demo/{dialect}") as client_model:
+            text: str = await run_agent(Agent(client_model, instructions="You take notes.", tools=tools))
+            return text
 
     notebook = Notebook()
-    said = asyncio.run(loop(notebook))
-    check_tool_loop(talk, notebook, said, dialect, keeps_thinking)
+    text = asyncio.run(loop(notebook))
+    check_tool_loop(talk, notebook, text, dialect, keeps_thinking)

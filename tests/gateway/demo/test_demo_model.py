@@ -1,4 +1,4 @@
-"""The demo model: it does what it is asked, in every dialect, and always comes to an end."""
+"""Tests of the demo model: requested calls in every dialect, and a tool loop that always ends."""
 
 from __future__ import annotations
 
@@ -24,34 +24,43 @@ from interlingua.gateway.demo.prompt_language import parse_steps, user_text
 from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server
 from interlingua.gateway.demo.tokenizer import UNWRITABLE_REPLY, native_text, reply_deltas, tokenize
 from interlingua.translation.request_translation import prepare_request
+from tests.support.budget import examples
 from tests.support.harness import tool
 from tests.support.request_forms import CHAT
 from tests.support.sdk import read_strict
-from tests.translation.test_recorded_requests import REQUESTS, WHOLE
+from tests.translation.test_recorded_requests import COMPLETE_REQUESTS, REQUESTS
 
 Json = dict[str, Any]
 ALL = pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
 HERMES, KIMI = get_dialect("hermes"), get_dialect("kimi_k2")
 
 
-def needing(name: str, params: Json) -> Json:
-    """A tool whose params are all required."""
-    made = tool(name, params)
-    made["function"]["parameters"]["required"] = list(params)
-    return made
+def tool_with_required(name: str, params: Json) -> Json:
+    """Return a tool whose params are all required."""
+    result = tool(name, params)
+    result["function"]["parameters"]["required"] = list(params)
+    return result
 
 
 BASH = tool("Bash", {"command": "string", "timeout": "integer", "background": "boolean"})
 BASH["function"]["parameters"]["required"] = ["command"]
-WEATHER = needing("get_weather", {"city": "string"})
+WEATHER = tool_with_required("get_weather", {"city": "string"})
 PLOT = tool("plot", {"points": "array", "style": "object", "title": "string"})
-WRITE = needing("Write", {"file_path": "string", "content": "string"})
-TOOLS = [BASH, WEATHER, PLOT, WRITE, needing("Read", {"path": "string"}), tool("get_time", {}), tool("now", {})]
+WRITE = tool_with_required("Write", {"file_path": "string", "content": "string"})
+TOOLS = [
+    BASH,
+    WEATHER,
+    PLOT,
+    WRITE,
+    tool_with_required("Read", {"path": "string"}),
+    tool("get_time", {}),
+    tool("now", {}),
+]
 FREE = {"type": "function", "function": {"name": "anything"}}
 
 
-def body(prompt: str, *more: Json, **fields: Any) -> Json:
-    return {"messages": [{"role": "user", "content": prompt}, *more], "tools": TOOLS, **fields}
+def body(prompt: str, *messages_after: Json, **fields: Any) -> Json:
+    return {"messages": [{"role": "user", "content": prompt}, *messages_after], "tools": TOOLS, **fields}
 
 
 def called(reply: Reply) -> list[tuple[str, Any]]:
@@ -59,7 +68,7 @@ def called(reply: Reply) -> list[tuple[str, Any]]:
 
 
 def turn(reply: Reply, result: str = "ok") -> list[Json]:
-    """What an agent adds to the conversation behind a reply with calls."""
+    """Return the messages that an agent appends after a reply with calls."""
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in reply.calls
@@ -68,7 +77,7 @@ def turn(reply: Reply, result: str = "ok") -> list[Json]:
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
 
-# ── in every dialect ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── all dialects ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 PROMPTS = [
     "hello",
@@ -81,70 +90,70 @@ PROMPTS = [
 
 @ALL
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_what_it_writes_is_read_as_what_it_meant(dialect: il.Dialect, prompt: str) -> None:
-    meant = plan_reply(body(prompt), dialect)
-    assert meant.calls
+def test_native_text_is_parsed_as_planned_reply(dialect: il.Dialect, prompt: str) -> None:
+    planned = plan_reply(body(prompt), dialect)
+    assert planned.calls
     if dialect.grammar is None:
         return
-    text = native_text(meant, dialect)
-    cut = tokenize(text, dialect)
-    assert "".join(cut) == text
+    text = native_text(planned, dialect)
+    tokens = tokenize(text, dialect)
+    assert "".join(tokens) == text
     parser = il.Parser(dialect, tools=TOOLS)
-    piecewise = il.fold([event for piece in cut for event in parser.feed(piece)] + parser.close())
+    piecewise = il.fold([event for piece in tokens for event in parser.feed(piece)] + parser.close())
     for read in (il.parse(text, dialect, tools=TOOLS), piecewise):
-        assert called(read) == called(meant), text
-        assert read.reasoning.strip() == meant.reasoning, text
+        assert called(read) == called(planned), text
+        assert read.reasoning.strip() == planned.reasoning, text
         assert read.text.strip() == "", text
         assert [finding.kind for finding in read.findings] == [], text
 
 
 @ALL
-def test_special_tokens_are_one_piece(dialect: il.Dialect) -> None:
-    cut = tokenize(dialect.sample, dialect)
-    assert "".join(cut) == dialect.sample
+def test_special_tokens_are_not_split(dialect: il.Dialect) -> None:
+    tokens = tokenize(dialect.sample, dialect)
+    assert "".join(tokens) == dialect.sample
     for token in dialect.tokens:
         if token in dialect.sample and not any(token in other for other in dialect.tokens if other != token):
-            assert token in cut
+            assert token in tokens
 
 
 @ALL
-def test_words_are_read_as_words(dialect: il.Dialect) -> None:
+def test_text_reply_is_parsed_as_text(dialect: il.Dialect) -> None:
     marks = " ".join(dialect.markers[:3])
-    for asked in ({"messages": [{"role": "user", "content": f"Hi, {marks} you"}]}, body("now", tool_choice="none")):
-        meant = plan_reply(asked, dialect)
-        assert dialect.name in meant.text
+    for request in ({"messages": [{"role": "user", "content": f"Hi, {marks} you"}]}, body("now", tool_choice="none")):
+        planned = plan_reply(request, dialect)
+        assert dialect.name in planned.text
         if dialect.grammar is not None:
-            assert il.parse(native_text(meant, dialect), dialect, tools=TOOLS).text == meant.text
+            assert il.parse(native_text(planned, dialect), dialect, tools=TOOLS).text == planned.text
 
 
 @ALL
-def test_a_whole_loop(dialect: il.Dialect) -> None:
-    """Two calls, a third behind their results, words behind its result; ids are never given twice."""
+def test_tool_loop_in_every_dialect(dialect: il.Dialect) -> None:
+    """Two calls, a third after their results, then text; ids are unique."""
     prompt = (
         "Use Bash command='echo one > a.txt' and Bash command='echo two > b.txt', "
         "then Bash command='cat a.txt b.txt > proof.txt'"
     )
     commands: list[list[str]] = []
     ids: list[str] = []
-    more: list[Json] = []
+    messages_after: list[Json] = []
     for _ in range(3):
-        reply = plan_reply(body(prompt, *more), dialect)
+        reply = plan_reply(body(prompt, *messages_after), dialect)
         commands.append([args["command"] for _, args in called(reply)])
         ids += [call.id for call in reply.calls]
-        more += turn(reply, "it worked")
+        messages_after += turn(reply, "it worked")
     assert commands == [["echo one > a.txt", "echo two > b.txt"], ["cat a.txt b.txt > proof.txt"], []]
     assert "it worked" in reply.text
     assert len(set(ids)) == 3
 
 
-def test_kimi_counts_over_the_conversation() -> None:
+def test_kimi_ids_continue_over_the_conversation() -> None:
     first = plan_reply(body("get_time and now(), then get_time"), KIMI)
     assert [call.id for call in first.calls] == ["functions.get_time:0", "functions.now:1"]
     second = native_text(plan_reply(body("get_time and now(), then get_time", *turn(first)), KIMI), KIMI)
     assert "functions.get_time:2<" in second
 
 
-def test_thinking_comes_first_unless_it_is_switched_off() -> None:
+def test_thinking_comes_first_unless_disabled() -> None:
     assert isinstance(plan_reply(body("hi"), KIMI).parts[0], Reasoning)
     for off in (
         {"reasoning_effort": "none"},
@@ -158,12 +167,12 @@ def test_thinking_comes_first_unless_it_is_switched_off() -> None:
     )
 
 
-def test_what_a_dialect_cannot_write_is_said_in_words() -> None:
+def test_unwritable_reply_is_replaced_by_text() -> None:
     unwritable = Reply(parts=[Reasoning("hm"), il.Call("1", "a<|tool_call_end|>", "{}")])
     assert il.parse(native_text(unwritable, KIMI), KIMI).text == UNWRITABLE_REPLY
 
 
-# ── the language of prompts ───────────────────────────────────────────────────────────────────────────────────────
+# ── prompt language ───────────────────────────────────────────────────────────────────────────────────────────────
 
 LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
     ("just prose about bash, and then some", []),
@@ -193,14 +202,14 @@ LANGUAGE: list[tuple[str, list[list[tuple[str, Json]]]]] = [
 
 
 @pytest.mark.parametrize(("prompt", "expected"), LANGUAGE, ids=[prompt for prompt, _ in LANGUAGE])
-def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Json]]]) -> None:
+def test_prompt_language(prompt: str, expected: list[list[tuple[str, Json]]]) -> None:
     assert [
-        [(wish.tool, wish.args) for wish in step] for step in parse_steps(prompt, ToolSet([*TOOLS, FREE]))
+        [(request.tool, request.args) for request in step] for step in parse_steps(prompt, ToolSet([*TOOLS, FREE]))
     ] == expected
 
 
 @pytest.mark.parametrize(
-    ("message", "words"),
+    ("message", "text"),
     [
         ("<system-reminder>\nBash command=rm\n</system-reminder>\nhello", "hello"),
         (
@@ -215,46 +224,51 @@ def test_the_language_of_prompts(prompt: str, expected: list[list[tuple[str, Jso
         ("<system-reminder>a</system-reminder>", ""),
     ],
 )
-def test_notes_of_agents_are_not_the_users_words(message: str, words: str) -> None:
-    assert user_text(message) == words
+def test_notes_of_agents_are_removed_from_user_text(message: str, text: str) -> None:
+    assert user_text(message) == text
 
 
 REMINDER = {"role": "user", "content": "<system-reminder>Bash command='rm -r x'</system-reminder>"}
 ANSWER = {"role": "assistant", "content": "Done."}
 
 
-def again(prompt: str) -> list[Json]:
+def tool_turn(prompt: str) -> list[Json]:
     return turn(plan_reply(body(prompt), HERMES))
 
 
 CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
     ("city=Paris", [REMINDER, REMINDER], {}, [("get_weather", {"city": "Paris"})]),
-    ("city=Paris", [*again("city=Paris"), REMINDER], {}, []),
+    ("city=Paris", [*tool_turn("city=Paris"), REMINDER], {}, []),
     (
         "city=Paris then city=Rome",
-        [*again("city=Paris"), {"role": "user", "content": "Go on"}],
+        [*tool_turn("city=Paris"), {"role": "user", "content": "Go on"}],
         {},
         [("get_weather", {"city": "Rome"})],
     ),
     (
         "city=Paris",
-        [*again("city=Paris"), ANSWER, {"role": "user", "content": "now city=Rome"}],
+        [*tool_turn("city=Paris"), ANSWER, {"role": "user", "content": "now city=Rome"}],
         {},
         [("get_weather", {"city": "Rome"})],
     ),
     (
         "city=Paris then city=Rome",
-        [*again("city=Paris"), ANSWER, {"role": "user", "content": "use read"}],
+        [*tool_turn("city=Paris"), ANSWER, {"role": "user", "content": "use read"}],
         {},
         [("Read", {"path": "README.md"})],
     ),
-    ("hi", [*again("hi"), {"role": "user", "content": "Go on"}], {}, []),
+    ("hi", [*tool_turn("hi"), {"role": "user", "content": "Go on"}], {}, []),
     ("city=Paris city=Rome", [], {"parallel_tool_calls": False}, [("get_weather", {"city": "Paris"})]),
-    ("city=Paris city=Rome", again("city=Paris"), {"parallel_tool_calls": False}, [("get_weather", {"city": "Rome"})]),
+    (
+        "city=Paris city=Rome",
+        tool_turn("city=Paris"),
+        {"parallel_tool_calls": False},
+        [("get_weather", {"city": "Rome"})],
+    ),
     ("hi", [], {"tool_choice": "none"}, []),
     (
         "hi city=Rome",
-        again("city=Rome"),
+        tool_turn("city=Rome"),
         {"tool_choice": "required"},
         [("Bash", {"command": "echo hello from demo/hermes"})],
     ),
@@ -290,24 +304,29 @@ CONVERSATIONS: list[tuple[str, list[Json], Json, list[tuple[str, Json]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "more", "fields", "expected"), CONVERSATIONS)
-def test_where_a_conversation_stands(prompt: str, more: list[Json], fields: Json, expected: list[Any]) -> None:
-    assert called(plan_reply({**body(prompt, *more), **fields}, HERMES)) == expected
+@pytest.mark.parametrize(("prompt", "messages_after", "fields", "expected"), CONVERSATIONS)
+def test_calls_by_state_of_conversation(
+    prompt: str, messages_after: list[Json], fields: Json, expected: list[Any]
+) -> None:
+    assert called(plan_reply({**body(prompt, *messages_after), **fields}, HERMES)) == expected
 
 
-def test_the_last_tool_where_one_must_be_called() -> None:
-    tools = [BASH, needing("final_answer", {"answer": "string"})]
+def test_required_tool_choice_ends_with_final_tool() -> None:
+    tools = [BASH, tool_with_required("final_answer", {"answer": "string"})]
     first = {**body("Bash command=ls"), "tools": tools, "tool_choice": "required"}
     assert [name for name, _ in called(plan_reply(first, HERMES))] == ["Bash"]
-    told = [{"role": "assistant", "content": "Calling tools: …"}, {"role": "user", "content": "Observation:\nok"}]
-    assert [name for name, _ in called(plan_reply({**first, "messages": first["messages"] + told}, HERMES))] == [
+    observation = [
+        {"role": "assistant", "content": "Calling tools: …"},
+        {"role": "user", "content": "Observation:\nok"},
+    ]
+    assert [name for name, _ in called(plan_reply({**first, "messages": first["messages"] + observation}, HERMES))] == [
         "final_answer"
     ]
 
 
 @pytest.mark.parametrize("prompt", ["hi", "go on and on", "city=Paris", "get_time then get_time then now()"])
 @pytest.mark.parametrize("nudge", ["", "Go on.", "<system-reminder>x</system-reminder>"])
-def test_it_always_comes_to_an_end(prompt: str, nudge: str) -> None:
+def test_tool_loop_always_ends(prompt: str, nudge: str) -> None:
     messages: list[Json] = [{"role": "user", "content": prompt}]
     for _ in range(10):
         reply = plan_reply({"messages": messages, "tools": TOOLS}, HERMES)
@@ -317,7 +336,7 @@ def test_it_always_comes_to_an_end(prompt: str, nudge: str) -> None:
     raise AssertionError(messages)
 
 
-def test_it_tires_of_being_told_to_go_on() -> None:
+def test_calls_stop_after_maximum_of_tool_turns() -> None:
     messages: list[Json] = []
     for _ in range(MAX_TOOL_TURNS):
         messages.append({"role": "user", "content": "Go on."})
@@ -326,24 +345,24 @@ def test_it_tires_of_being_told_to_go_on() -> None:
     assert not reply.calls
 
 
-def test_titles_and_formats() -> None:
+def test_titles_and_response_formats() -> None:
     system = {"role": "system", "content": "Write a title for this conversation."}
     titled = plan_reply({"messages": [system, {"role": "user", "content": "hi " * 500}]}, HERMES)
     assert len(titled.text) < 40
     schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
-    asked = {"messages": [system], "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
-    assert isinstance(json.loads(plan_reply(asked, HERMES).text)["title"], str)
-    assert json.loads(plan_reply({**asked, "response_format": {"type": "json_object"}}, HERMES).text)
+    request = {"messages": [system], "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+    assert isinstance(json.loads(plan_reply(request, HERMES).text)["title"], str)
+    assert json.loads(plan_reply({**request, "response_format": {"type": "json_object"}}, HERMES).text)
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_recorded_requests(name: str) -> None:
+@pytest.mark.parametrize("name", COMPLETE_REQUESTS)
+def test_recorded_requests_of_agents(name: str) -> None:
     wire, request = REQUESTS[name]
-    asked = prepare_request(json.loads(json.dumps(request)), wire, CHAT).body
+    request = prepare_request(json.loads(json.dumps(request)), wire, CHAT).body
     for dialect in (KIMI, HERMES, get_dialect("qwen3_coder"), get_dialect("pythonic")):
-        reply = plan_reply(asked, dialect)
+        reply = plan_reply(request, dialect)
         text = native_text(reply, dialect)
-        assert called(il.parse(text, dialect, tools=asked.get("tools"))) == called(reply), text
+        assert called(il.parse(text, dialect, tools=request.get("tools"))) == called(reply), text
 
 
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -353,7 +372,7 @@ numbers = st.integers(-1000, 1000)
 
 @st.composite
 def schemas(draw: st.DrawFn, depth: int = 3) -> Json:
-    """Schemas that make sense."""
+    """Generate sensible schemas."""
     kinds = ["string", "integer", "number", "boolean", "enum", "const", "format", "null"]
     kind = draw(st.sampled_from([*kinds, "array", "object", "anyOf", "allOf", "ref"] if depth else kinds))
     inner = schemas(depth=depth - 1)
@@ -398,13 +417,13 @@ def objects(draw: st.DrawFn, depth: int = 2) -> Json:
 PLACE = {"type": "object", "properties": {"lat": {"type": "number", "maximum": 90}}, "required": ["lat"]}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects(), st.sampled_from(["", "Add 2 and 3.5 to a/b.txt in Oslo, see https://example.com/x", "-7 99999"]))
-def test_made_up_arguments_are_valid(schema: Json, prompt: str) -> None:
+def test_fake_arguments_are_valid(schema: Json, prompt: str) -> None:
     schema = {**schema, "$defs": {"place": PLACE}}
-    made = fake_arguments(schema, ArgumentHints("demo/x", prompt))
-    jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(made)))
-    assert set(made) == set(schema["required"])
+    result = fake_arguments(schema, ArgumentHints("demo/x", prompt))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(result)))
+    assert set(result) == set(schema["required"])
 
 
 GUESSES: list[tuple[str, Any, Any]] = [
@@ -434,7 +453,7 @@ GUESSES: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "schema", "expected"), GUESSES)
-def test_guesses(name: str, schema: Any, expected: Any) -> None:
+def test_fake_argument_values(name: str, schema: Any, expected: Any) -> None:
     prompt = "Look at src/a.py 12 times from New York, see https://example.com/q"
     assert fake_arguments({"properties": {name: schema}, "required": [name]}, ArgumentHints("demo/x", prompt)) == {
         name: expected
@@ -453,15 +472,15 @@ def test_guesses(name: str, schema: Any, expected: Any) -> None:
         "\\w{0,99}" * 20,
     ],
 )
-def test_a_hostile_pattern_is_not_tried(pattern: str) -> None:
-    """It is a client's. A matcher may take longer for it than there is time."""
+def test_hostile_pattern_is_not_matched(pattern: str) -> None:
+    """Patterns come from clients, and matching could take exponential time."""
     schema = {"properties": {"code": {"type": "string", "pattern": pattern}}, "required": ["code"]}
-    began = time.process_time()
+    start = time.process_time()
     assert fake_arguments(schema, ArgumentHints("demo/x"))["code"]
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - start < 0.5
 
 
-def test_circles_end() -> None:
+def test_circular_schemas_end() -> None:
     node = {"$ref": "#"}
     for schema in (
         {"type": "object", "properties": {"a": node, "b": node}, "required": ["a", "b"]},
@@ -493,79 +512,79 @@ anything = st.recursive(
 @given(
     st.fixed_dictionaries({}, optional=dict.fromkeys(["messages", "tools", "tool_choice", "response_format"], anything))
 )
-def test_whatever_is_asked_has_an_answer(asked: Json) -> None:
-    reply = plan_reply(asked, KIMI)
+def test_any_request_has_a_reply(request: Json) -> None:
+    reply = plan_reply(request, KIMI)
     assert list(reply_deltas(reply, KIMI))
 
 
 # ── over HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asking(what: Callable[[aiohttp.ClientSession, str], Awaitable[None]], pace: float = 0) -> None:
+def run_with_server(send_requests: Callable[[aiohttp.ClientSession, str], Awaitable[None]], pace: float = 0) -> None:
     async def run() -> None:
         url, runner = await start_demo_server(pace)
         try:
             async with aiohttp.ClientSession() as session:
-                await asyncio.wait_for(what(session, url), 10)
+                await asyncio.wait_for(send_requests(session, url), 10)
         finally:
             await runner.cleanup()
 
     asyncio.run(run())
 
 
-async def streamed(session: aiohttp.ClientSession, url: str, asked: Json) -> list[Json]:
-    async with session.post(f"{url}/chat/completions", json={**asked, "stream": True}) as response:
+async def streamed(session: aiohttp.ClientSession, url: str, request: Json) -> list[Json]:
+    async with session.post(f"{url}/chat/completions", json={**request, "stream": True}) as response:
         events = (await response.text()).removesuffix("\n\n").split("\n\n")
     assert events.pop() == "data: [DONE]"
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
 @pytest.mark.parametrize("model", ["demo/kimi_k2", "demo/standard"])
-def test_whole_and_streamed_are_the_same(model: str) -> None:
-    async def what(session: aiohttp.ClientSession, url: str) -> None:
-        asked = body("get_time and city=Paris", model=model)
-        async with session.post(f"{url}/chat/completions", json=asked) as response:
+def test_streamed_reply_equals_whole_reply(model: str) -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = body("get_time and city=Paris", model=model)
+        async with session.post(f"{url}/chat/completions", json=request) as response:
             whole = await response.json()
-        chunks = await streamed(session, url, {**asked, "stream_options": {"include_usage": True}})
+        chunks = await streamed(session, url, {**request, "stream_options": {"include_usage": True}})
         message = whole["choices"][0]["message"]
-        told = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
         for field in ("content", "reasoning_content"):
-            assert "".join(delta.get(field) or "" for delta in told) == (message.get(field) or "")
-        args = "".join(call["function"]["arguments"] for delta in told for call in delta.get("tool_calls", ()))
+            assert "".join(delta.get(field) or "" for delta in deltas) == (message.get(field) or "")
+        args = "".join(call["function"]["arguments"] for delta in deltas for call in delta.get("tool_calls", ()))
         assert args == "".join(call["function"]["arguments"] for call in message.get("tool_calls", ()))
         assert chunks[-1]["usage"] == whole["usage"]
-        assert whole["usage"]["completion_tokens"] == len(told) - 2
+        assert whole["usage"]["completion_tokens"] == len(deltas) - 2
         assert chunks[0]["id"] != whole["id"]
         assert whole["choices"][0]["finish_reason"] == ("stop" if "kimi" in model else "tool_calls")
 
-    asking(what)
+    run_with_server(send_requests)
 
 
 @ALL
-def test_a_loop_over_http(dialect: il.Dialect) -> None:
-    """As an agent has it behind a gateway: streams are translated, calls answered, until there are words."""
+def test_tool_loop_over_http(dialect: il.Dialect) -> None:
+    """Run a tool loop like an agent behind a gateway: translate streams and return results until the reply is text."""
 
-    async def what(session: aiohttp.ClientSession, url: str) -> None:
-        asked = body("city=Paris and Bash command='ls -l', then get_time", model=f"demo/{dialect.name}", stream=True)
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
+        request = body("city=Paris and Bash command='ls -l', then get_time", model=f"demo/{dialect.name}", stream=True)
         turns = []
         for _ in range(3):
             translator = il.Translator("openai-chat", "openai-chat", dialect, tools=TOOLS)
-            async with session.post(f"{url}/chat/completions", json=asked) as response:
+            async with session.post(f"{url}/chat/completions", json=request) as response:
                 sent = [translator.feed(piece) async for piece in response.content.iter_any()]
-            said = read_strict(b"".join([*sent, translator.close()])).choices[0]
-            turns.append([(name, json.loads(arguments)) for _, name, arguments in said.calls])
-            calls: list[Part] = [il.Call(*call) for call in said.calls]
-            asked["messages"] += turn(Reply(parts=calls), "all is well")
+            choice = read_strict(b"".join([*sent, translator.close()])).choices[0]
+            turns.append([(name, json.loads(arguments)) for _, name, arguments in choice.calls])
+            calls: list[Part] = [il.Call(*call) for call in choice.calls]
+            request["messages"] += turn(Reply(parts=calls), "all is well")
         assert turns == [[("get_weather", {"city": "Paris"}), ("Bash", {"command": "ls -l"})], [("get_time", {})], []]
-        assert said.finish == "stop"
-        assert "all is well" in said.text
+        assert choice.finish == "stop"
+        assert "all is well" in choice.text
         assert translator.findings == []
 
-    asking(what)
+    run_with_server(send_requests)
 
 
-def test_models_and_refusals() -> None:
-    async def what(session: aiohttp.ClientSession, url: str) -> None:
+def test_model_list_and_errors_over_http() -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
         async with session.get(f"{url}/models") as response:
             assert [model["id"] for model in (await response.json())["data"]] == list(DEMO_DIALECTS)
         for sent, status in (
@@ -578,21 +597,21 @@ def test_models_and_refusals() -> None:
                 assert response.status == status
                 assert (await response.json())["error"]["message"]
 
-    asking(what)
+    run_with_server(send_requests)
 
 
-def test_no_more_tokens_than_were_asked_for() -> None:
-    async def what(session: aiohttp.ClientSession, url: str) -> None:
+def test_max_tokens() -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
         chunks = await streamed(session, url, body("hi", model="demo/hermes", max_tokens=3))
         assert chunks[-1]["choices"][0]["finish_reason"] == "length"
         assert len(chunks) == 1 + 3 + 1
 
-    asking(what)
+    run_with_server(send_requests)
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_it_ends_when_its_client_leaves(stream: bool) -> None:
-    async def what(session: aiohttp.ClientSession, url: str) -> None:
+def test_request_is_cancelled_when_client_disconnects(stream: bool) -> None:
+    async def send_requests(session: aiohttp.ClientSession, url: str) -> None:
         others = asyncio.all_tasks()
         posting = session.post(f"{url}/chat/completions", json=body("hi", model="demo/hermes", stream=stream))
         with pytest.raises(TimeoutError):
@@ -601,4 +620,4 @@ def test_it_ends_when_its_client_leaves(stream: bool) -> None:
         await asyncio.sleep(0.2)
         assert asyncio.all_tasks() <= others
 
-    asking(what, pace=30)
+    run_with_server(send_requests, pace=30)

@@ -1,4 +1,4 @@
-"""Connections that bring no request, or none that can be read."""
+"""Connections without a request, or with a malformed one."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def gateway() -> Iterator[GatewayProcess]:
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_cannot_be_read_is_told_without_quoting_it(gateway: GatewayProcess, what: str) -> None:
+def test_malformed_request_is_reported_without_quoting_it(gateway: GatewayProcess, what: str) -> None:
     host, port = gateway.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(BROKEN[what].encode("latin-1"))
-        came = b""
+        received = b""
         while piece := connection.recv(65536):
-            came += piece
-    head, _, body = came.partition(b"\r\n\r\n")
+            received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")), head
     assert json.loads(body)["error"]["type"] == "invalid_request_error"
-    assert SECRET.encode() not in came
-    log = gateway.wait_for_log("cannot be read")
+    assert SECRET.encode() not in received
+    log = gateway.wait_for_log("malformed HTTP request")
     assert SECRET not in log
     assert "Traceback" not in log
 
 
-def test_a_connection_that_brings_nothing_is_closed() -> None:
+def test_connection_without_a_complete_request_is_closed() -> None:
 
     async def main() -> bytes:
         async def handler(_: web.BaseRequest) -> web.StreamResponse:
@@ -61,16 +61,16 @@ def test_a_connection_that_brings_nothing_is_closed() -> None:
         assert runner.server is not None
         listener = socket.create_server(("127.0.0.1", 0))
         log = GatewayLog(settings.Log(), [])
-        opened = ConnectionListener(runner.server, log, lambda: RequestLimits(head=0.2))
-        await opened.open(listener)
+        gateway_listener = ConnectionListener(runner.server, log, lambda: RequestLimits(head=0.2))
+        await gateway_listener.open(listener)
         reader, writer = await asyncio.open_connection(*listener.getsockname()[:2])
         writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
         async with asyncio.timeout(5):
-            came = await reader.read()
+            received = await reader.read()
         writer.close()
-        opened.close()
+        gateway_listener.close()
         await runner.cleanup()
         log.close()
-        return came
+        return received
 
     assert asyncio.run(main()).startswith(b"HTTP/1.1 408 ")

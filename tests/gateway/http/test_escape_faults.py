@@ -1,5 +1,4 @@
-"""Row 38 of the table of faults: what clients and upstreams say is shown to people, and obeyed by no terminal, reader
-of logs or browser."""
+"""Text from clients and upstreams is escaped for terminals, log readers and browsers (row 38 of the fault table)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.support.upstream_server import UpstreamServer
 
 FAKED = "\r\n2026-01-01T00:00:00.000Z 200 ok  faked\n"
 EVIL = FAKED + "\x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u2028<script>1</script>\x00"
-OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 CONFIG = """
 log: {{format: {form}, level: {level}}}
 capture: {{dir: captures}}
@@ -33,8 +32,8 @@ def upstream() -> Iterator[UpstreamServer]:
     server.stop()
 
 
-def play(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
-    """Whatever may bring it: ids of models, headers, errors, texts, names of tools, words that are none."""
+def send_hostile_text(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+    """Send hostile text in every place: model ids, headers, errors, texts, tool names, invalid stop reasons."""
     spoken = up.ROLE + up.delta(EVIL) + up.event({"error": {"message": EVIL, "type": EVIL, "code": EVIL}})
     odd = up.ROLE + up.delta(tool_calls=[{"index": 0, "id": EVIL, "function": {"name": EVIL, "arguments": EVIL}}])
     upstream.add(EVIL, up.send_headers(), up.send(spoken))
@@ -47,7 +46,7 @@ def play(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
         for model in (EVIL, "odd", "refused", "page", f"{EVIL * 20}"):
             upstream.add(f"{EVIL * 20}", up.send_response("404 No", EVIL.encode()))
             got = request_reply(gateway, wire, model)
-            assert not any(OBEYED.search(value) for _, value in got.headers)
+            assert not any(CONTROL_CHARACTERS.search(value) for _, value in got.headers)
     send_bytes(
         gateway, build_request("/v1/messages", b'{"model": "' + EVIL.encode() + b'"}', {"user-agent": "\x1b[2J"})
     )
@@ -57,25 +56,25 @@ def play(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
 
 @pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_38_a_line_of_the_log_is_one_and_shows_all(upstream: UpstreamServer, form: str, level: str) -> None:
+def test_38_log_lines_escape_control_characters(upstream: UpstreamServer, form: str, level: str) -> None:
     with run_gateway(config=CONFIG.format(url=upstream.url, form=form, level=level)) as gateway:
-        play(upstream, gateway)
+        send_hostile_text(upstream, gateway)
         assert gateway.stop() == 0
         text = gateway.log.read_text(encoding="utf-8")
-    assert not OBEYED.search(text)
+    assert not CONTROL_CHARACTERS.search(text)
     lines = [line for line in text.split("\n") if "200 ok  faked" in line]
     assert lines
-    told = text.split("\n")[1:-1] if form == "json" else text[text.index("\n20") + 1 :].split("\n")[:-1]
-    for line in told:
+    log_lines = text.split("\n")[1:-1] if form == "json" else text[text.index("\n20") + 1 :].split("\n")[:-1]
+    for line in log_lines:
         if form == "json":
             assert json.loads(line)["level"]
         else:
             assert re.match(r"20\d\d-\d\d-\d\dT[\d:.]+Z (?!200 ok  faked)", line), line
 
 
-def test_38_captures_are_shown_without_being_obeyed(upstream: UpstreamServer) -> None:
+def test_38_explained_captures_escape_control_characters(upstream: UpstreamServer) -> None:
     with run_gateway(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
-        play(upstream, gateway)
+        send_hostile_text(upstream, gateway)
         assert gateway.stop() == 0
         files = sorted((gateway.folder / "captures").glob("*.jsonl"))
         assert files
@@ -84,11 +83,11 @@ def test_38_captures_are_shown_without_being_obeyed(upstream: UpstreamServer) ->
             ran = subprocess.run(command, capture_output=True, timeout=30)
             shown = (ran.stdout + ran.stderr).decode()
             assert "Traceback" not in shown
-            assert not OBEYED.search(shown), shown[:500]
+            assert not CONTROL_CHARACTERS.search(shown), shown[:500]
 
 
-def test_38_nothing_is_a_page(upstream: UpstreamServer) -> None:
-    """Nobody serves HTML here, and no browser may guess that somebody does."""
+def test_38_no_response_is_an_html_page(upstream: UpstreamServer) -> None:
+    """The gateway serves no HTML, and a browser must not guess that a response is HTML."""
     upstream.add("<script>", up.send_response("404 No", b"<html><script>alert(1)</script>"))
     with run_gateway(config=CONFIG.format(url=upstream.url, form="text", level="info")) as gateway:
         answers = [get(gateway, path) for path in ("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/<script>")]

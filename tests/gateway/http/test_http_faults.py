@@ -1,4 +1,4 @@
-"""Clients that speak HTTP in ways of their own, or hardly at all: rows 21 and 24 of the table of faults."""
+"""Unusual and slow HTTP clients (rows 21 and 24 of the fault table)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def hello(upstream: UpstreamServer) -> str:
     return upstream.add("hello", up.chat_stream("Hello"))
 
 
-def asked(wire: str, model: str, stream: bool = True) -> bytes:
+def encode_body(wire: str, model: str, stream: bool = True) -> bytes:
     return json.dumps(minimal_body(wire, model, stream)).encode()
 
 
@@ -62,7 +62,7 @@ def chunked(body: bytes, size: int = 7) -> bytes:
 
 
 def read_one(sock: socket.socket, end: bytes) -> RawResponse:
-    """One answer of several, up to these bytes."""
+    """Read one of several responses, up to these bytes."""
     data = b""
     while not data.endswith(end):
         piece = sock.recv(1)
@@ -76,29 +76,31 @@ def read_one(sock: socket.socket, end: bytes) -> RawResponse:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_21_a_client_that_sends_no_more_is_told_why_it_gets_no_answer(
+def test_21_half_closed_client_gets_an_error(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
 ) -> None:
-    """It cannot be told from one that is gone, for which no model need go on."""
+    """The gateway cannot distinguish it from a disconnected client, so it cancels the request to the model."""
     model = upstream.add(f"21-half-{wire}-{stream}", up.wait(20))
     sock = connect(gateway)
-    sock.sendall(build_request(f"/v1/{wire}", asked(wire, model, stream)))
-    one = upstream.wait_for_requests(model)[0]
+    sock.sendall(build_request(f"/v1/{wire}", encode_body(wire, model, stream)))
+    received = upstream.wait_for_requests(model)[0]
     sock.shutdown(socket.SHUT_WR)
     began = time.monotonic()
     got = read_to_end(sock)
     assert got.status == 400
     assert "closed its side" in got.json["error"]["message"]
-    assert one.finished.wait(5)
-    assert one.client_left_at is not None
-    assert one.client_left_at - began < 1
+    assert received.finished.wait(5)
+    assert received.client_left_at is not None
+    assert received.client_left_at - began < 1
     gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_21_http_1_0_ends_with_its_connection(gateway: GatewayProcess, hello: str, wire: str, stream: bool) -> None:
-    data = build_request(f"/v1/{wire}", asked(wire, hello, stream), {"connection": ""}).replace(
+def test_21_http_1_0_response_ends_with_the_connection(
+    gateway: GatewayProcess, hello: str, wire: str, stream: bool
+) -> None:
+    data = build_request(f"/v1/{wire}", encode_body(wire, hello, stream), {"connection": ""}).replace(
         b"HTTP/1.1", b"HTTP/1.0", 1
     )
     with connect(gateway) as sock:
@@ -109,14 +111,14 @@ def test_21_http_1_0_ends_with_its_connection(gateway: GatewayProcess, hello: st
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_21_pipelined_requests_are_answered_in_turn(
+def test_21_pipelined_requests_are_answered_in_order(
     gateway: GatewayProcess, upstream: UpstreamServer, stream: bool
 ) -> None:
     slow = upstream.add(f"21-slow-{stream}", up.wait(0.3), up.chat_stream("first"))
     fast = upstream.add(f"21-fast-{stream}", up.chat_stream("second"))
-    first = build_request("/v1/chat/completions", asked(CHAT, slow, stream), {"connection": "keep-alive"})
+    first = build_request("/v1/chat/completions", encode_body(CHAT, slow, stream), {"connection": "keep-alive"})
     with connect(gateway) as sock:
-        sock.sendall(first + build_request("/v1/chat/completions", asked(CHAT, fast, stream)))
+        sock.sendall(first + build_request("/v1/chat/completions", encode_body(CHAT, fast, stream)))
         data = b""
         while piece := sock.recv(1 << 16):
             data += piece
@@ -125,8 +127,8 @@ def test_21_pipelined_requests_are_answered_in_turn(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_21_who_asks_whether_to_go_on_is_told_so(gateway: GatewayProcess, hello: str, wire: str) -> None:
-    body = asked(wire, hello)
+def test_21_expect_100_continue(gateway: GatewayProcess, hello: str, wire: str) -> None:
+    body = encode_body(wire, hello)
     whole = build_request(f"/v1/{wire}", body, {"expect": "100-continue"})
     with connect(gateway) as sock:
         sock.sendall(whole[: -len(body)])
@@ -135,16 +137,16 @@ def test_21_who_asks_whether_to_go_on_is_told_so(gateway: GatewayProcess, hello:
         assert reply_text(read_to_end(sock), wire) == "Hello"
 
 
-def test_21_what_nobody_can_expect_is_refused(gateway: GatewayProcess, hello: str) -> None:
+def test_21_unknown_expect_header_is_refused(gateway: GatewayProcess, hello: str) -> None:
     with connect(gateway) as sock:
-        sock.sendall(build_request("/v1/messages", asked(MESSAGES, hello), {"expect": "wonders"}))
+        sock.sendall(build_request("/v1/messages", encode_body(MESSAGES, hello), {"expect": "wonders"}))
         assert read_to_end(sock).status == 417
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("packed", [False, True])
-def test_21_a_body_in_chunks(gateway: GatewayProcess, hello: str, wire: str, packed: bool) -> None:
-    body = gzip.compress(asked(wire, hello)) if packed else asked(wire, hello)
+def test_21_chunked_request_body(gateway: GatewayProcess, hello: str, wire: str, packed: bool) -> None:
+    body = gzip.compress(encode_body(wire, hello)) if packed else encode_body(wire, hello)
     headers = {"transfer-encoding": "chunked", "content-encoding": "gzip" if packed else ""}
     with connect(gateway) as sock:
         sock.sendall(build_request(f"/v1/{wire}", None, headers) + chunked(body))
@@ -152,7 +154,7 @@ def test_21_a_body_in_chunks(gateway: GatewayProcess, hello: str, wire: str, pac
 
 
 @pytest.mark.parametrize("body", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}", b"-1\r\n{}\r\n"])
-def test_21_chunks_that_are_none_are_400(gateway: GatewayProcess, body: bytes) -> None:
+def test_21_malformed_chunks_are_400(gateway: GatewayProcess, body: bytes) -> None:
     with connect(gateway) as sock:
         sock.sendall(build_request("/v1/messages", None, {"transfer-encoding": "chunked"}) + body)
         time.sleep(0.3)
@@ -160,64 +162,64 @@ def test_21_chunks_that_are_none_are_400(gateway: GatewayProcess, body: bytes) -
         assert read_to_end(sock).status == 400
 
 
-def test_21_two_lengths_are_refused(gateway: GatewayProcess, hello: str) -> None:
-    """Or what one server takes for a body, another takes for a request."""
+def test_21_content_length_with_chunked_encoding_is_refused(gateway: GatewayProcess, hello: str) -> None:
+    """Otherwise one server could read a body where another reads a request (request smuggling)."""
     with connect(gateway) as sock:
-        sock.sendall(build_request("/v1/messages", asked(MESSAGES, hello), {"transfer-encoding": "chunked"}))
+        sock.sendall(build_request("/v1/messages", encode_body(MESSAGES, hello), {"transfer-encoding": "chunked"}))
         assert read_to_end(sock).status == 400
 
 
-# ── 24: who comes slowly, or often ────────────────────────────────────────────────────────────────────────────────
+# ── 24: slow clients, many connections ────────────────────────────────────────────────────────────────────────────
 
 
 def drip(sock: socket.socket, data: bytes, seconds: float) -> tuple[RawResponse, float]:
-    """Sends byte by byte until it is answered, and how long that took."""
+    """Send single bytes until a response arrives. Returns the response and the elapsed time."""
     began = time.monotonic()
     sock.settimeout(0.1)
     for at in range(len(data)):
         assert time.monotonic() - began < seconds
         sock.sendall(data[at : at + 1])
         try:
-            came = sock.recv(1 << 16)
+            data_read = sock.recv(1 << 16)
         except TimeoutError:
             continue
         sock.settimeout(10)
         while piece := sock.recv(1 << 16):
-            came += piece
-        return parse_complete(came), time.monotonic() - began
-    raise AssertionError("it was never answered")
+            data_read += piece
+        return parse_complete(data_read), time.monotonic() - began
+    raise AssertionError("no response arrived")
 
 
-def test_24_a_head_that_drips(gateway: GatewayProcess) -> None:
+def test_24_slow_request_headers_time_out(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
         got, seconds = drip(sock, build_request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
-    assert (got.status, got.json["error"]["message"]) == (408, "the head of the request took longer than 1 s")
+    assert (got.status, got.json["error"]["message"]) == (408, "the request headers took longer than 1 s")
     assert 0.9 <= seconds < 3
 
 
-def test_24_a_head_that_drips_behind_another_request(gateway: GatewayProcess) -> None:
+def test_24_slow_headers_of_a_second_request_time_out(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
         sock.sendall(build_request("/healthz", None, {"connection": "keep-alive"}, "GET"))
         assert read_one(sock, b"ok\n").status == 200
-        time.sleep(1.5)  # who is silent between two requests is not slow
+        time.sleep(1.5)  # idle time between two requests does not count
         got, seconds = drip(sock, build_request("/v1/messages", b"", {"x-more": "y" * 200}), 5)
     assert got.status == 408
     assert 0.9 <= seconds < 3
 
 
-def test_24_a_body_that_comes_too_slowly(upstream: UpstreamServer) -> None:
+def test_24_body_below_the_minimum_rate_times_out(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
     with run_gateway(config=config) as started, connect(started) as sock:
         began = time.monotonic()
         sock.sendall(build_request("/v1/messages", None, {"content-length": "1000000"}) + b" " * 1000)
         got = read_to_end(sock)
     assert got.status == 400
-    assert "took longer than 10.01 s, and 1,000 bytes of it came" in got.json["error"]["message"]
+    assert "took longer than 10.01 s; 1,000 bytes arrived" in got.json["error"]["message"]
     assert 9 < time.monotonic() - began < 15
 
 
-def test_24_a_body_that_comes_fast_enough_may_take_longer(gateway: GatewayProcess, hello: str) -> None:
-    body = asked(MESSAGES, hello).ljust(1_200_000)
+def test_24_body_above_the_minimum_rate_may_take_longer(gateway: GatewayProcess, hello: str) -> None:
+    body = encode_body(MESSAGES, hello).ljust(1_200_000)
     with connect(gateway) as sock:
         sock.sendall(build_request("/v1/messages", None, {"content-length": str(len(body))}))
         for at in range(0, len(body), 100_000):
@@ -226,7 +228,7 @@ def test_24_a_body_that_comes_fast_enough_may_take_longer(gateway: GatewayProces
         assert reply_text(read_to_end(sock), MESSAGES) == "Hello"
 
 
-def test_24_more_connections_than_allowed(gateway: GatewayProcess) -> None:
+def test_24_connections_over_the_limit_are_refused(gateway: GatewayProcess) -> None:
     with ExitStack() as stack:
         socks = [stack.enter_context(connect(gateway)) for _ in range(40)]
         got = get(gateway, "/healthz")

@@ -1,5 +1,4 @@
-"""A line on which nothing comes for long is cut by those between: clients of a stream get signs of life, and nothing
-else changes for them."""
+"""Keep-alive frames in silent streams (row 2 of the fault table): replies stay the same."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ upstreams:
 default: chat
 models: {{messages-*: {{upstream: claude}}, responses-*: {{upstream: responses}}}}
 """
-SIGNS = {
+KEEPALIVES = {
     CHAT: b": keep-alive\n\n",
     MESSAGES: b'event: ping\ndata: {"type": "ping"}\n\n',
     RESPONSES: b": keep-alive\n\n",
@@ -47,7 +46,7 @@ RESPONSE = responses.response_stream(
 
 
 def thirds(data: bytes) -> list[bytes]:
-    """Cut in the middle of events."""
+    """Split the data into three pieces, in the middle of events."""
     size = len(data) // 3
     return [data[:size], data[size : 2 * size], data[2 * size :]]
 
@@ -61,7 +60,7 @@ PIECES = {
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[GatewayStage]:
+def env() -> Iterator[GatewayStage]:
     upstream = up.UpstreamServer()
     try:
         with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
@@ -71,41 +70,43 @@ def on() -> Iterator[GatewayStage]:
 
 
 @pytest.mark.parametrize("what", PIECES)
-def test_02_signs_of_life_stand_between_frames(on: GatewayStage, what: str) -> None:
-    for api, heard in on.send_all(on.add_scripts(what, (up.send_headers(), up.send_pieces(PIECES[what], 0.9)))).items():
-        assert (heard.text, heard.calls, heard.error) == ("Let me see.", [("read", '{"path": "a"}')], "")
-        assert heard.ended
-        first = heard.body.index(b"Let")
-        assert heard.body.count(SIGNS[api], first) >= 3
-        for sign in re.finditer(re.escape(SIGNS[api]), heard.body):
-            assert heard.body[: sign.start()].endswith(b"\n\n") or not sign.start()
+def test_02_keepalives_are_sent_between_frames(env: GatewayStage, what: str) -> None:
+    for api, view in env.send_all(
+        env.add_scripts(what, (up.send_headers(), up.send_pieces(PIECES[what], 0.9)))
+    ).items():
+        assert (view.text, view.calls, view.error) == ("Let me see.", [("read", '{"path": "a"}')], "")
+        assert view.ended
+        first = view.body.index(b"Let")
+        assert view.body.count(KEEPALIVES[api], first) >= 3
+        for keepalive_frame in re.finditer(re.escape(KEEPALIVES[api]), view.body):
+            assert view.body[: keepalive_frame.start()].endswith(b"\n\n") or not keepalive_frame.start()
 
 
-def test_02_who_hears_enough_gets_none(on: GatewayStage) -> None:
+def test_02_no_keepalives_while_content_arrives(env: GatewayStage) -> None:
     pieces = [up.ROLE, *[up.delta("word ")] * 30, up.delta(finish="stop") + up.DONE]
-    for heard in on.send_all(on.add_scripts("talks", (up.send_headers(), up.send_pieces(pieces, 0.03)))).values():
-        assert b"keep-alive" not in heard.body[heard.body.index(b"word") :]
-        assert b"ping" not in heard.body
+    for view in env.send_all(env.add_scripts("talks", (up.send_headers(), up.send_pieces(pieces, 0.03)))).values():
+        assert b"keep-alive" not in view.body[view.body.index(b"word") :]
+        assert b"ping" not in view.body
 
 
-def sdk_tool(on: GatewayStage, api: str, model: str) -> Any:
-    """The arguments of the one call, as the official SDK puts them together."""
+def sdk_tool(env: GatewayStage, api: str, model: str) -> Any:
+    """Return the arguments of the call as the official SDK assembles them."""
     if api == MESSAGES:
-        client = anthropic.Anthropic(api_key="none", base_url=on.gateway.base, max_retries=0)
+        client = anthropic.Anthropic(api_key="none", base_url=env.gateway.base, max_retries=0)
         with client.messages.stream(model=model, **request_fields(api)) as stream:
             return stream.get_final_message().content[1].input  # type: ignore[union-attr]
-    openai_client = openai.OpenAI(api_key="none", base_url=f"{on.gateway.base}/v1", max_retries=0)
+    openai_client = openai.OpenAI(api_key="none", base_url=f"{env.gateway.base}/v1", max_retries=0)
     if api == CHAT:
         with openai_client.chat.completions.stream(model=model, **request_fields(api)) as chat:
             return chat.get_final_completion().choices[0].message.tool_calls[0].function.arguments  # type: ignore[index]
-    with openai_client.responses.stream(model=model, **request_fields(api)) as told:
-        return told.get_final_response().output[1].arguments  # type: ignore[union-attr]
+    with openai_client.responses.stream(model=model, **request_fields(api)) as response:
+        return response.get_final_response().output[1].arguments  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_02_the_official_sdks_do_not_mind(on: GatewayStage, api: str) -> None:
-    model = on.add_scripts("in frames for an SDK", (up.send_headers(), up.send_pieces(CHAT_PIECES, 0.9)))
+def test_02_official_sdks_accept_keepalives(env: GatewayStage, api: str) -> None:
+    model = env.add_scripts("in frames for an SDK", (up.send_headers(), up.send_pieces(CHAT_PIECES, 0.9)))
     began = time.monotonic()
-    got = sdk_tool(on, api, model)
+    got = sdk_tool(env, api, model)
     assert got == ({"path": "a"} if api == MESSAGES else '{"path": "a"}')
     assert time.monotonic() - began > 1.5

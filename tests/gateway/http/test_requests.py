@@ -1,5 +1,4 @@
-"""Bodies that were packed though nobody asked, and bodies that no program should send: rows 22 and 23 of the table of
-faults, by their number, on real sockets."""
+"""Compressed and hostile bodies (rows 22 and 23 of the fault table, real sockets)."""
 
 from __future__ import annotations
 
@@ -56,13 +55,13 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 
 
 @pytest.fixture(autouse=True)
-def no_fault_of_its_own(gateway: GatewayProcess) -> Iterator[None]:
+def assert_no_internal_error(gateway: GatewayProcess) -> Iterator[None]:
     yield
-    assert "a fault of the gateway" not in gateway.log.read_text(encoding="utf-8", errors="replace")
+    assert "internal gateway error" not in gateway.log.read_text(encoding="utf-8", errors="replace")
     assert gateway.process.poll() is None
 
 
-def most_memory(gateway: GatewayProcess) -> int:
+def peak_memory(gateway: GatewayProcess) -> int:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{gateway.process.pid}/status").read_text())
     assert found
     return int(found[1]) * 1024
@@ -77,16 +76,16 @@ STREAM = up.ROLE + b"".join(map(up.delta, ["Hel", "lo"])) + up.delta(finish="sto
 WHOLE = json.dumps(
     {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}
 ).encode()
-PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("name", PACKED)
-def test_22_packed_replies_are_unpacked(
+@pytest.mark.parametrize("name", COMPRESS)
+def test_22_compressed_replies_are_decompressed(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, name: str
 ) -> None:
-    data = PACKED[name](STREAM if stream else WHOLE)
+    data = COMPRESS[name](STREAM if stream else WHOLE)
     kind = "text/event-stream" if stream else "application/json"
     cuts = [data[:15], data[15:40], data[40:]]
     model = f"22-{name}-{wire}-{stream}"
@@ -100,10 +99,10 @@ def test_22_packed_replies_are_unpacked(
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", ["br", "zstd", "gzip", "deflate", "compress"])
-def test_22_what_cannot_be_unpacked_is_an_error_of_the_upstream(
+def test_22_invalid_compression_is_an_upstream_error(
     gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, name: str
 ) -> None:
-    junk = b"\x8b\x03\x80\x00\xff\x01 this is nothing that anybody has packed \x03" * 3
+    junk = b"\x8b\x03\x80\x00\xff\x01 this is not compressed data at all \x03" * 3
     kind = "text/event-stream" if stream else "application/json"
     model = upstream.add(
         f"22-junk-{name}-{stream}", up.send_response("200 OK", junk, kind, f"content-encoding: {name}")
@@ -114,7 +113,7 @@ def test_22_what_cannot_be_unpacked_is_an_error_of_the_upstream(
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Broken"])
 @pytest.mark.parametrize("stream", [True, False])
-def test_22_a_bomb_is_not_unpacked_to_its_end(
+def test_22_decompression_bomb_is_stopped_at_the_limit(
     gateway: GatewayProcess, upstream: UpstreamServer, stream: bool, status: str
 ) -> None:
     pack = zlib.compressobj(1, wbits=31)
@@ -123,11 +122,11 @@ def test_22_a_bomb_is_not_unpacked_to_its_end(
     model = upstream.add(f"22-bomb-{status}-{stream}", up.send_response(status, bomb, kind, "content-encoding: gzip"))
     got = request_reply(gateway, CHAT, model, stream)
     assert got.status in (500, 502) or b'"error"' in got.body, got.body[-300:]
-    assert most_memory(gateway) < 128 * MIB
+    assert peak_memory(gateway) < 128 * MIB
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_22_packed_requests(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_22_compressed_requests(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     model = upstream.add(f"22-request-{wire}", up.chat_stream("Hello"))
     body = gzip.compress(json.dumps(minimal_body(wire, model)).encode())
     got = post(gateway, wire, body, content_encoding="gzip")
@@ -141,15 +140,15 @@ def test_22_packed_requests(gateway: GatewayProcess, upstream: UpstreamServer, w
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", ["br", "zstd", "foo", "x-gzip", "gzip, deflate", "cookie:" * 500])
-def test_22_a_request_in_an_encoding_that_nobody_knows(gateway: GatewayProcess, wire: str, name: str) -> None:
+def test_22_unsupported_content_encoding_is_415(gateway: GatewayProcess, wire: str, name: str) -> None:
     got = post(gateway, wire, json.dumps(minimal_body(wire, "m")).encode(), content_encoding=name)
     assert (got.status, got.json["error"]["type"]) == (415, "invalid_request_error")
-    assert "nobody knows" in got.json["error"]["message"]
+    assert "unsupported content-encoding" in got.json["error"]["message"]
     assert len(got.body) < 1000
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_body_beyond_the_limit_is_413_in_the_clients_words(gateway: GatewayProcess, wire: str) -> None:
+def test_23_body_over_the_limit_is_413_in_client_format(gateway: GatewayProcess, wire: str) -> None:
     got = post(gateway, wire, json.dumps(minimal_body(wire, "m", user="x" * MIB)).encode())
     assert got.status == 413
     assert "limits.body" in got.json["error"]["message"]
@@ -157,7 +156,7 @@ def test_23_a_body_beyond_the_limit_is_413_in_the_clients_words(gateway: Gateway
         assert got.json["error"]["type"] == "request_too_large"
 
 
-def test_23_a_body_that_says_it_is_too_large_is_not_read(gateway: GatewayProcess) -> None:
+def test_23_body_with_too_large_content_length_is_not_read(gateway: GatewayProcess) -> None:
     with connect(gateway) as sock:
         sock.sendall(build_request("/v1/messages", b"{}", length=str(10**12)))
         assert parse_response(sock.recv(MIB)).status == 413
@@ -185,7 +184,7 @@ HOSTILE: dict[str, bytes] = {
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_23_hostile_json_is_400(gateway: GatewayProcess, upstream: UpstreamServer, wire: str, name: str) -> None:
-    upstream.add("m", up.chat_stream("should not be asked"))
+    upstream.add("m", up.chat_stream("should not get a request"))
     for path in (wire, f"{MESSAGES}/count_tokens"):
         got = post(gateway, path, HOSTILE[name])
         assert got.status == 400 or path != wire, got.body
@@ -205,13 +204,13 @@ WHY = {
 
 
 @pytest.mark.parametrize("name", WHY)
-def test_23_what_is_wrong_is_told_in_words(gateway: GatewayProcess, name: str) -> None:
+def test_23_error_message_names_the_json_problem(gateway: GatewayProcess, name: str) -> None:
     message = post(gateway, CHAT, HOSTILE[name]).json["error"]["message"].lower()
     assert WHY[name].lower() in message
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_number_beyond_all_goes_to_no_upstream(
+def test_23_number_out_of_range_is_not_sent_upstream(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     model = upstream.add(f"23-infinite-{wire}", up.chat_stream("Hello"))
@@ -222,13 +221,13 @@ def test_23_a_number_beyond_all_goes_to_no_upstream(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_a_mark_of_the_byte_order_is_no_fault(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_23_byte_order_mark_is_accepted(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     model = upstream.add(f"23-bom-{wire}", up.chat_stream("Hello"))
     got = post(gateway, wire, b"\xef\xbb\xbf" + json.dumps(minimal_body(wire, model)).encode())
     assert reply_text(got, wire) == "Hello"
 
 
-def test_23_a_body_that_drips_is_not_waited_for(upstream: UpstreamServer) -> None:
+def test_23_slow_body_times_out(upstream: UpstreamServer) -> None:
     with run_gateway(config=CONFIG.format(url=upstream.url).replace("body: ", "send: 1, body: ")) as started:
         whole = build_request("/v1/messages", b" " * 100)
         with connect(started) as sock:
@@ -247,7 +246,7 @@ def test_23_a_body_that_drips_is_not_waited_for(upstream: UpstreamServer) -> Non
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("depth", [100, 300, 450, 900])
-def test_23_deep_schemas_are_taken_or_refused(
+def test_23_deeply_nested_schemas_are_accepted_or_refused(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, depth: int
 ) -> None:
     schema = b'{"type": "object", "properties": {"a": ' * depth + b'{"type": "string"}' + b"}}" * depth
@@ -262,7 +261,7 @@ def test_23_deep_schemas_are_taken_or_refused(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_23_of_two_keys_the_last_counts(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_23_last_of_two_equal_keys_wins(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     model = upstream.add(f"23-twice-{wire}", up.chat_stream("Hello"))
     whole = json.dumps(minimal_body(wire, model)).encode()
     got = post(gateway, wire, b'{"model": "another", ' + whole[1:])
@@ -271,7 +270,7 @@ def test_23_of_two_keys_the_last_counts(gateway: GatewayProcess, upstream: Upstr
 
 
 def conversation(wire: str, args: str) -> bytes:
-    """The field of a request with a past call that has these arguments, byte for byte."""
+    """Return the messages field of a request with a past call that has exactly these arguments."""
     if wire == RESPONSES:
         call = json.dumps({"type": "function_call", "call_id": "c0", "name": "count", "arguments": args})
         result = '{"type": "function_call_output", "call_id": "c0", "output": "done"}'
@@ -292,7 +291,7 @@ def conversation(wire: str, args: str) -> bytes:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("number", [BIG, HUGE, -HUGE, DIGITS])
-def test_23_integers_keep_their_digits(
+def test_23_large_integers_keep_their_digits(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, number: int
 ) -> None:
     args = f'{{"n": {number}}}'
@@ -311,20 +310,22 @@ def test_23_integers_keep_their_digits(
     ).encode()
     got = post(gateway, wire, b"{" + conversation(wire, args) + b"," + rest[1:])
     assert got.status == 200, got.body
-    asked = upstream.wait_for_requests(model)[0].body
-    assert json.loads(asked["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"n": number}
+    sent_body = upstream.wait_for_requests(model)[0].body
+    assert json.loads(sent_body["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"n": number}
     assert [json.loads(args) for _, args in reply_calls(got, wire)] == [{"n": number}]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_23_half_characters_in_a_request(
+def test_23_lone_surrogates_in_a_request(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
 ) -> None:
     model = f"23-half-{wire}-{stream}"
     upstream.add(model, up.chat_stream("Hello") if stream else up.send_response("200 OK", WHOLE))
-    said = rb'"a\ud83d b"'
-    text = b'"input": ' + said if wire == RESPONSES else b'"messages": [{"role": "user", "content": ' + said + b"}]"
+    content = rb'"a\ud83d b"'
+    text = (
+        b'"input": ' + content if wire == RESPONSES else b'"messages": [{"role": "user", "content": ' + content + b"}]"
+    )
     rest = json.dumps({"model": model, "stream": stream, "max_tokens": 9}).encode()
     got = post(gateway, wire, b"{" + text + b"," + rest[1:])
     assert got.status in (200, 400), got.body

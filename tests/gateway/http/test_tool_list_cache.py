@@ -1,4 +1,4 @@
-"""Tools that are the same are kept once, and nobody can tell."""
+"""Cache of tool lists: equal lists share one object, requests stay equal."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "input_schema": {"type": "object"}, **more}
 
 
-def test_the_same_tools_are_one_object() -> None:
-    shared = ToolListCache()
-    first, second = (shared.share_tools(body([tool("a"), tool("b")])) for _ in range(2))
+def test_equal_tool_lists_share_one_object() -> None:
+    cache = ToolListCache()
+    first, second = (cache.share_tools(body([tool("a"), tool("b")])) for _ in range(2))
     assert first == second == body([tool("a"), tool("b")])
     assert first["tools"] is second["tools"]
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ([tool("a")], [tool("b")]),
         ([tool("a", limit=1)], [tool("a", limit=1.0)]),
@@ -39,28 +39,28 @@ def test_the_same_tools_are_one_object() -> None:
         ([{"name": "a", "x": 1}], [{"x": 1, "name": "a"}]),
     ],
 )
-def test_what_differs_stays_apart(one: list[Any], other: list[Any]) -> None:
-    shared = ToolListCache()
-    shared.share_tools(body(one))
-    assert json.dumps(shared.share_tools(body(other))) == json.dumps(body(other))
+def test_different_tool_lists_are_not_shared(first: list[Any], second: list[Any]) -> None:
+    cache = ToolListCache()
+    cache.share_tools(body(first))
+    assert json.dumps(cache.share_tools(body(second))) == json.dumps(body(second))
 
 
 @pytest.mark.parametrize(
     "tools", [None, [], {}, "x", [{"name": "\ud800"}], [tool("a", x="y" * MAX_CACHED_TOOL_LIST_BYTES)]], ids=str
 )
-def test_what_cannot_be_kept_stays_as_it_is(tools: Any) -> None:
-    shared = ToolListCache()
-    given = {"model": "m", "tools": tools}
-    assert shared.share_tools(given)["tools"] is tools
-    assert not shared._lists
+def test_uncacheable_tools_are_returned_unchanged(tools: Any) -> None:
+    cache = ToolListCache()
+    request = {"model": "m", "tools": tools}
+    assert cache.share_tools(request)["tools"] is tools
+    assert not cache._lists
 
 
-def test_only_the_last_ones_are_kept() -> None:
-    shared = ToolListCache()
+def test_least_recently_used_lists_are_evicted() -> None:
+    cache = ToolListCache()
     for n in range(MAX_CACHED_TOOL_LISTS + 3):
-        shared.share_tools(body([tool("often")]))
-        shared.share_tools(body([tool(f"t{n}")]))
-    assert len(shared._lists) == MAX_CACHED_TOOL_LISTS
-    kept = [json.loads(text)[0]["name"] for text in shared._lists]
+        cache.share_tools(body([tool("often")]))
+        cache.share_tools(body([tool(f"t{n}")]))
+    assert len(cache._lists) == MAX_CACHED_TOOL_LISTS
+    kept = [json.loads(text)[0]["name"] for text in cache._lists]
     assert "often" in kept
     assert "t0" not in kept

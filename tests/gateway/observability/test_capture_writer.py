@@ -1,4 +1,4 @@
-"""A capture gives back exactly what came, holds no secrets, and is never in the way of a stream."""
+"""Tests of captures: exact bytes, no secrets, no blocking of a stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor
 
 KEY = "correcthorse42"
-CLIENTS = "the-clients-own-key-1234"
+CLIENT_KEY = "the-clients-own-key-1234"
 
 
 def exchange(id: str = "req_1", **fields: Any) -> ExchangeRecord:
@@ -41,35 +41,40 @@ def captures_in(folder: Path, keep: int = 1000, **options: Any) -> CaptureWriter
     return CaptureWriter(settings.Capture(dir=str(folder), keep=keep), Redactor([KEY]), **options)
 
 
-def play(recording: CaptureRecording, pieces: Iterable[bytes], told: ExchangeRecord) -> None:
-    recording.on_request({"Authorization": f"Bearer {CLIENTS}", "User-Agent": "test"}, b'{"model": "m"}')
+def record_exchange(recording: CaptureRecording, pieces: Iterable[bytes], record: ExchangeRecord) -> None:
+    recording.on_request({"Authorization": f"Bearer {CLIENT_KEY}", "User-Agent": "test"}, b'{"model": "m"}')
     recording.on_upstream_request(
         "https://host/v1/chat?key=abc", {"x-api-key": KEY, "accept": "*/*"}, b'{"model": "n"}'
     )
     for piece in pieces:
         recording.on_received(piece)
         recording.on_sent(piece.upper())
-    recording.on_finish(told)
+    recording.on_finish(record)
 
 
-def captured(folder: Path) -> CapturedExchange:
+def read_only_capture(folder: Path) -> CapturedExchange:
     (path,) = folder.glob("*")
     return read_capture(path)
 
 
-def test_a_whole_exchange(tmp_path: Path) -> None:
+def test_complete_exchange(tmp_path: Path) -> None:
     captures = captures_in(tmp_path / "a" / "b")
     findings = [Finding("noise", f"saw {KEY}", "place\ud800")]
-    told = exchange(status=200, model="m\ud800", error=f"bad {KEY}", findings=findings)
-    play(captures.start_recording(told), [b"data: 1\n\n", "data: é".encode()[:-1], b"\xa9\n\n", b""], told)
+    record = exchange(status=200, model="m\ud800", error=f"bad {KEY}", findings=findings)
+    record_exchange(
+        captures.start_recording(record), [b"data: 1\n\n", "data: é".encode()[:-1], b"\xa9\n\n", b""], record
+    )
     captures.close()
 
-    capture = captured(tmp_path / "a" / "b")
-    (request,), (asked,) = capture.lines_of(ClientRequestLine), capture.lines_of(UpstreamRequestLine)
+    capture = read_only_capture(tmp_path / "a" / "b")
+    (request,), (upstream_request,) = capture.lines_of(ClientRequestLine), capture.lines_of(UpstreamRequestLine)
     assert (request.id, request.path, request.wire) == ("req_1", "/v1/messages", "anthropic-messages")
     assert request.headers == {"Authorization": "***", "User-Agent": "test"}
-    assert (request.data, asked.data) == (b'{"model": "m"}', b'{"model": "n"}')
-    assert (asked.url, asked.headers) == ("https://host/v1/chat?key=***", {"x-api-key": "***", "accept": "*/*"})
+    assert (request.data, upstream_request.data) == (b'{"model": "m"}', b'{"model": "n"}')
+    assert (upstream_request.url, upstream_request.headers) == (
+        "https://host/v1/chat?key=***",
+        {"x-api-key": "***", "accept": "*/*"},
+    )
     assert [line.data for line in capture.received] == [b"data: 1\n\n", b"data: \xc3", b"\xa9\n\n", b""]
     assert [line.data for line in capture.lines_of(SentLine)] == [b"DATA: 1\n\n", b"DATA: \xc3", b"\xa9\n\n", b""]
     assert capture.lines_of(FindingsLine)[0].findings == [Finding("noise", "saw ***", "place\\ud800")]
@@ -79,15 +84,15 @@ def test_a_whole_exchange(tmp_path: Path) -> None:
     assert captures.dropped == 0
 
 
-def test_every_byte_comes_back(tmp_path: Path) -> None:
+def test_received_bytes_are_stored_exactly(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     pieces = [bytes([byte]) for byte in range(256)] + [os.urandom(5000), b"correct", b"horse", b"\r", b"\n"]
-    play(captures.start_recording(exchange()), pieces, exchange())
+    record_exchange(captures.start_recording(exchange()), pieces, exchange())
     captures.close()
-    assert [line.data for line in captured(tmp_path).received] == pieces
+    assert [line.data for line in read_only_capture(tmp_path).received] == pieces
 
 
-def test_attempts_are_told_apart(tmp_path: Path) -> None:
+def test_received_returns_only_last_attempt(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     recording = captures.start_recording(exchange())
     for data in (b"first", b"second"):
@@ -95,45 +100,47 @@ def test_attempts_are_told_apart(tmp_path: Path) -> None:
         recording.on_received(data)
     recording.on_finish(exchange())
     captures.close()
-    assert [line.data for line in captured(tmp_path).received] == [b"second"]
+    assert [line.data for line in read_only_capture(tmp_path).received] == [b"second"]
 
 
-@pytest.mark.parametrize("key", [KEY, CLIENTS])
+@pytest.mark.parametrize("key", [KEY, CLIENT_KEY])
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 1000])
-def test_a_secret_that_is_cut(tmp_path: Path, key: str, size: int) -> None:
-    """An upstream may repeat a key, and the network may cut it anywhere."""
+def test_secret_split_across_chunks_is_redacted(tmp_path: Path, key: str, size: int) -> None:
+    """An upstream may_create repeat a key, and the network may_create split it anywhere."""
     captures = captures_in(tmp_path)
     data = f'{{"error": "no such key: {key}, or {key[:9]}"}}'.encode()
-    play(captures.start_recording(exchange()), [data[at : at + size] for at in range(0, len(data), size)], exchange())
+    record_exchange(
+        captures.start_recording(exchange()), [data[at : at + size] for at in range(0, len(data), size)], exchange()
+    )
     captures.close()
-    whole = b"".join(line.data for line in captured(tmp_path).received)
+    whole = b"".join(line.data for line in read_only_capture(tmp_path).received)
     assert whole == data.replace(key.encode(), b"***")
     (path,) = tmp_path.glob("*")
     assert key not in path.read_text()
 
 
-def test_headers_that_are_no_text(tmp_path: Path) -> None:
+def test_headers_that_are_not_utf8_are_escaped(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     recording = captures.start_recording(exchange("../../odd id"))
     recording.on_request({"user-agent": "caf\udce9"}, b"")
     recording.on_finish(exchange())
     captures.close()
-    assert captured(tmp_path).lines_of(ClientRequestLine)[0].headers == {"user-agent": "caf\\udce9"}
+    assert read_only_capture(tmp_path).lines_of(ClientRequestLine)[0].headers == {"user-agent": "caf\\udce9"}
     (path,) = tmp_path.iterdir()
     assert path.name.endswith("-______odd_id.jsonl")
 
 
-def test_for_its_owner_only(tmp_path: Path) -> None:
+def test_captures_are_private_to_owner(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     captures = captures_in(folder)
-    play(captures.start_recording(exchange()), [], exchange())
+    record_exchange(captures.start_recording(exchange()), [], exchange())
     captures.close()
     (path,) = folder.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_only_whole_files_have_names(tmp_path: Path) -> None:
+def test_unfinished_capture_is_discarded(tmp_path: Path) -> None:
     captures = captures_in(tmp_path)
     recording = captures.start_recording(exchange())
     recording.on_request({}, b"x" * 100_000)
@@ -150,7 +157,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+def test_stale_partial_files_are_deleted(tmp_path: Path) -> None:
     old, new = (tmp_path / f".2026010{day}T120000000000Z-req.part" for day in (1, 2))
     for path in (old, new):
         path.touch()
@@ -159,18 +166,18 @@ def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [new]
 
 
-def test_the_oldest_go_first(tmp_path: Path) -> None:
+def test_oldest_captures_are_deleted_first(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").touch()
     for number in range(5):
         captures = captures_in(tmp_path, keep=3)
-        play(captures.start_recording(exchange(f"req_{number}")), [], exchange())
+        record_exchange(captures.start_recording(exchange(f"req_{number}")), [], exchange())
         captures.close()
     kept = sorted(path.name.partition("-")[2] for path in tmp_path.iterdir())
-    assert kept == ["", "req_2.jsonl", "req_3.jsonl", "req_4.jsonl"]  # and the file that is none of ours
+    assert kept == ["", "req_2.jsonl", "req_3.jsonl", "req_4.jsonl"]  # and the file that is not a capture
 
 
-class Full(io.BytesIO):
-    """A disk with room for so many bytes."""
+class FullDisk(io.BytesIO):
+    """File on a disk with `room` bytes free."""
 
     room = 0
 
@@ -181,48 +188,48 @@ class Full(io.BytesIO):
 
 
 @pytest.mark.parametrize("room", [0, 300, 500])
-def test_a_full_disk(tmp_path: Path, room: int) -> None:
-    disks: list[Full] = []
+def test_full_disk_discards_capture(tmp_path: Path, room: int) -> None:
+    disks: list[FullDisk] = []
 
     def create(path: Path) -> BinaryIO:
         path.touch()
-        disks.append(Full())
+        disks.append(FullDisk())
         disks[-1].room = room if len(disks) == 1 else 1 << 20
         return disks[-1]
 
     captures = captures_in(tmp_path, create_file=create)
-    play(captures.start_recording(exchange("a")), [b"data"] * 10, exchange())
-    play(captures.start_recording(exchange("b")), [b"data"] * 10, exchange())
+    record_exchange(captures.start_recording(exchange("a")), [b"data"] * 10, exchange())
+    record_exchange(captures.start_recording(exchange("b")), [b"data"] * 10, exchange())
     captures.close()
     assert [path.name.partition("-")[2] for path in tmp_path.iterdir()] == ["b.jsonl"]
     assert captures.dropped == 1
     assert disks[0].closed
 
 
-def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
+def test_file_that_cannot_be_created_is_counted(tmp_path: Path) -> None:
     captures = captures_in(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    play(captures.start_recording(exchange()), [b"data"], exchange())
+    record_exchange(captures.start_recording(exchange()), [b"data"], exchange())
     captures.close()
     assert captures.dropped == 1
 
 
-def test_a_slow_disk_holds_up_nobody(tmp_path: Path) -> None:
-    may = threading.Event()
+def test_slow_disk_does_not_block(tmp_path: Path) -> None:
+    may_create = threading.Event()
 
     def create(path: Path) -> BinaryIO:
-        may.wait(10)
+        may_create.wait(10)
         return path.open("xb")
 
     captures = captures_in(tmp_path, max_queued_bytes=5000, create_file=create)
-    begun = time.monotonic()
+    start = time.monotonic()
     first = captures.start_recording(exchange("first"))
     second = captures.start_recording(exchange("second"))
-    play(first, [b"x" * 1000] * 100, exchange())
+    record_exchange(first, [b"x" * 1000] * 100, exchange())
     for number in range(100):
-        play(captures.start_recording(exchange(f"more_{number}")), [b"x" * 5000], exchange())
-    assert time.monotonic() - begun < 2
-    may.set()
+        record_exchange(captures.start_recording(exchange(f"more_{number}")), [b"x" * 5000], exchange())
+    assert time.monotonic() - start < 2
+    may_create.set()
     captures.close()
     assert captures.dropped >= 90
 
@@ -232,25 +239,25 @@ def test_a_slow_disk_holds_up_nobody(tmp_path: Path) -> None:
     assert capture.lines_of(EndLine)[0].truncated
     assert [line.data for line in capture.received] == [b"x" * 1000] * len(capture.received)
     assert len(capture.received) < 5
-    second.on_finish(exchange())  # after the end: nothing happens
+    second.on_finish(exchange())  # after the end: no effect
 
 
-def test_a_body_that_is_larger_than_all_room(tmp_path: Path) -> None:
+def test_body_larger_than_queue_truncates_capture(tmp_path: Path) -> None:
     captures = captures_in(tmp_path, max_queued_bytes=5000)
-    play(captures.start_recording(exchange()), [b"x" * 6000], exchange())
+    record_exchange(captures.start_recording(exchange()), [b"x" * 6000], exchange())
     captures.close()
-    assert captured(tmp_path).lines_of(EndLine)[0].truncated
+    assert read_only_capture(tmp_path).lines_of(EndLine)[0].truncated
     assert captures.dropped == 1
 
 
-def test_without_settings_nothing_is_kept() -> None:
+def test_nothing_is_captured_without_settings() -> None:
     captures = CaptureWriter(None, Redactor([]))
-    play(captures.start_recording(exchange()), [b"data"], exchange())
+    record_exchange(captures.start_recording(exchange()), [b"data"], exchange())
     captures.close()
     assert captures.dropped == 0
 
 
-def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_raises(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match=r"capture\.dir: cannot write to .*: Not a directory") as error:
         captures_in(tmp_path / "file" / "folder")
@@ -258,8 +265,8 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"kind": "other", "at": 0}', b"\xff", b""])
-def test_a_file_that_is_no_capture(tmp_path: Path, line: bytes) -> None:
+def test_malformed_capture_raises(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"kind": "sent", "at": 0, "text": "x"}\n' + line + b"\n")
-    with pytest.raises(BadInput, match="line 2 is none of a capture"):
+    with pytest.raises(BadInput, match="line 2 is not a line of a capture"):
         read_capture(path)

@@ -1,4 +1,4 @@
-"""One line for each request: readable, without secrets, never in the way of a stream."""
+"""Tests of the log: one readable line per request, without secrets, without blocking a stream."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ NOON = 1767268800.0
 KEY = "correcthorse42"
 
 
-class Lines:
-    """Takes what is written; `takes` says what each further write does: bytes that are taken, None, or an error."""
+class FakeOutput:
+    """Output that stores the data. `results` are the results of the next writes: number of bytes, None, or an error."""
 
-    def __init__(self, *takes: int | OSError | None) -> None:
+    def __init__(self, *results: int | OSError | None) -> None:
         self.written = b""
-        self.takes = list(takes)
+        self.results = list(results)
 
     def write(self, data: bytes) -> int | None:
-        taken = self.takes.pop(0) if self.takes else len(data)
-        if isinstance(taken, OSError):
-            raise taken
-        self.written += data[: taken or 0]
-        return taken
+        result = self.results.pop(0) if self.results else len(data)
+        if isinstance(result, OSError):
+            raise result
+        self.written += data[: result or 0]
+        return result
 
     @property
     def lines(self) -> list[str]:
@@ -43,8 +43,8 @@ class Lines:
 
 
 def log_to(output: LogOutput, format: str = "text", level: str = "info", limit: int = 1 << 20) -> GatewayLog:
-    wanted = settings.Log(format=format, level=level)  # type: ignore[arg-type]  # words of a settings file
-    return GatewayLog(wanted, [KEY], output, limit, clock=lambda: NOON)
+    config = settings.Log(format=format, level=level)  # type: ignore[arg-type]  # literals of a settings file
+    return GatewayLog(config, [KEY], output, limit, clock=lambda: NOON)
 
 
 def exchange(**fields: Any) -> ExchangeRecord:
@@ -73,7 +73,7 @@ FULL = exchange(
 
 
 @pytest.mark.parametrize(
-    ("told", "line"),
+    ("record", "line"),
     [
         (
             FULL,
@@ -100,18 +100,18 @@ FULL = exchange(
             r'  "a\n200 ok \x1b[2J\u202e → b"  req_1',
         ),
     ],
-    ids=["all", "refused", "usual", "left", "injected"],
+    ids=["all fields", "refused", "few fields", "client left", "injection"],
 )
-def test_a_request_as_text(told: ExchangeRecord, line: str) -> None:
-    output = Lines()
+def test_request_line_in_text_format(record: ExchangeRecord, line: str) -> None:
+    output = FakeOutput()
     log = log_to(output)
-    log.request(told)
+    log.request(record)
     log.close()
     assert output.lines == [line]
 
 
-def test_a_request_as_json() -> None:
-    output = Lines()
+def test_request_line_in_json_format() -> None:
+    output = FakeOutput()
     log = log_to(output, "json")
     log.request(FULL)
     log.request(exchange(model=f"\x1b\x7f\n\u2028\ud800{KEY}"))
@@ -157,8 +157,8 @@ def test_a_request_as_json() -> None:
         ("debug", ["request", "request", "hello", "bad", "body"]),
     ],
 )
-def test_levels(level: str, written: list[str]) -> None:
-    output = Lines()
+def test_log_levels(level: str, written: list[str]) -> None:
+    output = FakeOutput()
     log = log_to(output, "json", level)
     log.request(FULL)
     log.request(exchange(outcome="upstream-failed"))
@@ -169,8 +169,8 @@ def test_levels(level: str, written: list[str]) -> None:
     assert [json.loads(line)["message"] for line in output.lines] == written
 
 
-def test_notes_as_text() -> None:
-    output = Lines()
+def test_messages_in_text_format() -> None:
+    output = FakeOutput()
     log = log_to(output, level="debug")
     log.info("listening", url="http://127.0.0.1:8484", workers=2, models=["a", "b c"], empty="")
     log.error("no\nline", headers={"Authorization": "x", "a": f"={KEY}"})
@@ -187,57 +187,57 @@ NO_SPACE = OSError(errno.ENOSPC, "no space left on device")
 
 
 @pytest.mark.parametrize(
-    ("takes", "lines"),
+    ("results", "lines"),
     [
-        # four notes; the time is left out
-        ([NO_SPACE], ["log lines were lost lines=1", "two", "three", "four"]),
-        ([None, NO_SPACE], ["log lines were lost lines=2", "three", "four"]),
-        ([NO_SPACE, NO_SPACE, NO_SPACE], ["log lines were lost lines=3", "four"]),
+        # four messages; the expected lines have no time
+        ([NO_SPACE], ["log lines were dropped lines=1", "two", "three", "four"]),
+        ([None, NO_SPACE], ["log lines were dropped lines=2", "three", "four"]),
+        ([NO_SPACE, NO_SPACE, NO_SPACE], ["log lines were dropped lines=3", "four"]),
         ([BrokenPipeError()] * 4, []),
-        ([5, NO_SPACE], ["one", "two", "three", "four"]),  # the first one is written in part, and its rest later
-        ([5, NO_SPACE, 3, None, NO_SPACE], ["one", "log lines were lost lines=2", "four"]),
+        ([5, NO_SPACE], ["one", "two", "three", "four"]),  # the first line is written in two parts
+        ([5, NO_SPACE, 3, None, NO_SPACE], ["one", "log lines were dropped lines=2", "four"]),
         ([5, NO_SPACE, 24], ["one", "two", "three", "four"]),
         ([5, 5, 5], ["one", "two", "three", "four"]),
     ],
 )
-def test_a_disk_that_is_full_for_a_while(takes: list[int | OSError | None], lines: list[str]) -> None:
-    output = Lines(*takes)
+def test_dropped_lines_are_counted_when_disk_is_full(results: list[int | OSError | None], lines: list[str]) -> None:
+    output = FakeOutput(*results)
     log = log_to(output)
     for message in ("one", "two", "three", "four"):
         log.info(message)
     log.close()
     assert [line.removeprefix("2026-01-01T12:00:00.000Z ") for line in output.lines] == lines
-    assert log.dropped == 4 - sum("lost" not in line for line in lines)
+    assert log.dropped == 4 - sum("dropped" not in line for line in lines)
 
 
-class Slow:
-    """Takes nothing until it may."""
+class SlowOutput:
+    """Output that blocks until `may_write` is set."""
 
     def __init__(self) -> None:
-        self.may = threading.Event()
-        self.lines = Lines()
+        self.may_write = threading.Event()
+        self.lines = FakeOutput()
 
     def write(self, data: bytes) -> int | None:
-        self.may.wait(10)
+        self.may_write.wait(10)
         return self.lines.write(data)
 
 
-def test_a_slow_reader_holds_up_nobody() -> None:
-    output = Slow()
+def test_slow_output_does_not_block() -> None:
+    output = SlowOutput()
     log = log_to(output, limit=5000)
-    begun = time.monotonic()
+    start = time.monotonic()
     for number in range(100):
         log.info("line", number=number)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - start < 2
     assert log.dropped == 90
-    log.close(0.01)  # does not wait for ever either
-    output.may.set()
+    log.close(0.01)  # the wait is limited
+    output.may_write.set()
     log.close()
     assert [line.split("=")[1] for line in output.lines.lines if "line number" in line] == [*"0123456789"]
-    assert "log lines were lost lines=90" in output.lines.lines[0]
+    assert "log lines were dropped lines=90" in output.lines.lines[0]
 
 
-def test_standard_error() -> None:
+def test_log_goes_to_standard_error() -> None:
     code = (
         "from interlingua.gateway.observability.log import GatewayLog\n"
         "from interlingua.gateway.settings import schema\n"
@@ -250,24 +250,24 @@ def test_standard_error() -> None:
     assert run.stdout == ""
 
 
-def test_later_is_in_order_and_within_its_limit() -> None:
+def test_background_writer_keeps_order_and_limit() -> None:
     done: list[int] = []
-    may = threading.Event()
+    may_continue = threading.Event()
 
-    def do(item: int) -> None:
-        may.wait(10)
+    def handle_item(item: int) -> None:
+        may_continue.wait(10)
         done.append(item)
 
-    later = BackgroundWriter(do, max_weight=10, name="test")
-    assert later.close()  # nothing was put, and no thread has begun
-    assert [later.put(item, weight) for item, weight in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0)]] == [
+    writer = BackgroundWriter(handle_item, max_weight=10, name="test")
+    assert writer.close()  # no item was queued, so no thread has started
+    assert [writer.put(item, weight) for item, weight in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0)]] == [
         True,
         False,
         True,
         False,
         True,
     ]
-    assert not later.close(0.01)
-    may.set()
-    assert later.close()
+    assert not writer.close(0.01)
+    may_continue.set()
+    assert writer.close()
     assert done == [1, 3, 5]

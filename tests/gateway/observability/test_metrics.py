@@ -1,4 +1,4 @@
-"""The numbers are right, and Prometheus can read them."""
+"""Tests of the metrics: correct values in valid Prometheus text format."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)'
 SUFFIXES = {"counter": {""}, "gauge": {""}, "histogram": {"_bucket", "_sum", "_count"}}
 
 
-def parsed(text: str) -> dict[str, Family]:
-    """Strict: help, type and samples of each metric in a row, no sample twice, every line right."""
+def parse_metrics(text: str) -> dict[str, Family]:
+    """Strict parser: help, type and samples of each metric in order, no duplicate sample, no malformed line."""
     assert text.endswith("\n")
     families: dict[str, Family] = {}
-    helped = name = ""
+    help_name = name = ""
     for line in text[:-1].split("\n"):
         if line.startswith("# HELP "):
-            _, _, helped, about = line.split(" ", 3)
-            assert about
+            _, _, help_name, help_text = line.split(" ", 3)
+            assert help_text
         elif line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
             assert re.fullmatch(r"[a-z_:][a-z0-9_:]*", name)
-            assert name == helped
+            assert name == help_name
             assert name not in families
             families[name] = Family(kind, {})
         else:
@@ -73,39 +73,42 @@ GOOD = exchange(
 )
 
 
-def test_every_number_of_a_request() -> None:
+def test_metrics_of_a_request() -> None:
     metrics = Metrics()
     for _ in range(2):
         metrics.begin(GOOD)
         metrics.end(GOOD)
     text = metrics.render().decode()
-    seen = {name: family.samples for name, family in parsed(text).items()}
+    samples_by_name = {name: family.samples for name, family in parse_metrics(text).items()}
     route = (("wire", "anthropic-messages"), ("upstream", "openrouter"), ("status", "200"), ("outcome", "ok"))
-    assert seen["interlingua_requests_total"] == {("", route): 2}
-    assert seen["interlingua_streams_open"] == {("", ()): 0}
-    assert seen["interlingua_reads_total"] == {("", ()): 14}
-    assert seen["interlingua_retries_total"] == {("", ()): 4}
-    assert seen["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
-    assert seen["interlingua_findings_total"] == {("", (("kind", "noise"),)): 4, ("", (("kind", "renamed"),)): 2}
-    assert seen["interlingua_tokens_total"] == {
+    assert samples_by_name["interlingua_requests_total"] == {("", route): 2}
+    assert samples_by_name["interlingua_streams_open"] == {("", ()): 0}
+    assert samples_by_name["interlingua_reads_total"] == {("", ()): 14}
+    assert samples_by_name["interlingua_retries_total"] == {("", ()): 4}
+    assert samples_by_name["interlingua_calls_total"] == {("", (("dialect", "kimi_k2"),)): 4}
+    assert samples_by_name["interlingua_findings_total"] == {
+        ("", (("kind", "noise"),)): 4,
+        ("", (("kind", "renamed"),)): 2,
+    }
+    assert samples_by_name["interlingua_tokens_total"] == {
         ("", (("direction", "input"),)): 2400,
         ("", (("direction", "output"),)): 680,
     }
-    assert seen["interlingua_upstream_errors_total"] == {}
+    assert samples_by_name["interlingua_upstream_errors_total"] == {}
     assert "anything-a-client-likes" not in text
     assert "and-so-here" not in text
 
 
-def test_a_histogram_adds_up() -> None:
+def test_histogram_buckets_are_cumulative() -> None:
     metrics = Metrics()
     for seconds in (0.01, 0.25, 0.26, 5.0, 1000.0):
         metrics.end(exchange(upstream="u", first_byte=10.0 + seconds, ended=10.0 + seconds))
     for name in ("first_byte", "request"):
-        family = parsed(metrics.render().decode())[f"interlingua_{name}_seconds"]
+        family = parse_metrics(metrics.render().decode())[f"interlingua_{name}_seconds"]
         assert family.kind == "histogram"
         buckets = [(dict(labels)["le"], n) for (suffix, labels), n in family.samples.items() if suffix == "_bucket"]
         assert [n for _, n in buckets] == sorted(n for _, n in buckets)
-        assert dict(buckets)["0.25"] == 2  # a bound belongs to its bucket
+        assert dict(buckets)["0.25"] == 2  # the bound is inclusive
         assert dict(buckets)["0.5"] == 3
         assert buckets[-1] == ("+Inf", 5.0)
         labels = (("upstream", "u"),)
@@ -116,18 +119,18 @@ def test_a_histogram_adds_up() -> None:
 @pytest.mark.parametrize(
     ("status", "kind"), [(0, "no-answer"), (429, "429"), (503, "503"), (200, "stream"), (799, "stream")]
 )
-def test_how_an_upstream_failed(status: int, kind: str) -> None:
+def test_upstream_error_kinds(status: int, kind: str) -> None:
     metrics = Metrics()
     metrics.end(exchange(upstream="u", upstream_status=status, outcome="upstream-failed"))
-    family = parsed(metrics.render().decode())["interlingua_upstream_errors_total"]
+    family = parse_metrics(metrics.render().decode())["interlingua_upstream_errors_total"]
     assert family.samples == {("", (("upstream", "u"), ("kind", kind))): 1}
 
 
-def test_what_is_open() -> None:
+def test_open_streams_gauge() -> None:
     metrics = Metrics()
 
     def open_now() -> float:
-        return parsed(metrics.render().decode())["interlingua_streams_open"].samples["", ()]
+        return parse_metrics(metrics.render().decode())["interlingua_streams_open"].samples["", ()]
 
     metrics.begin(exchange(id="a"))
     metrics.begin(exchange(id="b"))
@@ -137,8 +140,8 @@ def test_what_is_open() -> None:
     assert open_now() == 1
 
 
-def test_numbers_that_others_keep() -> None:
-    families = parsed(Metrics("w1", lambda: 17, lambda: 3, lambda: 2).render().decode())
+def test_callback_metrics_and_worker_label() -> None:
+    families = parse_metrics(Metrics("w1", lambda: 17, lambda: 3, lambda: 2).render().decode())
     worker = (("worker", "w1"),)
     assert families["interlingua_held_back_bytes"] == Family("gauge", {("", worker): 17})
     assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", worker): 3})
@@ -146,18 +149,18 @@ def test_numbers_that_others_keep() -> None:
     assert all(labels[:1] == worker for family in families.values() for _, labels in family.samples)
 
 
-def test_odd_label_values_are_escaped() -> None:
+def test_label_values_are_escaped() -> None:
     metrics = Metrics()
     metrics.end(exchange(upstream='a"b\\c\nd\ud800', calls=1, dialect="x"))
     assert 'upstream="a\\"b\\\\c\\nd?"' in metrics.render().decode()
-    parsed(metrics.render().decode())
+    parse_metrics(metrics.render().decode())
 
 
-def test_series_are_bounded() -> None:
+def test_number_of_series_is_bounded() -> None:
     metrics = Metrics()
     for number in range(2000):
         metrics.end(exchange(upstream=f"u{number}", ended=11.0))
-    families = parsed(metrics.render().decode())
+    families = parse_metrics(metrics.render().decode())
     assert len(families["interlingua_requests_total"].samples) == 501
     assert sum(families["interlingua_requests_total"].samples.values()) == 2000
     assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1500

@@ -1,4 +1,4 @@
-"""A log that a file keeps stays small, however many write it, and whoever started a gateway is told once it serves."""
+"""Tests of the rotating log file with several writers, and of the notification when the gateway is ready."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LINE = b"0123456789" * 9 + b"12345678\n"
 
 
 def sizes(path: Path) -> dict[str, int]:
-    return {one.name: one.stat().st_size for one in sorted(path.parent.iterdir())}
+    return {file.name: file.stat().st_size for file in sorted(path.parent.iterdir())}
 
 
-def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
+def test_full_file_is_rotated_and_oldest_deleted(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = RotatingFile(str(path), SMALL)
     for number in range(55):
@@ -40,14 +40,14 @@ def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_line_that_is_larger_than_a_file_is_written(tmp_path: Path) -> None:
+def test_line_larger_than_file_limit_is_written(tmp_path: Path) -> None:
     log = RotatingFile(str(tmp_path / "log"), 10)
     assert log.write(LINE) == log.write(LINE) == len(LINE)
     log.close()
     assert (tmp_path / "log").read_bytes() == (tmp_path / "log.1").read_bytes() == LINE
 
 
-def test_a_file_that_somebody_has_moved_is_begun_anew(tmp_path: Path) -> None:
+def test_moved_file_is_reopened(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = RotatingFile(str(path))
     log.write(LINE)
@@ -66,26 +66,26 @@ os.dup2(log._fd, 2)
 for number in range(int(lines)):
     log.write(f"{name} {number:06}\\n".encode())
 log.write(b"last\\n")
-os.write(2, b"what others write\\n")
+os.write(2, b"written to stderr\\n")
 """
 
 
-def test_several_processes_lose_no_line(tmp_path: Path) -> None:
-    """Three files of this size have room for all: what is missing was lost by turning over, not by age."""
+def test_concurrent_processes_lose_no_line(tmp_path: Path) -> None:
+    """Three files of this size hold all lines, so a missing line was lost by rotation and not by deletion."""
     path, lines, writers = tmp_path / "log", 2000, 3
     largest = lines * writers * 9 // MAX_ROTATED_FILES
     args = [sys.executable, "-c", WRITER, str(path)]
     processes = [subprocess.Popen([*args, str(name), str(lines), str(largest)]) for name in range(writers)]
     assert [process.wait(60) for process in processes] == [0] * writers
-    text = "".join(one.read_text() for one in tmp_path.iterdir())
+    text = "".join(file.read_text() for file in tmp_path.iterdir())
     assert len(list(tmp_path.iterdir())) > 1
     expected = {f"{name} {number:06}" for name in range(writers) for number in range(lines)}
-    assert set(text.splitlines()) == expected | {"last", "what others write"}
+    assert set(text.splitlines()) == expected | {"last", "written to stderr"}
     assert len(text.splitlines()) == len(expected) + 2 * writers
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "nowhere"])
-def test_what_is_no_file_is_refused_with_its_name(tmp_path: Path, kind: str) -> None:
+def test_path_that_is_not_a_regular_file_raises(tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
     if kind == "link":
         (tmp_path / "elsewhere").write_text("mine")
@@ -99,7 +99,7 @@ def test_what_is_no_file_is_refused_with_its_name(tmp_path: Path, kind: str) -> 
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_the_gateways_own_log(upstream: UpstreamServer, tmp_path: Path, workers: str) -> None:
+def test_gateway_writes_log_file(upstream: UpstreamServer, tmp_path: Path, workers: str) -> None:
     upstream.add("logged", up.chat_stream("Hello"))
     file = tmp_path / "gateway.log"
     with run_gateway("--upstream", upstream.url, "--workers", workers, INTERLINGUA_LOG__FILE=str(file)) as gateway:
@@ -112,11 +112,11 @@ def test_the_gateways_own_log(upstream: UpstreamServer, tmp_path: Path, workers:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("abstract", [False, True])
-def test_whoever_named_a_socket_is_told(workers: str, abstract: bool) -> None:
+def test_systemd_notify_socket_receives_ready_and_stopping(workers: str, abstract: bool) -> None:
     if abstract and sys.platform != "linux":
-        pytest.skip("only Linux has sockets without a file")
+        pytest.skip("only Linux has abstract sockets")
     with (
-        tempfile.TemporaryDirectory() as folder,  # the path of a socket has to be short
+        tempfile.TemporaryDirectory() as folder,  # the path of a socket must be short
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
     ):
         path = f"@interlingua-{os.getpid()}-{workers}" if abstract else f"{folder}/socket"

@@ -1,4 +1,4 @@
-"""A request is a span: the child of the client's, the parent of the upstream's."""
+"""Tests of tracing: each request is a span, child of the client's span and parent of the upstream's span."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def exchange(**fields: Any) -> ExchangeRecord:
     )
 
 
-def traced(told: ExchangeRecord, headers: dict[str, str]) -> tuple[ReadableSpan, dict[str, str]]:
+def export_span(record: ExchangeRecord, headers: dict[str, str]) -> tuple[ReadableSpan, dict[str, str]]:
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     trace = Tracer(provider).begin(headers)
-    trace.end(told)
+    trace.end(record)
     provider.shutdown()
     (span,) = spans.get_finished_spans()
     return span, trace.headers
 
 
-def test_a_request_that_went_well() -> None:
-    told = exchange(
+def test_span_of_successful_request() -> None:
+    record = exchange(
         model="sonnet",
         upstream_model="moonshotai/kimi-k2",
         upstream="openrouter",
@@ -57,7 +57,7 @@ def test_a_request_that_went_well() -> None:
         usage=Usage(input=1200, output=340, cached=1000, reasoning=100, cache_written=50),
         findings=[Finding("renamed", ""), Finding("noise", ""), Finding("noise", "")],
     )
-    span, headers = traced(told, {"Traceparent": PARENT, "Tracestate": "vendor=1"})
+    span, headers = export_span(record, {"Traceparent": PARENT, "Tracestate": "vendor=1"})
     assert span.name == "chat moonshotai/kimi-k2"
     assert span.kind is SpanKind.CLIENT
     assert span.status.status_code is StatusCode.UNSET
@@ -96,15 +96,15 @@ def test_a_request_that_went_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "message"),
+    ("record", "kind", "message"),
     [
         (exchange(outcome="upstream-failed", upstream_status=429, error="slow\ndown"), "429", r"slow\ndown"),
         (exchange(outcome="upstream-failed", upstream_status=200), "upstream-failed", "upstream-failed"),
         (exchange(outcome="client-left", model="\ud800"), "client-left", "client-left"),
     ],
 )
-def test_a_request_that_did_not(told: ExchangeRecord, kind: str, message: str) -> None:
-    span, headers = traced(told, {"traceparent": "nonsense"})
+def test_span_of_failed_request(record: ExchangeRecord, kind: str, message: str) -> None:
+    span, headers = export_span(record, {"traceparent": "nonsense"})
     assert (span.attributes or {})["error.type"] == kind
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, message)
     assert span.parent is None
@@ -112,27 +112,27 @@ def test_a_request_that_did_not(told: ExchangeRecord, kind: str, message: str) -
     assert "".join(map(str, (span.attributes or {}).values())).encode()
 
 
-def test_an_upstream_of_anthropic() -> None:
-    span, _ = traced(exchange(upstream_wire="anthropic-messages"), {})
+def test_span_of_anthropic_upstream() -> None:
+    span, _ = export_span(exchange(upstream_wire="anthropic-messages"), {})
     assert (span.attributes or {})["gen_ai.provider.name"] == "anthropic"
     assert span.name == "chat"
 
 
-def test_it_is_off_by_default() -> None:
+def test_tracing_is_off_by_default() -> None:
     trace = Tracer.from_settings(Settings()).begin({"traceparent": PARENT})
     trace.end(exchange())
     assert trace.headers == {}
 
 
 @pytest.mark.parametrize("missing", ["opentelemetry.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"])
-def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def test_missing_package_raises(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InterlinguaError, match="otel is set, but opentelemetry") as error:
+    with pytest.raises(InterlinguaError, match="otel is set, but the package opentelemetry") as error:
         Tracer.from_settings(Settings(otel=True))
     assert error.value.hint == "pip install 'interlingua[otel]'"
 
 
-def test_the_provider_that_a_process_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_tracer_provider_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -141,11 +141,11 @@ def test_the_provider_that_a_process_has(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(spans.get_finished_spans()) == 1
 
 
-def test_a_provider_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the exporter that OTEL_* sets up."""
+def test_new_tracer_provider_exports_by_otlp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a provider in the process, spans go to the exporter that OTEL_* configures."""
     spans = InMemorySpanExporter()
     module = ModuleType("trace_exporter")
-    module.OTLPSpanExporter = lambda: spans  # type: ignore[attr-defined]  # as the package has it
+    module.OTLPSpanExporter = lambda: spans  # type: ignore[attr-defined]  # same name as in the package
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", module)
     assert isinstance(spans, SpanExporter)
     tracer = Tracer.from_settings(Settings(otel=True))

@@ -1,4 +1,4 @@
-"""With `--log-level debug` the log has the bodies that went by, and never a key."""
+"""Tests of logging bodies: with `--log-level debug` the log contains the bodies, but no key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.gateway_process import run_gateway
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("level", ["debug", "info"])
-def test_bodies_are_in_the_log_if_it_is_told_so(level: str, stream: bool) -> None:
+def test_bodies_are_logged_at_level_debug_only(level: str, stream: bool) -> None:
     with run_gateway("--demo", "--log-level", level) as gateway:
         body = {
             "model": "demo/hermes",
@@ -25,7 +25,7 @@ def test_bodies_are_in_the_log_if_it_is_told_so(level: str, stream: bool) -> Non
             assert response.read()
         gateway.stop()
         log = gateway.log.read_text(encoding="utf-8")
-    for way in ("from the client", "to http://127.0.0.1", "from the upstream", "to the client"):
-        assert (f"{way}" in log) == (level == "debug"), way
+    for direction in ("from the client", "to http://127.0.0.1", "from the upstream", "to the client"):
+        assert (direction in log) == (level == "debug"), direction
     assert ("swordfish" in log) == (level == "debug")
     assert "sk-0123456789abcdef" not in log

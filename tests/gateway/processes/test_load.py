@@ -1,4 +1,4 @@
-"""Much, slow, and many: rows 18–20 of the table of faults, by their number, on real sockets."""
+"""Load tests on real sockets: large arguments, slow and disconnecting clients, many streams (fault rows 18–20)."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
         yield started
 
 
-def most_memory(gateway: GatewayProcess) -> int:
-    """The most that the process has ever had, in bytes."""
+def peak_memory(gateway: GatewayProcess) -> int:
+    """Return the peak resident memory of the gateway process in bytes."""
     status = Path(f"/proc/{gateway.process.pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found
     return int(found[1]) * 1024
 
 
-def work_of(gateway: GatewayProcess) -> float:
-    """How long the process has had a processor, in seconds: a busy machine makes no difference."""
+def cpu_seconds(gateway: GatewayProcess) -> float:
+    """Return the CPU time of the gateway process in seconds, which does not depend on the load of the machine."""
     fields = Path(f"/proc/{gateway.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -79,140 +79,146 @@ def args_delta(piece: str) -> bytes:
     return up.delta(tool_calls=[{"index": 0, "function": {"arguments": piece}}])
 
 
-def call_of(*pieces: str) -> list[bytes]:
-    """The events of a reply with one call, whose arguments come in these pieces."""
+def call_events(*pieces: str) -> list[bytes]:
+    """Return the events of a reply with one call whose arguments are split into these pieces."""
     start = up.delta(
         tool_calls=[{"index": 0, "id": "c0", "type": "function", "function": {"name": "write", "arguments": ""}}]
     )
     return [up.ROLE + start, *map(args_delta, pieces), up.delta(finish="tool_calls") + up.DONE]
 
 
-def gathered(events: list[bytes], size: int = 64 * 1024) -> list[bytes]:
-    """The same bytes in reads of this size."""
+def split_into_reads(events: list[bytes], size: int = 64 * 1024) -> list[bytes]:
+    """Return the same bytes in pieces of this size."""
     data = b"".join(events)
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
-def test_18_ten_megabytes_in_one_argument(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_18_ten_megabyte_argument_within_cpu_limit(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
     args = json.dumps({"text": "0123456789abcde\n" * (10 * MIB // 17)})
-    model = upstream.add(f"18-{wire}", up.send_headers(), up.send_pieces(gathered(call_of(args))))
-    before = work_of(gateway)
+    model = upstream.add(f"18-{wire}", up.send_headers(), up.send_pieces(split_into_reads(call_events(args))))
+    before = cpu_seconds(gateway)
     got = request_reply(gateway, wire, model, **tools_field(wire, "write", TEXT))
     assert reply_calls(got, wire) == [("write", args)]
-    assert work_of(gateway) - before < 5
+    assert cpu_seconds(gateway) - before < 5
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_18_a_hundred_thousand_tiny_pieces(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_18_arguments_in_a_hundred_thousand_deltas_within_cpu_limit(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
     count = 100_000 if wire == MESSAGES else 20_000
     args = ['{"text": "', *(f"{n % 10}" for n in range(count)), '"}']
-    model = upstream.add(f"18-tiny-{wire}", up.send_headers(), up.send_pieces(gathered(call_of(*args))))
-    before = work_of(gateway)
+    model = upstream.add(f"18-tiny-{wire}", up.send_headers(), up.send_pieces(split_into_reads(call_events(*args))))
+    before = cpu_seconds(gateway)
     got = request_reply(gateway, wire, model, **tools_field(wire, "write", TEXT))
     assert reply_calls(got, wire) == [("write", "".join(args))]
-    assert work_of(gateway) - before < count / 10_000
+    assert cpu_seconds(gateway) - before < count / 10_000
 
 
-def test_18_arguments_beyond_all_limits_end_the_reply_and_not_the_gateway(
+def test_18_arguments_over_the_limit_end_the_reply_not_the_gateway(
     gateway: GatewayProcess, upstream: UpstreamServer
 ) -> None:
     piece = "x" * 60_000
     pieces = ['{"text": "', *([piece] * (20 * MIB // len(piece))), '"}']
-    model = upstream.add("18-over", up.send_headers(), up.send_pieces(call_of(*pieces)))
+    model = upstream.add("18-over", up.send_headers(), up.send_pieces(call_events(*pieces)))
     got = request_reply(gateway, MESSAGES, model, **tools_field(MESSAGES, "write", TEXT))
     assert got.status == 200
     assert got.events[-1]["type"] in ("error", "message_stop")
     with pytest.raises(ValueError, match=r"."):
-        json.loads(reply_calls(got, MESSAGES)[0][1])  # never a call that looks whole
+        json.loads(reply_calls(got, MESSAGES)[0][1])  # a truncated call must never look complete
     assert request_reply(gateway, CHAT, upstream.add("18-after", up.chat_stream("well"))).status == 200
 
 
-def test_18_an_event_without_end_is_cut_off(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
+def test_18_event_over_the_size_limit_is_an_error(gateway: GatewayProcess, upstream: UpstreamServer) -> None:
     endless = [up.ROLE + up.delta("so"), b"data: ", *([b"x" * MIB] * 40)]
     got = request_reply(gateway, MESSAGES, upstream.add("18-endless", up.send_headers(), up.send_pieces(endless)))
     assert got.events[-1]["type"] == "error"
     assert "event of more than" in got.events[-1]["error"]["message"]
 
 
-def test_19_a_slow_client_holds_the_upstream_back_and_fills_no_memory(upstream: UpstreamServer) -> None:
+def test_19_slow_client_applies_back_pressure_with_bounded_memory(upstream: UpstreamServer) -> None:
     piece = up.delta("y" * 16_000)
     count = 100 * MIB // len(piece) + 1
     model = upstream.add("19", up.send_headers(), up.send(up.ROLE), up.send_pieces([piece] * count), up.send(up.DONE))
     with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
         sock = open_request(gateway, MESSAGES, model)
         read = len(sock.recv(1024))
-        asked = upstream.wait_for_requests(model)[0]
-        paused = until_it_stops(asked)
-        assert paused < 20 * MIB  # buffers of the system are most of it
+        received = upstream.wait_for_requests(model)[0]
+        paused = wait_until_sending_stops(received)
+        assert paused < 20 * MIB  # mostly socket buffers of the kernel
         while read < 5 * MIB:
             read += len(sock.recv(MIB))
-        assert until_it_stops(asked) < paused + 20 * MIB
+        assert wait_until_sending_stops(received) < paused + 20 * MIB
         while data := sock.recv(MIB):
             read += len(data)
-        assert asked.bytes_sent > 100 * MIB
-        assert read > 95 * MIB  # frames of Messages have shorter heads
-        assert most_memory(gateway) < 96 * MIB
+        assert received.bytes_sent > 100 * MIB
+        assert read > 95 * MIB  # Messages frames have less overhead per event
+        assert peak_memory(gateway) < 96 * MIB
         sock.close()
 
 
-def until_it_stops(asked: ReceivedRequest) -> int:
-    """How much the upstream has sent, once it can send no more."""
+def wait_until_sending_stops(received: ReceivedRequest) -> int:
+    """Return the number of bytes the upstream has sent, once it cannot send any more."""
     until = time.monotonic() + 20
     sent = -1
-    while sent != asked.bytes_sent:
-        assert time.monotonic() < until, "it never stops"
-        sent = asked.bytes_sent
+    while sent != received.bytes_sent:
+        assert time.monotonic() < until, "the upstream never stops sending"
+        sent = received.bytes_sent
         time.sleep(0.4)
     return sent
 
 
-def test_19_a_client_that_reads_nothing_counts_as_gone(upstream: UpstreamServer) -> None:
+def test_19_client_that_does_not_read_counts_as_disconnected(upstream: UpstreamServer) -> None:
     piece = up.delta("y" * 16_000)
     model = upstream.add("19-dead", up.send_headers(), up.send(up.ROLE), up.send_pieces([piece] * 2000), up.wait(20))
     with run_gateway(config=CONFIG.format(url=upstream.url) + "limits: {send: 1}\n") as gateway:
         sock = open_request(gateway, MESSAGES, model)
-        asked = upstream.wait_for_requests(model)[0]
-        assert asked.finished.wait(10)
-        assert asked.client_left_at is not None
+        received = upstream.wait_for_requests(model)[0]
+        assert received.finished.wait(10)
+        assert received.client_left_at is not None
         gateway.wait_for_log(r"499 client-left")
         sock.close()
 
 
-def leaves_within_a_second(asked: ReceivedRequest, now: float) -> None:
-    assert asked.finished.wait(5)
-    assert asked.client_left_at is not None
-    assert asked.client_left_at - now < 1
+def assert_disconnects_within_a_second(received: ReceivedRequest, now: float) -> None:
+    assert received.finished.wait(5)
+    assert received.client_left_at is not None
+    assert received.client_left_at - now < 1
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-def test_20_client_leaves_before_the_headers(
+def test_20_client_disconnects_before_the_headers(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool
 ) -> None:
     model = upstream.add(f"20-{wire}-{stream}", up.wait(20))
     sock = open_request(gateway, wire, model, stream)
-    asked = upstream.wait_for_requests(model)[0]
+    received = upstream.wait_for_requests(model)[0]
     sock.close()
-    leaves_within_a_second(asked, time.monotonic())
+    assert_disconnects_within_a_second(received, time.monotonic())
     gateway.wait_for_log(rf"499 client-left .*{model}")
     assert upstream.count(model) == 1
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_20_client_leaves_before_the_first_word(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_20_client_disconnects_before_the_first_content(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
     model = upstream.add(f"20-first-{wire}", up.send_headers(), up.send(up.ROLE), up.wait(20))
     sock = open_request(gateway, wire, model)
-    asked = upstream.wait_for_requests(model)[0]
+    received = upstream.wait_for_requests(model)[0]
     time.sleep(0.1)
     sock.close()
-    leaves_within_a_second(asked, time.monotonic())
+    assert_disconnects_within_a_second(received, time.monotonic())
     gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("more", ["nothing", "words"])
-def test_20_client_leaves_in_the_middle(
+def test_20_client_disconnects_during_a_stream(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, more: str
 ) -> None:
     rest = up.wait(20) if more == "nothing" else up.send_pieces([up.delta("more ")] * 2000, 0.01)
@@ -221,28 +227,28 @@ def test_20_client_leaves_in_the_middle(
     got = b""
     while b"Hello" not in got:
         got += sock.recv(1 << 16)
-    asked = upstream.wait_for_requests(model)[0]
+    received = upstream.wait_for_requests(model)[0]
     sock.close()
-    leaves_within_a_second(asked, time.monotonic())
+    assert_disconnects_within_a_second(received, time.monotonic())
     gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_20_client_leaves_in_the_middle_of_a_whole_reply(
+def test_20_client_disconnects_during_a_complete_reply(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     model = upstream.add(
         f"20-whole-{wire}", up.send_headers(type="application/json"), up.send(b'{"choices": ['), up.wait(20)
     )
     sock = open_request(gateway, wire, model, stream=False)
-    asked = upstream.wait_for_requests(model)[0]
+    received = upstream.wait_for_requests(model)[0]
     time.sleep(0.1)
     sock.close()
-    leaves_within_a_second(asked, time.monotonic())
+    assert_disconnects_within_a_second(received, time.monotonic())
     gateway.wait_for_log(rf"499 client-left .*{model}")
 
 
-def test_20_client_leaves_between_two_attempts(upstream: UpstreamServer) -> None:
+def test_20_client_disconnects_between_two_attempts(upstream: UpstreamServer) -> None:
     config = CONFIG.replace("attempts: 1", "attempts: 3, backoff: 5").format(url=upstream.url)
     model = upstream.add("20-again", up.reset())
     with run_gateway(config=config) as gateway:
@@ -254,7 +260,7 @@ def test_20_client_leaves_between_two_attempts(upstream: UpstreamServer) -> None
     assert upstream.count(model) == 1
 
 
-def held_until(event: threading.Event) -> Step:
+def wait_until_set(event: threading.Event) -> Step:
     async def step(_: ReceivedRequest) -> None:
         while not event.is_set():
             await asyncio.sleep(0.2)
@@ -262,14 +268,16 @@ def held_until(event: threading.Event) -> Step:
     return step
 
 
-def test_a_thousand_streams_at_once(upstream: UpstreamServer) -> None:
+def test_thousand_concurrent_streams(upstream: UpstreamServer) -> None:
     go = threading.Event()
     end = up.delta(" and good bye") + up.delta(finish="stop") + up.DONE
-    model = upstream.add("many", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), held_until(go), up.send(end))
+    model = upstream.add(
+        "many", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), wait_until_set(go), up.send(end)
+    )
     with run_gateway(config=CONFIG.format(url=upstream.url)) as gateway:
-        replies = asyncio.run(many_at_once(gateway, upstream, model, go))
+        replies = asyncio.run(send_concurrently(gateway, upstream, model, go))
         gateway.wait_for_log(r"many", seconds=5)
-        assert most_memory(gateway) < 200 * MIB
+        assert peak_memory(gateway) < 200 * MIB
     assert upstream.count(model) == MANY
     assert [got.status for _, got in replies] == [200] * MANY
     assert {reply_text(got, wire) for wire, got in replies} == {"Hello and good bye"}
@@ -277,14 +285,14 @@ def test_a_thousand_streams_at_once(upstream: UpstreamServer) -> None:
     assert all(last[wire] in got.body for wire, got in replies)
 
 
-async def many_at_once(
+async def send_concurrently(
     gateway: GatewayProcess, upstream: UpstreamServer, model: str, go: threading.Event
 ) -> list[tuple[str, RawResponse]]:
     host, port = gateway.base.removeprefix("http://").rsplit(":", 1)
 
-    async def one(number: int) -> tuple[str, RawResponse]:
+    async def send_one(number: int) -> tuple[str, RawResponse]:
         wire = WIRES[number % 3]
-        await asyncio.sleep(number / MANY)  # a backlog is not what is tried here
+        await asyncio.sleep(number / MANY)  # spread out: this test is not about the listen backlog
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(build_request(f"/v1/{wire}", json.dumps(minimal_body(wire, model)).encode()))
         data = await reader.read(-1)
@@ -292,11 +300,11 @@ async def many_at_once(
         await writer.wait_closed()
         return wire, parse_complete(data)
 
-    asking = asyncio.gather(*map(one, range(MANY)))
+    pending_replies = asyncio.gather(*map(send_one, range(MANY)))
     for _ in range(300):
-        if upstream.count(model) == MANY or asking.done():
+        if upstream.count(model) == MANY or pending_replies.done():
             break
         await asyncio.sleep(0.1)
     assert upstream.count(model) == MANY
     go.set()
-    return await asyncio.wait_for(asking, 30)
+    return await asyncio.wait_for(pending_replies, 30)

@@ -1,4 +1,4 @@
-"""Two gateways behind nginx, with the configuration that deploy/ has: one of them dies or stops under load."""
+"""Two gateways behind nginx with the configuration from deploy/: one of them dies or stops under load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlingua.gateway.api.app import RELAY_ENDPOINTS
+from interlingua.client.sdk.upstream_config import wire_for_path
 from tests.support import upstream_server as up
 from tests.support.chat_scenarios import kimi_call
 from tests.support.gateway_process import START_TIMEOUT_SECONDS, GatewayProcess, run_gateway
@@ -58,7 +58,7 @@ http {{
 }}
 """
 STREAMS = 48
-ASKERS = 3
+CLIENTS = 3
 WORDS = [f"word{number} " for number in range(60)]
 TEXT = "".join(WORDS)
 CONFIG = """
@@ -70,34 +70,34 @@ models: {{claude-talk: {{upstream: claude}}}}
 seal_key: {key}
 """
 
-needs_nginx = pytest.mark.skipif(NGINX is None, reason="there is no nginx here (apt-get install nginx-light)")
+needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (apt-get install nginx-light)")
 
 
 class Replicas(NamedTuple):
     both: list[GatewayProcess]
     front: GatewayProcess
-    """nginx, asked like a gateway."""
+    """nginx, which receives requests like a gateway."""
 
-    def behind(self, got: RawResponse) -> GatewayProcess:
-        """Who has answered."""
+    def replica_of(self, got: RawResponse) -> GatewayProcess:
+        """Return the replica that sent this response."""
         last = str(got.header("x-replica")).split(", ")[-1]
-        return next(one for one in self.both if one.base.endswith(last))
+        return next(replica for replica in self.both if replica.base.endswith(last))
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
 
 
 def listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
 def nginx(replicas: list[GatewayProcess]) -> Iterator[GatewayProcess]:
-    """What deploy/ says, on free ports; and each answer tells who gave it."""
+    """Run nginx with the configuration from deploy/ on free ports. Each response names its replica in a header."""
     port = free_port()
     conf = CONF.read_text()
     for before, after in [
@@ -129,7 +129,7 @@ def nginx(replicas: list[GatewayProcess]) -> Iterator[GatewayProcess]:
 
 
 @contextmanager
-def replicated(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
+def run_replicas(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
     with ExitStack() as stack:
         keys = seal_keys or ("the same for both",) * 2
         configs = [CONFIG.format(url=upstream.url, key=key) for key in keys]
@@ -138,7 +138,7 @@ def replicated(upstream: UpstreamServer, *seal_keys: str) -> Iterator[Replicas]:
 
 
 class Stream:
-    """One that is read by a thread, up to its end."""
+    """Streamed reply that a thread reads to its end."""
 
     def __init__(self, replicas: Replicas, wire: str, model: str) -> None:
         self.wire = wire
@@ -148,8 +148,8 @@ class Stream:
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
         assert self.begun.wait(20)
-        head = RawResponse(*(parsed_head(bytes(self._data))), b"")
-        self.replica = replicas.behind(head)
+        head = RawResponse(*(parse_head(bytes(self._data))), b"")
+        self.replica = replicas.replica_of(head)
 
     def _read(self) -> None:
         with self._socket:
@@ -165,7 +165,7 @@ class Stream:
                     break
 
     def got(self) -> RawResponse:
-        """Raises if the body breaks off before its last chunk."""
+        """Return the response. Raises AssertionError if the body ends before its last chunk."""
         self._thread.join(30)
         return parse_complete(bytes(self._data))
 
@@ -175,12 +175,12 @@ class Stream:
 
     @property
     def is_cut(self) -> bool:
-        """A client can see it: the last chunk of the body is missing."""
+        """True if the last chunk of the body is missing, which clients can detect."""
         self._thread.join(30)
         return not self._data.endswith(b"0\r\n\r\n") and TEXT.encode() not in self._data
 
 
-def parsed_head(data: bytes) -> tuple[int, list[tuple[str, str]]]:
+def parse_head(data: bytes) -> tuple[int, list[tuple[str, str]]]:
     head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
     fields = (line.partition(":") for line in head[1:])
     return int(head[0].split()[1]), [(name.lower(), value.strip()) for name, _, value in fields]
@@ -194,7 +194,7 @@ def has_ended(got: RawResponse, wire: str) -> bool:
 
 
 def long_stream(upstream: UpstreamServer, model: str) -> tuple[str, threading.Event]:
-    """Its first words come at once, and the others in turn once the event is set."""
+    """Add a stream: the first words are sent at once, the others one by one after the event is set."""
     go = threading.Event()
     first, others = up.ROLE + b"".join(map(up.delta, WORDS[:5])), [*map(up.delta, WORDS[5:])]
     end = up.delta(finish="stop") + up.DONE
@@ -204,12 +204,12 @@ def long_stream(upstream: UpstreamServer, model: str) -> tuple[str, threading.Ev
     return model, go
 
 
-class Askers:
-    """Clients that ask one short question after the other."""
+class ShortRequestClients:
+    """Clients that send one short request after the other."""
 
-    def __init__(self, front: GatewayProcess, model: str, count: int = ASKERS) -> None:
+    def __init__(self, front: GatewayProcess, model: str, count: int = CLIENTS) -> None:
         self.answers: list[tuple[float, bool]] = []
-        """When each was asked, and whether the answer was right."""
+        """Start time of each request, and whether the reply was correct."""
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._ask, args=(front, model, n), daemon=True) for n in range(count)]
         for thread in self._threads:
@@ -237,22 +237,22 @@ class Askers:
 
 @needs_nginx
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
+def test_replica_stops_or_dies_under_load(upstream: UpstreamServer, number: signal.Signals) -> None:
     model, go = long_stream(upstream, f"replica-{number.name}")
     short = upstream.add(f"short-{number.name}", up.chat_stream("short"))
-    with replicated(upstream) as replicas:
+    with run_replicas(upstream) as replicas:
         streams = [Stream(replicas, WIRES[n % 3], model) for n in range(STREAMS)]
         first, second = replicas.both
         on_first = [stream for stream in streams if stream.replica is first]
         on_second = [stream for stream in streams if stream.replica is second]
         assert min(len(on_first), len(on_second)) >= STREAMS // 3
-        askers = Askers(replicas.front, short)
-        askers.wait_for(12)
+        clients = ShortRequestClients(replicas.front, short)
+        clients.wait_for(12)
         go.set()
-        time.sleep(0.3)  # all of them are in the middle
+        time.sleep(0.3)  # all streams are in the middle of their replies
         first.send_signal(number)
         signalled = time.monotonic()
-        askers.wait_for(30)
+        clients.wait_for(30)
         for stream in on_second:
             assert stream.is_whole, stream.got().body[-300:]
         if number == signal.SIGTERM:
@@ -260,24 +260,24 @@ def test_a_replica_goes_under_load(upstream: UpstreamServer, number: signal.Sign
             assert first.process.wait(20) == 0
         else:
             assert [stream for stream in on_first if not stream.is_cut] == []
-            with pytest.raises(AssertionError, match="breaks off"):
+            with pytest.raises(AssertionError, match="is truncated"):
                 on_first[0].got()
-        askers.wait_for(12)
-        askers.stop()
-        failed = [began for began, right in askers.answers if not right]
+        clients.wait_for(12)
+        clients.stop()
+        failed = [began for began, right in clients.answers if not right]
         if number == signal.SIGTERM:
             assert failed == []
-        else:  # who had heard the first word of it may be cut; nobody who asked later is
+        else:  # replies that had started may be truncated; requests sent later must succeed
             assert [began for began in failed if began > signalled] == []
-            assert len(failed) <= ASKERS
+            assert len(failed) <= CLIENTS
         assert second.stop() == 0
 
 
 @needs_nginx
-def test_an_upstreams_503_is_the_clients_and_takes_no_replica_out(upstream: UpstreamServer) -> None:
+def test_upstream_503_reaches_client_and_removes_no_replica(upstream: UpstreamServer) -> None:
     busy = upstream.add("busy", up.send_response("503 Service Unavailable", b'{"error": {"message": "busy today"}}'))
     fine = upstream.add("fine", up.chat_stream("Hello"))
-    with replicated(upstream) as replicas:
+    with run_replicas(upstream) as replicas:
         for _ in range(6):
             got = request_reply(replicas.front, CHAT, busy)
             assert (got.status, "busy today" in got.json["error"]["message"]) == (503, True)
@@ -285,11 +285,11 @@ def test_an_upstreams_503_is_the_clients_and_takes_no_replica_out(upstream: Upst
         for _ in range(8):
             got = request_reply(replicas.front, CHAT, fine)
             assert reply_text(got, CHAT) == "Hello"
-            served.add(replicas.behind(got).base)
+            served.add(replicas.replica_of(got).base)
         assert len(served) == 2
 
 
-# ── a conversation that goes on elsewhere ─────────────────────────────────────────────────────────────────────────────
+# ── a conversation that continues on another replica ──────────────────────────────────────────────────────────────────
 
 THOUGHT = {
     "id": "msg_1",
@@ -306,19 +306,21 @@ THOUGHT = {
 }
 
 
-def goes_on(wire: str, model: str, reply: Any) -> dict[str, Any]:
-    """The next request of a client that got this reply."""
-    _, said = turn(RELAY_ENDPOINTS[f"/{wire}"], reply)
+def next_request(wire: str, model: str, reply: Any) -> dict[str, Any]:
+    """Return the next request of a client that received this reply."""
+    _, new_messages = turn(wire_for_path(f"/{wire}") or "", reply)
     body = {**minimal_body(wire, model, stream=False), **tools_field(wire, "ls")}
     field = "input" if wire == RESPONSES else "messages"
     question = [{"role": "user", "content": "hi"}]
-    return {**body, field: [*question, *said]}
+    return {**body, field: [*question, *new_messages]}
 
 
 @pytest.mark.parametrize("wire", [MESSAGES, RESPONSES])
 @pytest.mark.parametrize("same_key", [True, False])
-def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, wire: str, same_key: bool) -> None:
-    """The signature goes back to the upstream that gave it, if both replicas have one seal key; else it does not."""
+def test_signed_reasoning_is_accepted_by_other_replica_with_same_key(
+    upstream: UpstreamServer, wire: str, same_key: bool
+) -> None:
+    """The signature is sent back to its upstream only if both replicas have the same seal key."""
     body = json.dumps(THOUGHT).encode()
     upstream.add("claude-talk", up.send_response("200 OK", body))
     keys = ("one", "one" if same_key else "another")
@@ -328,7 +330,7 @@ def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, w
         more = {"include": ["reasoning.encrypted_content"]} if wire == RESPONSES else {}
         reply = request_reply(first, wire, "claude-talk", stream=False, **tools_field(wire, "ls"), **more).json
         before = upstream.count("claude-talk")
-        again = goes_on(wire, "claude-talk", reply)
+        again = next_request(wire, "claude-talk", reply)
         got = request_reply(second, wire, again.pop("model"), **again)
         assert got.status == 200, got.body
         sent = upstream.wait_for_requests("claude-talk", before + 1)[-1].body["messages"]
@@ -340,7 +342,7 @@ def test_thinking_begun_on_one_is_known_on_the_other(upstream: UpstreamServer, w
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_ids_begun_on_one_are_known_on_the_other(upstream: UpstreamServer, wire: str) -> None:
+def test_call_ids_are_restored_by_other_replica(upstream: UpstreamServer, wire: str) -> None:
     model = "moonshotai/kimi-k2"
     text = kimi_call("functions.ls:0", '{"city": "Oslo"}') + kimi_call("functions.ls:1", '{"city": "Rome"}')
     body = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
@@ -350,7 +352,7 @@ def test_ids_begun_on_one_are_known_on_the_other(upstream: UpstreamServer, wire:
         first, second = (stack.enter_context(run_gateway(config=config)) for _ in range(2))
         reply = request_reply(first, wire, model, stream=False, **tools_field(wire, "ls")).json
         before = upstream.count(model)
-        again = goes_on(wire, model, reply)
+        again = next_request(wire, model, reply)
         assert request_reply(second, wire, again.pop("model"), **again).status == 200
         sent = upstream.wait_for_requests(model, before + 1)[-1].body["messages"]
     calls = next(message for message in sent if message["role"] == "assistant")["tool_calls"]

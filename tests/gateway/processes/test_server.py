@@ -1,5 +1,4 @@
-"""A gateway that is told to stop or to read its settings again, that loses a worker, or that nobody reads: rows 34 and
-42 of the table of faults, by their number, on real processes."""
+"""Shutdown, reload, worker crashes, full disks and blocked stderr (rows 34 and 42 of the fault table)."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ END = up.delta(" world") + up.delta(finish="stop") + up.DONE
 
 
 def begun(gateway: GatewayProcess, wire: str, model: str) -> tuple[socket.socket, bytes]:
-    """A stream whose first word has come."""
+    """Open a stream and read until its first content has arrived."""
     sock, data = open_request(gateway, wire, model), b""
     while b"Hello" not in data:
         piece = sock.recv(1 << 16)
@@ -70,15 +69,15 @@ def rest(stream: tuple[socket.socket, bytes]) -> RawResponse:
     return parse_complete(data)
 
 
-def has_a_proper_end(got: RawResponse, wire: str) -> bool:
-    """Whether it tells that the reply was broken off, as clients of this wire are told."""
+def ends_with_error(got: RawResponse, wire: str) -> bool:
+    """Return whether the stream ends with the error event of this wire."""
     last = got.events[-1]
     if wire == CHAT:
         return "error" in last and got.events.count("[DONE]") == 0
     return bool(last["type"] == ("error" if wire == MESSAGES else "response.failed"))
 
 
-def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer) -> None:
+def test_34_on_sigterm_streams_finish_or_end_with_an_error(upstream: UpstreamServer) -> None:
     go = threading.Event()
     ends = upstream.add(
         "34-ends", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
@@ -98,18 +97,18 @@ def test_34_told_to_stop_streams_finish_or_end_properly(upstream: UpstreamServer
         for wire, stream in ending:
             assert reply_text(got := rest(stream), wire) == "Hello world", got.body
         for wire, stream in hanging:
-            assert has_a_proper_end(got := rest(stream), wire), got.body
+            assert ends_with_error(got := rest(stream), wire), got.body
         for got in map(read_to_end, waiting):
             assert got.status == 503
             assert "stopping" in got.json["error"]["message"]
         assert gateway.process.wait(10) == 0
-        told = gateway.wait_for_log("stopped")
-        assert len(re.findall("200 stopped", told)) == len(hanging)
-        assert len(re.findall("503 stopped", told)) == len(waiting)
-    assert all(asked.client_left_at for asked in upstream.wait_for_requests(hangs))
+        log = gateway.wait_for_log("stopped")
+        assert len(re.findall("200 stopped", log)) == len(hanging)
+        assert len(re.findall("503 stopped", log)) == len(waiting)
+    assert all(received.client_left_at for received in upstream.wait_for_requests(hangs))
 
 
-def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: UpstreamServer) -> None:
+def test_34_stopping_gateway_refuses_requests_on_open_connections(upstream: UpstreamServer) -> None:
     model = upstream.add("34-old", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     with run_gateway(config=SHORT.format(url=upstream.url)) as gateway:
         kept = connect(gateway)
@@ -126,18 +125,18 @@ def test_34_while_it_stops_requests_on_old_connections_are_refused(upstream: Ups
         else:
             assert got.status == 503
             assert got.json["error"]["type"] == "overloaded_error" or got.json["error"]["type"] == "api_error"
-        assert has_a_proper_end(rest(stream), MESSAGES)
+        assert ends_with_error(rest(stream), MESSAGES)
         assert gateway.process.wait(10) == 0
 
 
-def test_34_told_to_stop_with_nothing_under_way_it_goes_at_once(upstream: UpstreamServer) -> None:
+def test_34_idle_gateway_stops_at_once(upstream: UpstreamServer) -> None:
     with run_gateway(config=SHORT.format(url=upstream.url)) as gateway:
         began = time.monotonic()
         assert gateway.stop() == 0
         assert time.monotonic() - began < 1.5
 
 
-def test_34_new_settings_count_for_new_requests(upstream: UpstreamServer) -> None:
+def test_34_reloaded_settings_apply_to_new_requests_only(upstream: UpstreamServer) -> None:
     go = threading.Event()
     old = upstream.add(
         "34-old-model", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
@@ -165,7 +164,7 @@ def test_34_new_settings_count_for_new_requests(upstream: UpstreamServer) -> Non
 
 def workers_of(gateway: GatewayProcess) -> list[int]:
     pid = gateway.process.pid
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def eventually(check: Callable[[], bool], seconds: float = 10) -> None:
@@ -175,7 +174,7 @@ def eventually(check: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None:
+def test_34_worker_dies_and_other_workers_keep_serving(upstream: UpstreamServer) -> None:
     go = threading.Event()
     held = upstream.add(
         "34-held", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait_for_event(go), up.send(END)
@@ -186,13 +185,13 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
         streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(24)]
         victim, other = workers_of(gateway)
         os.kill(victim, signal.SIGKILL)
-        gateway.wait_for_log("has died: started again")
+        gateway.wait_for_log("died; restarting")
         go.set()
         whole, broken = 0, 0
         for wire, stream in streams:
             try:
                 got = rest(stream)
-            except (AssertionError, ConnectionError):  # it breaks off
+            except (AssertionError, ConnectionError):  # the stream is truncated
                 broken += 1
             else:
                 assert reply_text(got, wire) == "Hello world"
@@ -201,7 +200,7 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
         assert broken
         eventually(lambda: len(workers_of(gateway)) == 2)
         assert other in workers_of(gateway)
-        for _ in range(24):  # whichever worker it comes to
+        for _ in range(24):  # enough requests to reach both workers
             assert reply_text(request_reply(gateway, CHAT, "34-short"), CHAT) == "fine"
         gateway.send_signal(signal.SIGHUP)
         gateway.wait_for_log("(?s)reloaded.*reloaded")
@@ -209,7 +208,7 @@ def test_34_a_worker_dies_and_the_others_go_on(upstream: UpstreamServer) -> None
         assert gateway.stop() == 0
 
 
-def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer) -> None:
+def test_34_stopping_workers_accept_no_connections(upstream: UpstreamServer) -> None:
     held = upstream.add("34-crew", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     with run_gateway("--workers", "2", config=SHORT.format(url=upstream.url)) as gateway:
         streams = [(WIRES[n % 3], begun(gateway, WIRES[n % 3], held)) for n in range(12)]
@@ -219,12 +218,12 @@ def test_34_workers_that_stop_take_no_more_connections(upstream: UpstreamServer)
         with pytest.raises(ConnectionRefusedError):
             connect(gateway)
         for wire, stream in streams:
-            assert has_a_proper_end(rest(stream), wire)
+            assert ends_with_error(rest(stream), wire)
         assert gateway.process.wait(10) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_34_no_capture_is_half_written(upstream: UpstreamServer, number: signal.Signals) -> None:
+def test_34_no_capture_is_written_partially(upstream: UpstreamServer, number: signal.Signals) -> None:
     held = upstream.add(f"34-kept-{number}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     done = upstream.add(f"34-kept-done-{number}", up.chat_stream("Hello"))
     with run_gateway("--capture", "kept", config=SHORT.format(url=upstream.url)) as gateway:
@@ -241,7 +240,7 @@ def test_34_no_capture_is_half_written(upstream: UpstreamServer, number: signal.
         assert all(json.loads(lines[-1])["kind"] == "end" for lines in kept)
 
 
-def test_42_no_capture_can_be_written_and_streams_go_on(upstream: UpstreamServer) -> None:
+def test_42_streams_continue_if_captures_cannot_be_written(upstream: UpstreamServer) -> None:
     model = upstream.add("42-captures", up.chat_stream("Hello"))
     with run_gateway("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
         folder = gateway.folder / "kept"
@@ -251,7 +250,7 @@ def test_42_no_capture_can_be_written_and_streams_go_on(upstream: UpstreamServer
         folder.write_text("no directory")
         for wire in WIRES:
             assert reply_text(request_reply(gateway, wire, model), wire) == "Hello"
-        eventually(lambda: b"captures_lost_total 3" in lost(gateway))
+        eventually(lambda: b"captures_lost_total 3" in lost_metrics(gateway))
         folder.unlink()
         folder.mkdir()
         assert reply_text(request_reply(gateway, MESSAGES, model), MESSAGES) == "Hello"
@@ -259,11 +258,11 @@ def test_42_no_capture_can_be_written_and_streams_go_on(upstream: UpstreamServer
         assert gateway.stop() == 0
 
 
-def lost(gateway: GatewayProcess) -> bytes:
+def lost_metrics(gateway: GatewayProcess) -> bytes:
     return b"\n".join(line for line in get(gateway, "/metrics").body.splitlines() if b"lost" in line)
 
 
-def test_42_a_full_disk_costs_lines_and_captures_and_no_stream(upstream: UpstreamServer) -> None:
+def test_42_full_disk_loses_log_lines_and_captures_but_no_stream(upstream: UpstreamServer) -> None:
     model = upstream.add("42-full", up.chat_stream("Hello " * 3000))
     with run_gateway("--capture", "kept", config=CONFIG.format(url=upstream.url)) as gateway:
         pid = gateway.process.pid
@@ -272,17 +271,17 @@ def test_42_a_full_disk_costs_lines_and_captures_and_no_stream(upstream: Upstrea
         for _ in range(20):
             for wire in WIRES:
                 assert len(reply_text(request_reply(gateway, wire, model), wire)) == 18_000
-        eventually(lambda: b"captures_lost_total 60" in lost(gateway))
+        eventually(lambda: b"captures_lost_total 60" in lost_metrics(gateway))
         assert not list((gateway.folder / "kept").glob(".*.part"))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
         request_reply(gateway, CHAT, model)
-        gateway.wait_for_log("log lines were lost")
+        gateway.wait_for_log("log lines were dropped")
         eventually(lambda: len(list((gateway.folder / "kept").glob("*.jsonl"))) == 1)
 
 
 @contextmanager
-def unread(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[GatewayProcess]:
-    """A gateway whose standard error is a small pipe that nobody reads."""
+def gateway_with_full_stderr(upstream: UpstreamServer, folder: Path, *args: str) -> Iterator[GatewayProcess]:
+    """Run a gateway whose stderr is a small pipe that is never read."""
     (folder / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
     process = subprocess.Popen(
         [sys.executable, "-m", "interlingua", "serve", "--port", "0", *args],
@@ -312,18 +311,18 @@ def is_ready(gateway: GatewayProcess) -> bool:
         return False
 
 
-def test_42_nobody_reads_standard_error_and_streams_go_on(upstream: UpstreamServer, tmp_path: Path) -> None:
+def test_42_streams_continue_if_stderr_is_a_full_pipe(upstream: UpstreamServer, tmp_path: Path) -> None:
     model = upstream.add("42-blocked", up.chat_stream("Hello"))
-    with unread(upstream, tmp_path) as gateway:
+    with gateway_with_full_stderr(upstream, tmp_path) as gateway:
         for n in range(60):
             wire = WIRES[n % 3]
             assert reply_text(request_reply(gateway, wire, model), wire) == "Hello"
         assert gateway.stop() == 0
 
 
-def test_42_nobody_reads_standard_error_and_a_worker_dies(upstream: UpstreamServer, tmp_path: Path) -> None:
+def test_42_worker_is_replaced_if_stderr_is_a_full_pipe(upstream: UpstreamServer, tmp_path: Path) -> None:
     model = upstream.add("42-crew", up.chat_stream("Hello"))
-    with unread(upstream, tmp_path, "--workers", "2") as gateway:
+    with gateway_with_full_stderr(upstream, tmp_path, "--workers", "2") as gateway:
         for _ in range(60):
             assert request_reply(gateway, CHAT, model).status == 200
         for victim in workers_of(gateway):

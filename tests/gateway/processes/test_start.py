@@ -1,4 +1,4 @@
-"""The first minute of a gateway: what keeps it from starting, what it tells to paste, what it leaves behind."""
+"""Start of a gateway: start-up errors, the start-up message with commands to paste, and clean-up."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def loaded(folder: Path, text: str = "", environment: Mapping[str, str] | None =
     return load_settings(file, environment or {}, Flags(**flags))
 
 
-def told(settings: LoadedSettings) -> str:
+def message_for(settings: LoadedSettings) -> str:
     return startup_message(settings.settings, settings, 8484)
 
 
-# ── what keeps it from starting ───────────────────────────────────────────────────────────────────────────────────────
+# ── start-up errors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_folder_for_captures_that_cannot_be_is_told_before_anything_listens(tmp_path: Path) -> None:
+def test_invalid_capture_folder_is_reported_before_listening(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     args = [sys.executable, "-m", "interlingua", "serve", "--demo", "--port", "0", "--capture", "file/captures"]
     ran = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert ran.returncode == 1
     assert ran.stderr.splitlines() == [
         "error: capture.dir: cannot write to file/captures: Not a directory",
-        "hint: name a directory that the gateway may write to",
+        "hint: choose a directory that the gateway can write to",
     ]
 
 
 @pytest.mark.parametrize("missing", ["opentelemetry.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"])
-def test_what_traces_need_is_told_before_anything_listens(
+def test_missing_tracing_packages_are_reported_before_listening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
@@ -67,19 +67,19 @@ def test_what_traces_need_is_told_before_anything_listens(
         (["config", "check", "--confg", "x"], "see `interlingua config check --help`"),
     ],
 )
-def test_options_that_are_none(args: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_options(args: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(args) == 2
     assert capsys.readouterr().err.splitlines()[1] == f"hint: {hint}"
 
 
-def test_who_listens_for_all_is_told_where_keys_go(tmp_path: Path) -> None:
+def test_public_host_without_keys_is_rejected_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as raised:
         routes_for(loaded(tmp_path, host="0.0.0.0"))
-    assert "`keys`, or into INTERLINGUA_KEYS" in raised.value.hint
+    assert "`keys`, or set INTERLINGUA_KEYS" in raised.value.hint
     routes_for(loaded(tmp_path, environment={"INTERLINGUA_KEYS": "a-key-of-16-chars"}, host="0.0.0.0"))
 
 
-def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_file_limit_is_raised_and_a_low_limit_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     limits = [(1024, 20_000)]
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, both: limits.append(both))
@@ -87,10 +87,10 @@ def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert limits[-1] == (20_000, 20_000)
     limits.append((256, 2000))
     note = serve.raise_file_limit(loaded(tmp_path).settings)
-    assert "2000 files can be open (ulimit -n), which is enough for 950 requests at once" in note
+    assert "2000 files can be open (ulimit -n), which is enough for 950 concurrent requests" in note
 
 
-# ── what it tells to paste ────────────────────────────────────────────────────────────────────────────────────────────
+# ── start-up message ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -103,28 +103,28 @@ def test_as_many_files_as_there_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path
         ("::", "http://[::]:8484", "http://[::1]:8484"),
     ],
 )
-def test_where_it_is(tmp_path: Path, host: str, listens: str, base: str) -> None:
-    text = told(loaded(tmp_path, "keys: [a-key-of-16-chars]\n", host=host))
+def test_startup_message_shows_listen_address_and_base_url(tmp_path: Path, host: str, listens: str, base: str) -> None:
+    text = message_for(loaded(tmp_path, "keys: [a-key-of-16-chars]\n", host=host))
     assert f"listening on {listens} " in text
     assert f"ANTHROPIC_BASE_URL={shlex.quote(base)} " in text
 
 
-def test_it_tells_whom_it_asks_and_which_settings_say_so(tmp_path: Path) -> None:
-    """Settings may be a stranger's, in a folder that was fetched: then this is where one sees it."""
+def test_startup_message_shows_upstreams_and_settings_file(tmp_path: Path) -> None:
+    """The settings may come from a downloaded folder. The message lets the user notice an unknown upstream."""
     settings = loaded(tmp_path)
     (upstream,) = settings.settings.upstreams.values()
-    assert f"settings: {tmp_path / 'settings.yaml'}" in told(settings)
-    assert f": {upstream.url} (" in told(settings)
+    assert f"settings: {tmp_path / 'settings.yaml'}" in message_for(settings)
+    assert f": {upstream.url} (" in message_for(settings)
 
 
-def pasted(text: str, agent: str) -> list[str]:
-    """The words of the line for this agent, and of those that belong to it."""
+def command_words(text: str, agent: str) -> list[str]:
+    """Return the shell words of the command for this agent."""
     lines = text.split(f"  {agent} ", 1)[1]
     return shlex.split(lines[: lines.index("\n  " + ("Codex" if agent == "Claude Code" else "opencode"))])
 
 
-def test_all_models_of_claude_code_are_this_one(tmp_path: Path) -> None:
-    words = pasted(told(loaded(tmp_path, demo="true")), "Claude Code")
+def test_startup_message_sets_all_claude_code_models(tmp_path: Path) -> None:
+    words = command_words(message_for(loaded(tmp_path, demo="true")), "Claude Code")
     assert [word for word in words if word.endswith("=demo/kimi_k2")] == [
         "ANTHROPIC_MODEL=demo/kimi_k2",
         *(f"ANTHROPIC_DEFAULT_{tier}_MODEL=demo/kimi_k2" for tier in ("OPUS", "SONNET", "HAIKU")),
@@ -132,18 +132,18 @@ def test_all_models_of_claude_code_are_this_one(tmp_path: Path) -> None:
     assert words[-1] == "claude"
 
 
-def test_codex_is_told_of_a_key_if_there_is_one(tmp_path: Path) -> None:
-    assert pasted(told(loaded(tmp_path)), "Codex")[:2] == ["IL_KEY=any", "codex"]
-    with_key = told(loaded(tmp_path, "keys: [a-key]\n", demo="true"))
-    words = pasted(with_key, "Codex")
+def test_startup_message_contains_key_for_codex_if_configured(tmp_path: Path) -> None:
+    assert command_words(message_for(loaded(tmp_path)), "Codex")[:2] == ["IL_KEY=any", "codex"]
+    with_key = message_for(loaded(tmp_path, "keys: [a-key]\n", demo="true"))
+    words = command_words(with_key, "Codex")
     assert (words[:2], words[-1]) == (["IL_KEY=KEY", "codex"], 'model_providers.il.env_key="IL_KEY"')
     assert with_key.count("-H 'authorization: Bearer KEY'") == 3
 
 
-# ── what it leaves behind ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── reload and clean-up ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_reloads_leave_no_captures_behind(tmp_path: Path) -> None:
+def test_reload_reuses_capture_writer_unless_settings_change(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f"capture: {{dir: {tmp_path}/kept}}\n")
     gateway = GatewayState(settings, b"key", "")
     wrong = loaded(tmp_path, f"capture: {{dir: {tmp_path}/other}}\nmodels: {{x: {{upstream: nobody}}}}\n")
@@ -155,7 +155,7 @@ def test_reloads_leave_no_captures_behind(tmp_path: Path) -> None:
     assert gateway.build_config(new_key).captures is not gateway.config.captures
 
 
-def test_the_last_spans_are_sent_and_waited_for_a_while() -> None:
+def test_tracer_close_flushes_spans_with_a_timeout() -> None:
     class Provider:
         def __init__(self) -> None:
             self.shut = threading.Event()
@@ -173,8 +173,8 @@ def test_the_last_spans_are_sent_and_waited_for_a_while() -> None:
     Tracer(object()).close()
 
 
-def test_captures_leave_out_what_a_variable_has_brought_since(tmp_path: Path) -> None:
-    """A header of the user's own has no name that tells a secret: only the variable does."""
+def test_captures_redact_new_values_of_variables_after_reload(tmp_path: Path) -> None:
+    """The name of a custom header does not reveal that its value is secret; the variable does."""
     file = tmp_path / "interlingua.yaml"
     file.write_text(
         "upstreams: {one: {url: 'http://127.0.0.1:9/v1', headers: {X-Org: '${ORG}'}}}\n"

@@ -1,4 +1,4 @@
-"""Several workers and their parent: what each of them is told, and what becomes of the others when one is gone."""
+"""Supervisor and workers: signals, reloads, and replacement of workers that die."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.processes.test_server import CONFIG, END, begun, eventually, has_a_proper_end, rest, workers_of
+from tests.gateway.processes.test_server import CONFIG, END, begun, ends_with_error, eventually, rest, workers_of
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import CHAT, WIRES, connect, get, reply_text, request_reply
@@ -25,12 +25,12 @@ def with_key(gateway: GatewayProcess, key: str, path: str = "/v1/models") -> int
     return get(gateway, path, authorization=f"Bearer {key}").status
 
 
-def replaced(gateway: GatewayProcess, victim: int) -> None:
+def kill_and_wait_for_replacement(gateway: GatewayProcess, victim: int) -> None:
     os.kill(victim, signal.SIGKILL)
     eventually(lambda: victim not in workers_of(gateway) and len(workers_of(gateway)) == 2)
 
 
-def test_a_worker_that_takes_anothers_place_has_the_newest_settings(upstream: UpstreamServer) -> None:
+def test_replacement_worker_has_the_newest_settings(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
     with run_gateway("--workers", "2", config=f"{config}keys: [{OLD}]\n") as gateway:
         file = gateway.folder / "interlingua.yaml"
@@ -42,16 +42,16 @@ def test_a_worker_that_takes_anothers_place_has_the_newest_settings(upstream: Up
             before = gateway.log.read_text().count("old ones stay")
             gateway.send_signal(signal.SIGHUP)
             gateway.wait_for_log(f"(?s)(old ones stay.*){{{before + 1}}}")
-        assert gateway.log.read_text().count("old ones stay") == 2  # by the parent, once for all
+        assert gateway.log.read_text().count("old ones stay") == 2  # logged once, by the supervisor
         for victim in workers_of(gateway):
-            replaced(gateway, victim)
+            kill_and_wait_for_replacement(gateway, victim)
         for _ in range(8):
             assert (with_key(gateway, OLD), with_key(gateway, NEW)) == (401, 200)
         assert gateway.stop() == 0
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_reload_takes_no_keys_off_a_port_that_others_reach(upstream: UpstreamServer, workers: str) -> None:
+def test_reload_cannot_remove_keys_from_a_public_port(upstream: UpstreamServer, workers: str) -> None:
     config = CONFIG.format(url=upstream.url)
     with run_gateway("--workers", workers, config=f"{config}host: 0.0.0.0\nkeys: [{OLD}]\n") as gateway:
         file = gateway.folder / "interlingua.yaml"
@@ -66,22 +66,22 @@ def test_a_reload_takes_no_keys_off_a_port_that_others_reach(upstream: UpstreamS
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_goes_to_all_and_streams_end_properly(upstream: UpstreamServer, workers: str) -> None:
+def test_ctrl_c_reaches_all_processes_and_streams_end_with_an_error(upstream: UpstreamServer, workers: str) -> None:
     held = upstream.add(f"ctrl-c-{workers}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     with run_gateway("--workers", workers, config=CONFIG.format(url=upstream.url)) as gateway:
         streams = [(wire, begun(gateway, wire, held)) for wire in WIRES for _ in range(3)]
-        told = [gateway.process.pid, *workers_of(gateway)]
-        for process in told:
+        processes = [gateway.process.pid, *workers_of(gateway)]
+        for process in processes:
             os.kill(process, signal.SIGINT)
         time.sleep(0.2)
-        gateway.send_signal(signal.SIGINT)  # a second one that comes at once is the same
+        gateway.send_signal(signal.SIGINT)  # a second signal within the grace time is ignored
         for wire, stream in streams:
-            assert has_a_proper_end(got := rest(stream), wire), got.body
+            assert ends_with_error(got := rest(stream), wire), got.body
         assert gateway.process.wait(10) == 0
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_told_twice_it_goes_at_once(upstream: UpstreamServer, workers: str) -> None:
+def test_second_sigterm_stops_at_once(upstream: UpstreamServer, workers: str) -> None:
     held = upstream.add(f"twice-{workers}", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
     config = CONFIG.replace("drain: 1.5", "drain: 15")
     with run_gateway("--workers", workers, config=config.format(url=upstream.url)) as gateway:
@@ -93,7 +93,7 @@ def test_told_twice_it_goes_at_once(upstream: UpstreamServer, workers: str) -> N
         stream.close()
 
 
-def test_workers_go_with_their_parent(upstream: UpstreamServer) -> None:
+def test_workers_stop_when_their_parent_dies(upstream: UpstreamServer) -> None:
     model = upstream.add("orphans", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(0.5), up.send(END))
     with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
         streams = [(wire, begun(gateway, wire, model)) for wire in WIRES]
@@ -101,12 +101,12 @@ def test_workers_go_with_their_parent(upstream: UpstreamServer) -> None:
         gateway.send_signal(signal.SIGKILL)
         for wire, stream in streams:
             assert reply_text(rest(stream), wire) == "Hello world"
-        eventually(lambda: not any(Path(f"/proc/{one}").exists() for one in workers))
+        eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
         with pytest.raises(ConnectionRefusedError):
             connect(gateway)
 
 
-def test_a_child_of_somebody_else_is_none_of_its_business(upstream: UpstreamServer, tmp_path: Path) -> None:
+def test_unrelated_child_processes_are_ignored(upstream: UpstreamServer, tmp_path: Path) -> None:
     upstream.add("foreign", up.chat_stream("fine"))
     (tmp_path / "interlingua.yaml").write_text(CONFIG.format(url=upstream.url))
     start = f"sleep 0.1 & sleep 1 & exec {sys.executable} -m interlingua serve --port 0 --workers 2"
@@ -125,7 +125,7 @@ def test_a_child_of_somebody_else_is_none_of_its_business(upstream: UpstreamServ
         process.wait()
 
 
-def test_a_worker_that_cannot_begin_is_told_and_ends_all(tmp_path: Path) -> None:
+def test_worker_that_cannot_start_is_reported_and_ends_all(tmp_path: Path) -> None:
     broken = (
         "import interlingua.gateway.processes.worker as w\n"
         "def broken(gateway): raise ValueError('no app')\n"
@@ -135,16 +135,16 @@ def test_a_worker_that_cannot_begin_is_told_and_ends_all(tmp_path: Path) -> None
     code = f"{broken}from interlingua.cli import main\nraise SystemExit(main({args!r}))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert ran.returncode == 1
-    assert "a worker has failed" in ran.stderr
+    assert "a worker crashed" in ran.stderr
     assert "no app" in ran.stderr
-    assert "error: a worker could not begin" in ran.stderr
+    assert "error: a worker could not start" in ran.stderr
 
 
-def test_what_the_parent_tells_is_as_all_of_the_log(upstream: UpstreamServer) -> None:
+def test_supervisor_log_lines_have_the_log_format(upstream: UpstreamServer) -> None:
     config = CONFIG.format(url=upstream.url)
     with run_gateway("--workers", "2", "--log-format", "json", config=config) as gateway:
         victim = workers_of(gateway)[0]
-        replaced(gateway, victim)
-        lines = [line for line in gateway.wait_for_log("has died").splitlines() if "has died" in line]
+        kill_and_wait_for_replacement(gateway, victim)
+        lines = [line for line in gateway.wait_for_log("a worker died").splitlines() if "a worker died" in line]
         assert [json.loads(line)["process"] for line in lines] == [victim]
         assert json.loads(lines[0])["signal"] == signal.SIGKILL

@@ -1,4 +1,4 @@
-"""What a gateway must survive of odd bytes in a stream: rows 12 and 13 of the table of faults, on real sockets."""
+"""Unusual SSE framing and invalid events in upstream streams (rows 12 and 13 of the fault table, real sockets)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OOPS = b"data: {oops\n\n"
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[GatewayStage]:
+def env() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
@@ -35,49 +35,49 @@ ODD: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_12_odd_events_are_events(on: GatewayStage, odd: str) -> None:
-    for heard in on.send_all(on.add_scripts(odd, stream_response(ODD[odd]))).values():
-        assert (heard.text, heard.ended, heard.error) == ("Hello", True, "")
-        assert (heard.log["outcome"], heard.log["findings"]) == ("ok", {})
+def test_12_unusual_sse_framing_is_parsed(env: GatewayStage, odd: str) -> None:
+    for view in env.send_all(env.add_scripts(odd, stream_response(ODD[odd]))).values():
+        assert (view.text, view.ended, view.error) == ("Hello", True, "")
+        assert (view.log["outcome"], view.log["findings"]) == ("ok", {})
 
 
 @pytest.mark.parametrize("odd", ["CRLF", "several lines"])
-def test_12_byte_by_byte(on: GatewayStage, odd: str) -> None:
+def test_12_stream_in_single_bytes_is_parsed(env: GatewayStage, odd: str) -> None:
     pieces = [ODD[odd][at : at + 1] for at in range(len(ODD[odd]))]
-    heard = on.send(on.add_scripts(f"{odd} in bytes", (up.send_headers(), up.send_pieces(pieces, 0.0005))))
-    assert (heard.text, heard.ended) == ("Hello", True)
-    assert heard.log["reads"] > 100
+    view = env.send(env.add_scripts(f"{odd} in bytes", (up.send_headers(), up.send_pieces(pieces, 0.0005))))
+    assert (view.text, view.ended) == ("Hello", True)
+    assert view.log["reads"] > 100
 
 
 @pytest.mark.parametrize("bad", [OOPS, b"data: 7\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b"data: <html>\n\n"])
-def test_13_an_event_that_is_no_json_is_dropped(on: GatewayStage, bad: bytes) -> None:
+def test_13_event_without_valid_json_is_dropped(env: GatewayStage, bad: bytes) -> None:
     data = HELLO.replace(up.delta("Hello"), up.delta("Hel") + bad + up.delta("lo"))
-    for heard in on.send_all(on.add_scripts(f"13 {bad!r}", stream_response(bad + data))).values():
-        assert (heard.text, heard.ended, heard.error) == ("Hello", True, "")
-        assert bad.strip() not in heard.body
-        assert (heard.log["outcome"], heard.log["findings"]) == ("ok", {"bad-json": 2})
+    for view in env.send_all(env.add_scripts(f"13 {bad!r}", stream_response(bad + data))).values():
+        assert (view.text, view.ended, view.error) == ("Hello", True, "")
+        assert bad.strip() not in view.body
+        assert (view.log["outcome"], view.log["findings"]) == ("ok", {"bad-json": 2})
 
 
-def test_13_inside_a_call_it_is_an_error(on: GatewayStage) -> None:
+def test_13_invalid_json_inside_a_call_is_an_error(env: GatewayStage) -> None:
     data = up.ROLE + call('{"pa', name="read") + OOPS + call('th": "a"}') + up.delta(finish="tool_calls") + up.DONE
-    for heard in on.send_all(on.add_scripts("13 call", stream_response(data))).values():
-        assert heard.error == "the upstream sent an event that cannot be read, inside a call"
-        assert (heard.calls, heard.open_call, heard.ended) == ([], ("read", '{"pa'), False)
-        assert heard.log["outcome"] == "upstream-failed"
-        assert heard.log["findings"]["bad-json"] == 1
+    for view in env.send_all(env.add_scripts("13 call", stream_response(data))).values():
+        assert view.error == "the upstream sent an event that cannot be read, inside a call"
+        assert (view.calls, view.open_call, view.ended) == ([], ("read", '{"pa'), False)
+        assert view.log["outcome"] == "upstream-failed"
+        assert view.log["findings"]["bad-json"] == 1
 
 
-def test_13_too_many_are_no_reply(on: GatewayStage) -> None:
+def test_13_too_many_invalid_events_are_an_error(env: GatewayStage) -> None:
     data = HELLO.replace(up.delta("Hello"), up.delta("Hello") + OOPS * 1000)
-    for heard in on.send_all(on.add_scripts("13 many", stream_response(data))).values():
-        assert (heard.text, heard.error, heard.ended) == (
+    for view in env.send_all(env.add_scripts("13 many", stream_response(data))).values():
+        assert (view.text, view.error, view.ended) == (
             "Hello",
             "the upstream sent too many events that cannot be read",
             False,
         )
-        assert heard.log["findings"]["bad-json"] == 100  # of which each is told
+        assert view.log["findings"]["bad-json"] == 100  # each one is reported
 
 
-def test_13_nothing_else_is_asked_again(on: GatewayStage) -> None:
-    heard = on.send(on.add_scripts("13 only", stream_response(OOPS * 1000), up.chat_stream("Hello")), CHAT)
-    assert (heard.text, heard.ended, heard.log["attempts"]) == ("Hello", True, 2)
+def test_13_stream_of_only_invalid_events_is_retried(env: GatewayStage) -> None:
+    view = env.send(env.add_scripts("13 only", stream_response(OOPS * 1000), up.chat_stream("Hello")), CHAT)
+    assert (view.text, view.ended, view.log["attempts"]) == ("Hello", True, 2)

@@ -1,4 +1,4 @@
-"""What a gateway makes of an upstream's refusal: row 10 of the table of faults, on real sockets where that matters."""
+"""Error responses of upstreams (row 10 of the fault table, on real sockets where that matters)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from tests.support.gateway_stage import APIS, KEY, MESSAGES, RESPONSES, GatewayS
 BODY = json.dumps({"error": {"message": f"no luck with {KEY}", "type": "server_error", "code": "odd"}}).encode()
 PAGE = b"<html><head><title>Bad gateway</title><style>p {color: red}</style></head><body><h1>Oh &amp; no</h1></body>"
 GZIP = "content-encoding: gzip"
-NOTHING = "status 500 and nothing else"
+NOTHING = "the upstream returned status 500 without a message"
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[GatewayStage]:
+def env() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
 
 def endless(size: int) -> up.Step:
-    async def step(asked: up.ReceivedRequest) -> None:
-        await up.send_headers("400 Bad Request", "text/plain", length=size)(asked)
-        while asked.bytes_sent < size:
-            await up.send(b"x" * 65536)(asked)
+    async def step(received: up.ReceivedRequest) -> None:
+        await up.send_headers("400 Bad Request", "text/plain", length=size)(received)
+        while received.bytes_sent < size:
+            await up.send(b"x" * 65536)(received)
             await asyncio.sleep(0)
 
     return step
 
 
 BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
-    # what came, the client's status, the message
+    # upstream response, status for the client, message
     "json": (up.send_response("500 Oh", BODY), 500, "no luck with ***"),
     "json of FastAPI": (up.send_response("422 Oh", b'{"detail": [{"msg": "required"}]}'), 422, '[{"msg":"required"}]'),
     "json of Google": (up.send_response("400 Oh", b'[{"error": {"message": "not so", "code": 400}}]'), 400, "not so"),
@@ -61,56 +61,56 @@ BODIES: dict[str, tuple[up.Step | tuple[up.Step, ...], int, str]] = {
     "a redirect": (
         up.send_response("302 Found", b"", "text/html", "location: http://127.0.0.1:9/"),
         502,
-        "set its real",
+        "which is not followed; set `url`",
     ),
 }
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_10_every_body_has_a_message(on: GatewayStage, body: str) -> None:
+def test_10_every_error_body_yields_a_message(env: GatewayStage, body: str) -> None:
     script, status, message = BODIES[body]
-    heard = on.send(on.add_scripts(body, script), MESSAGES, stream=False)
-    assert heard.status == status
-    assert heard.error.startswith("chat: ")
-    assert message in heard.error
+    view = env.send(env.add_scripts(body, script), MESSAGES, stream=False)
+    assert view.status == status
+    assert view.error.startswith("chat: ")
+    assert message in view.error
     tries = 1 if 400 <= status < 500 else 2
-    assert (heard.log["outcome"], heard.log["attempts"], heard.log["error"]) == ("upstream-failed", tries, heard.error)
-    assert heard.log["upstream_status"] == (302 if body == "a redirect" else status)
-    assert KEY not in json.dumps(heard.log)
-    assert KEY.encode() not in heard.body
+    assert (view.log["outcome"], view.log["attempts"], view.log["error"]) == ("upstream-failed", tries, view.error)
+    assert view.log["upstream_status"] == (302 if body == "a redirect" else status)
+    assert KEY not in json.dumps(view.log)
+    assert KEY.encode() not in view.body
 
 
-def test_10_of_a_huge_body_only_the_beginning_is_read(on: GatewayStage) -> None:
+def test_10_only_the_start_of_a_huge_error_body_is_read(env: GatewayStage) -> None:
     size = 200_000_000
-    heard = on.send(on.add_scripts("huge", endless(size)))
-    assert (heard.status, heard.error_type) == (400, "invalid_request_error")
-    assert len(heard.error) < 3000
-    (asked,) = on.upstream.wait_for_requests("huge")
-    assert asked.finished.wait(10)
-    assert asked.bytes_sent < size / 4, "the rest was never fetched"
+    view = env.send(env.add_scripts("huge", endless(size)))
+    assert (view.status, view.error_type) == (400, "invalid_request_error")
+    assert len(view.error) < 3000
+    (received,) = env.upstream.wait_for_requests("huge")
+    assert received.finished.wait(10)
+    assert received.bytes_sent < size / 4, "the rest of the body is never read"
 
 
-def test_10_a_huge_body_in_gzip_is_not_unpacked(on: GatewayStage) -> None:
+def test_10_gzip_bomb_as_error_body_is_not_decompressed(env: GatewayStage) -> None:
     bomb = gzip.compress(b"x" * 100_000_000)
-    heard = on.send(on.add_scripts("bomb", up.send_response("400 Oh", bomb, "text/plain", GZIP)))
-    assert (heard.status, len(heard.error) < 3000) == (400, True)
-    assert heard.log["seconds"] < 2
+    view = env.send(env.add_scripts("bomb", up.send_response("400 Oh", bomb, "text/plain", GZIP)))
+    assert (view.status, len(view.error) < 3000) == (400, True)
+    assert view.log["seconds"] < 2
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "413 Too Large", "500 Oh"])
-def test_10_a_prompt_that_is_too_long_is_told_as_agents_know_it(on: GatewayStage, status: str) -> None:
-    said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
-    model = on.add_scripts(
-        f"long {status}", up.send_response(status, json.dumps({"error": {"message": said}}).encode())
+def test_10_context_length_error_in_the_form_that_agents_recognize(env: GatewayStage, status: str) -> None:
+    text = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+    model = env.add_scripts(
+        f"long {status}", up.send_response(status, json.dumps({"error": {"message": text}}).encode())
     )
-    for api, heard in on.send_all(model).items():
-        assert (heard.status, heard.error_type) == (400, "invalid_request_error")
-        assert said in heard.error
+    for api, view in env.send_all(model).items():
+        assert (view.status, view.error_type) == (400, "invalid_request_error")
+        assert text in view.error
         if api == MESSAGES:
-            assert heard.error.startswith("prompt is too long")
+            assert view.error.startswith("prompt is too long")
         else:
-            assert heard.error_code == CONTEXT_LENGTH_CODE
-        assert heard.log["attempts"] == 1, "it would be as long again"
+            assert view.error_code == CONTEXT_LENGTH_CODE
+        assert view.log["attempts"] == 1, "a retry would be too long again"
 
 
 TOO_LONG = [
@@ -131,32 +131,32 @@ TOO_LONG = [
 ]
 
 
-@pytest.mark.parametrize("said", TOO_LONG)
-def test_10_what_upstreams_say_of_a_long_prompt(said: str) -> None:
+@pytest.mark.parametrize("text", TOO_LONG)
+def test_10_context_length_messages_of_upstreams_are_recognized(text: str) -> None:
     for error in (
-        error_from_response(400, {}, json.dumps({"error": {"message": said}}).encode(), 0),
-        error_from_failure(Failure(said)),
+        error_from_response(400, {}, json.dumps({"error": {"message": text}}).encode(), 0),
+        error_from_failure(Failure(text)),
     ):
         assert (error.status, error.code, error.retryable) == (400, CONTEXT_LENGTH_CODE, False)
 
 
-@pytest.mark.parametrize("said", ["Rate limit reached: too many tokens per minute", "maximum context length"])
-def test_10_a_limit_of_the_rate_is_no_long_prompt(said: str) -> None:
-    error = error_from_response(429, {"retry-after": "3"}, json.dumps({"error": {"message": said}}).encode(), 0)
+@pytest.mark.parametrize("text", ["Rate limit reached: too many tokens per minute", "maximum context length"])
+def test_10_rate_limit_is_not_taken_for_a_context_length_error(text: str) -> None:
+    error = error_from_response(429, {"retry-after": "3"}, json.dumps({"error": {"message": text}}).encode(), 0)
     assert (error.status, error.code, error.retry_after, error.retryable) == (429, "", 3, True)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 451, 501])
-def test_10_what_is_refused_for_good_is_not_asked_again(status: int) -> None:
+def test_10_permanent_errors_are_not_retryable(status: int) -> None:
     assert not error_from_response(status, {"retry-after": "1"}, b"", 0).retryable
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520, 524, 529])
-def test_10_what_may_pass_is_asked_again(status: int) -> None:
+def test_10_temporary_errors_are_retryable(status: int) -> None:
     assert error_from_response(status, {}, b"", 0).retryable
 
 
-def test_10_no_more_than_the_beginning_counts() -> None:
+def test_10_error_message_is_truncated() -> None:
     assert len(str(error_from_response(400, {}, b"word " * MAX_ERROR_BODY_BYTES, 0))) < 3000
 
 
@@ -165,7 +165,7 @@ HOSTILE += ["input token count ", "exceeds the ", "maximum ", "prompt token coun
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_10_a_hostile_page_takes_no_longer_than_any_other(unit: str) -> None:
+def test_10_hostile_error_page_is_parsed_in_linear_time(unit: str) -> None:
     page = (unit * MAX_ERROR_BODY_BYTES).encode()[:MAX_ERROR_BODY_BYTES]
     times = []
     for _ in range(3):
@@ -173,7 +173,7 @@ def test_10_a_hostile_page_takes_no_longer_than_any_other(unit: str) -> None:
         error_from_response(400, {}, page, 0)
         error_from_failure(Failure(page.decode()))
         times.append(time.process_time() - began)
-    assert min(times) < 1  # a fortieth of it on an idle machine; quadratic, it took two seconds
+    assert min(times) < 1  # about 25 ms on an idle machine; a quadratic version took two seconds
 
 
 PAGES = [
@@ -189,22 +189,22 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("page", "read"), PAGES)
-def test_10_what_is_read_of_a_page(page: str, read: str) -> None:
+def test_10_visible_text_of_an_error_page(page: str, read: str) -> None:
     assert str(error_from_response(502, {}, page.encode(), 0)) == read
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_10_a_whole_reply_that_is_an_error(on: GatewayStage, api: str) -> None:
-    """Some servers answer 200, and mean something else."""
-    model = on.add_scripts(f"200 {api}", up.send_response("200 OK", b'{"error": {"message": "busy", "code": 429}}'))
+def test_10_status_200_with_an_error_body_is_an_error(env: GatewayStage, api: str) -> None:
+    """Some servers send errors with status 200."""
+    model = env.add_scripts(f"200 {api}", up.send_response("200 OK", b'{"error": {"message": "busy", "code": 429}}'))
     for stream in (True, False):
-        heard = on.send(model, api, stream)
-        assert (heard.status, heard.error_type, heard.error) == (429, "rate_limit_error", "chat: busy")
+        view = env.send(model, api, stream)
+        assert (view.status, view.error_type, view.error) == (429, "rate_limit_error", "chat: busy")
 
 
-def test_10_a_page_instead_of_a_reply(on: GatewayStage) -> None:
-    model = on.add_scripts("200 page", up.send_response("200 OK", PAGE, "text/html"))
+def test_10_html_page_instead_of_a_reply_is_an_error(env: GatewayStage) -> None:
+    model = env.add_scripts("200 page", up.send_response("200 OK", PAGE, "text/html"))
     for stream in (True, False):
-        heard = on.send(model, RESPONSES, stream)
-        assert (heard.status, heard.log["attempts"]) == (502, 2)
-        assert "what it sent is no reply" in heard.error
+        view = env.send(model, RESPONSES, stream)
+        assert (view.status, view.log["attempts"]) == (502, 2)
+        assert "response is not a valid reply" in view.error

@@ -1,4 +1,4 @@
-"""How an upstream is found that answers, apart from sockets: those are in test_gateway_faults."""
+"""Failover without a gateway process. Tests with real sockets are in test_faults.py."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from interlingua.gateway.tokens.calibration import EstimateCalibration
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
 
-NOBODY = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
+UNREACHABLE = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
 
 
-def test_a_body_is_not_kept_once_all_is_asked() -> None:
-    """A stream may last for an hour, and what an agent sends has megabytes."""
-    settings = Settings(upstreams={"nobody": NOBODY})
+def test_request_body_is_released_after_the_last_attempt() -> None:
+    """A stream can last an hour, and the request of an agent has megabytes."""
+    settings = Settings(upstreams={"nobody": UNREACHABLE})
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    question = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
+    client_request = ClientRequest("openai-chat", body, "m", True, {}, "", 0, 0, b"", "")
     exchange = ExchangeRecord(id="req_1", path="/v1/chat/completions", wire="openai-chat", started=time.monotonic())
 
-    restraints = RetryPolicies(lambda *_: None)
+    retry_policies = RetryPolicies(lambda *_: None)
 
-    async def ask() -> None:
+    async def send() -> None:
         async with aiohttp.ClientSession() as session:
-            asker = UpstreamFailover(session, settings, question, exchange, None, {}, EstimateCalibration(), restraints)
-            await asker.open_reply(Routes(settings).find("m"))
+            failover = UpstreamFailover(
+                session, settings, client_request, exchange, None, {}, EstimateCalibration(), retry_policies
+            )
+            await failover.open_reply(Routes(settings).find("m"))
 
     with pytest.raises(UpstreamFailed, match="cannot connect"):
-        asyncio.run(ask())
+        asyncio.run(send())
     assert body == {}

@@ -1,4 +1,4 @@
-"""What a gateway makes of replies that are odd in themselves, on real sockets: rows of the table of faults."""
+"""Faulty replies of models: missing end, empty turn, endless whitespace (rows 5, 30, 31 of the fault table)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import upstream_server as up
 from tests.support.gateway_process import run_gateway
 from tests.support.gateway_stage import APIS, CHAT, MESSAGES, RESPONSES, GatewayStage, call, stage, stream_response
 
-SAID = up.ROLE + up.delta("Let me see.")
+TEXT_START = up.ROLE + up.delta("Let me see.")
 FIRST = call('{"path": "a"}', name="read")
 CALLED = ("read", '{"path": "a"}')
 KIMI = (
@@ -23,17 +23,17 @@ KIMI = (
 
 
 @pytest.fixture(scope="module")
-def on() -> Iterator[GatewayStage]:
+def env() -> Iterator[GatewayStage]:
     with stage() as started:
         yield started
 
 
-# ── 5: an end that nobody announced ───────────────────────────────────────────────────────────────────────────────
+# ── 5: stream end without finish marker ───────────────────────────────────────────────────────────────────────────
 
-UNANNOUNCED = {
-    "a text": SAID,
-    "a whole call": SAID + FIRST,
-    "kimi-k2 a whole section": SAID + up.delta(KIMI),
+UNFINISHED = {
+    "a text": TEXT_START,
+    "a whole call": TEXT_START + FIRST,
+    "kimi-k2 a whole section": TEXT_START + up.delta(KIMI),
     "messages- a whole block": messages.sse(
         messages.message_start(),
         *messages.text_block(0, "Let me see."),
@@ -47,19 +47,19 @@ UNANNOUNCED = {
 }
 
 
-@pytest.mark.parametrize("what", UNANNOUNCED)
-def test_05_an_end_that_nobody_announced_is_an_error(on: GatewayStage, what: str) -> None:
-    """More may have been lost, of the text or of calls, and only the client can ask again."""
-    model = on.add_scripts(what, stream_response(UNANNOUNCED[what]))
-    for heard in on.send_all(model).values():
-        assert heard.text == "Let me see."
-        assert [*heard.calls, *([heard.open_call] if heard.open_call else [])] == ([] if what == "a text" else [CALLED])
-        assert heard.error
-        assert not heard.ended
-        assert not heard.stop
-        assert heard.log["outcome"] == "upstream-failed"
-    for heard in on.send_all(model, stream=False).values():
-        assert (heard.status, heard.calls, heard.log["attempts"]) == (502, [], 2)
+@pytest.mark.parametrize("what", UNFINISHED)
+def test_05_stream_end_without_finish_marker_is_an_error(env: GatewayStage, what: str) -> None:
+    """More text or calls may have been lost, and only the client can retry."""
+    model = env.add_scripts(what, stream_response(UNFINISHED[what]))
+    for view in env.send_all(model).values():
+        assert view.text == "Let me see."
+        assert [*view.calls, *([view.open_call] if view.open_call else [])] == ([] if what == "a text" else [CALLED])
+        assert view.error
+        assert not view.ended
+        assert not view.stop
+        assert view.log["outcome"] == "upstream-failed"
+    for view in env.send_all(model, stream=False).values():
+        assert (view.status, view.calls, view.log["attempts"]) == (502, [], 2)
 
 
 ENDS = {CHAT: "stop", MESSAGES: "end_turn", RESPONSES: "completed"}
@@ -67,13 +67,13 @@ CALL_ENDS = {CHAT: "tool_calls", MESSAGES: "tool_use", RESPONSES: "completed"}
 
 
 @pytest.mark.parametrize("end", [up.delta(finish="stop"), up.DONE])
-def test_05_half_an_announcement_is_one(on: GatewayStage, end: bytes) -> None:
-    for data, stops in ((SAID, ENDS), (SAID + FIRST, CALL_ENDS)):
-        for api, heard in on.send_all(on.add_scripts(f"05 {end!r} {len(data)}", stream_response(data + end))).items():
-            assert (heard.ended, heard.error, heard.stop) == (True, "", stops[api])
+def test_05_finish_reason_or_done_alone_is_a_regular_end(env: GatewayStage, end: bytes) -> None:
+    for data, stops in ((TEXT_START, ENDS), (TEXT_START + FIRST, CALL_ENDS)):
+        for api, view in env.send_all(env.add_scripts(f"05 {end!r} {len(data)}", stream_response(data + end))).items():
+            assert (view.ended, view.error, view.stop) == (True, "", stops[api])
 
 
-# ── 30: nothing but thinking ──────────────────────────────────────────────────────────────────────────────────────
+# ── 30: empty turn, or reasoning only ─────────────────────────────────────────────────────────────────────────────
 
 THOUGHT = up.delta(reasoning_content="Hmm.")
 FINISH = up.delta(finish="stop") + up.DONE
@@ -109,71 +109,71 @@ def retrying() -> Iterator[GatewayStage]:
 
 @pytest.mark.parametrize("pieces", ["at once", "one by one"])
 @pytest.mark.parametrize("what", EMPTY)
-def test_30_a_turn_without_an_answer_is_told_as_it_is(on: GatewayStage, what: str, pieces: str) -> None:
+def test_30_empty_turn_is_forwarded_and_reported(env: GatewayStage, what: str, pieces: str) -> None:
     data = EMPTY[what]
     events = [event + b"\n\n" for event in data.split(b"\n\n") if event]
     script = stream_response(data) if pieces == "at once" else (up.send_headers(), up.send_pieces(events, 0.01))
-    for api, heard in on.send_all(on.add_scripts(f"{what} {pieces}", script)).items():
-        assert (heard.ended, heard.error, heard.stop) == (True, "", ENDS[api])
-        assert (heard.text.strip(), heard.calls) == ("", [])
-        assert heard.log["findings"] == {"empty-turn": 1}
+    for api, view in env.send_all(env.add_scripts(f"{what} {pieces}", script)).items():
+        assert (view.ended, view.error, view.stop) == (True, "", ENDS[api])
+        assert (view.text.strip(), view.calls) == ("", [])
+        assert view.log["findings"] == {"empty-turn": 1}
 
 
 @pytest.mark.parametrize("what", NOT_EMPTY)
-def test_30_what_is_not_empty(on: GatewayStage, what: str) -> None:
+def test_30_turns_that_are_not_empty(env: GatewayStage, what: str) -> None:
     events = [event + b"\n\n" for event in NOT_EMPTY[what].split(b"\n\n") if event]
-    for heard in on.send_all(on.add_scripts(f"30 {what}", (up.send_headers(), up.send_pieces(events, 0.01)))).values():
-        assert "empty-turn" not in heard.log["findings"]
+    for view in env.send_all(env.add_scripts(f"30 {what}", (up.send_headers(), up.send_pieces(events, 0.01)))).values():
+        assert "empty-turn" not in view.log["findings"]
 
 
-def test_30_no_empty_text_stands_behind_thinking(on: GatewayStage) -> None:
-    """Of a message that ends with an empty text, Claude Code prints nothing."""
-    model = on.add_scripts("30 blocks", stream_response(EMPTY["only thinking"]))
-    heard = on.send(model, MESSAGES)
-    assert heard.body.count(b'"type":"content_block_start"') == 1
-    assert b'"type":"thinking"' in heard.body
-    whole = json.loads(on.send(model, MESSAGES, stream=False).body)
+def test_30_no_empty_text_block_follows_reasoning(env: GatewayStage) -> None:
+    """Claude Code prints nothing for a message that ends with an empty text block."""
+    model = env.add_scripts("30 blocks", stream_response(EMPTY["only thinking"]))
+    view = env.send(model, MESSAGES)
+    assert view.body.count(b'"type":"content_block_start"') == 1
+    assert b'"type":"thinking"' in view.body
+    whole = json.loads(env.send(model, MESSAGES, stream=False).body)
     assert [block["type"] for block in whole["content"]] == ["thinking"]
 
 
-def test_30_a_message_without_anything_has_one_block(on: GatewayStage) -> None:
-    """Clients look at the first one."""
+def test_30_empty_message_has_one_text_block(env: GatewayStage) -> None:
+    """Clients read the first block."""
     whole = json.loads(
-        on.send(on.add_scripts("30 nothing", stream_response(EMPTY["nothing"])), MESSAGES, stream=False).body
+        env.send(env.add_scripts("30 nothing", stream_response(EMPTY["nothing"])), MESSAGES, stream=False).body
     )
     assert whole["content"] == [{"type": "text", "text": ""}]
 
 
-def answered() -> tuple[up.Step, ...]:
+def full_reply() -> tuple[up.Step, ...]:
     return stream_response(up.ROLE + THOUGHT + up.delta("Hello") + FINISH)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("model", "empty"), [("plain", "nothing"), ("silent-", "only thinking")])
 @pytest.mark.parametrize("api", APIS)
-def test_30_an_empty_turn_is_asked_for_again(
+def test_30_empty_turn_is_retried_if_configured(
     retrying: GatewayStage, api: str, model: str, empty: str, stream: bool
 ) -> None:
-    name = retrying.add_scripts(f"{model} {api} {stream}", stream_response(EMPTY[empty]), answered())
-    heard = retrying.send(name, api, stream)
-    assert (heard.text, heard.ended, heard.log["attempts"]) == ("Hello", True, 2)
-    assert heard.log["findings"]["asked-again"] == 1
+    name = retrying.add_scripts(f"{model} {api} {stream}", stream_response(EMPTY[empty]), full_reply())
+    view = retrying.send(name, api, stream)
+    assert (view.text, view.ended, view.log["attempts"]) == ("Hello", True, 2)
+    assert view.log["findings"]["asked-again"] == 1
 
 
-def test_30_but_once(retrying: GatewayStage) -> None:
-    heard = retrying.send(retrying.add_scripts("30 ever", stream_response(EMPTY["nothing"])))
-    assert (heard.text, heard.ended, heard.log["attempts"]) == ("", True, 2)
-    assert heard.log["findings"] == {"asked-again": 1, "empty-turn": 1}
+def test_30_empty_turn_is_retried_only_once(retrying: GatewayStage) -> None:
+    view = retrying.send(retrying.add_scripts("30 ever", stream_response(EMPTY["nothing"])))
+    assert (view.text, view.ended, view.log["attempts"]) == ("", True, 2)
+    assert view.log["findings"] == {"asked-again": 1, "empty-turn": 1}
 
 
 @pytest.mark.parametrize("model", ["patient-", "thinking that has gone out"])
-def test_30_nor_where_it_was_not_wanted_or_has_begun(retrying: GatewayStage, model: str) -> None:
+def test_30_no_retry_if_disabled_or_after_reasoning_was_sent(retrying: GatewayStage, model: str) -> None:
     pieces = [up.ROLE + THOUGHT, THOUGHT, FINISH]
-    heard = retrying.send(
-        retrying.add_scripts(model, (up.send_headers(), up.send_pieces(pieces, 0.1)), answered()), MESSAGES
+    view = retrying.send(
+        retrying.add_scripts(model, (up.send_headers(), up.send_pieces(pieces, 0.1)), full_reply()), MESSAGES
     )
-    assert (heard.text, heard.ended, heard.log["attempts"]) == ("", True, 1)
-    assert heard.log["findings"] == {"empty-turn": 1}
+    assert (view.text, view.ended, view.log["attempts"]) == ("", True, 1)
+    assert view.log["findings"] == {"empty-turn": 1}
 
 
 # ── 31: arguments that never end ──────────────────────────────────────────────────────────────────────────────────
@@ -187,28 +187,28 @@ RUNAWAY = {
 
 
 @pytest.mark.parametrize("what", RUNAWAY)
-def test_31_blanks_without_end_are_an_error(on: GatewayStage, what: str) -> None:
-    model = on.add_scripts(f"{what} 31", (up.send_headers(), up.send_pieces(RUNAWAY[what], 0.01), up.wait(20)))
-    for heard in on.send_all(model).values():
-        assert heard.error == "the arguments of 'read' go on with blanks, more than 16,384"
-        assert not heard.ended
-        assert heard.calls == []
-        assert heard.open_call == ("read", '{"path":' + (BLANK * 5)[:16384])
-        assert (heard.log["outcome"], heard.log["findings"]["runaway"]) == ("upstream-failed", 1)
-    for asked in on.upstream.wait_for_requests(model):
-        assert asked.finished.wait(5)
-        assert asked.client_left_at is not None, "the model need not go on"
-        assert asked.bytes_sent < 100 * len(BLANK) * 2
+def test_31_endless_whitespace_in_arguments_is_an_error(env: GatewayStage, what: str) -> None:
+    model = env.add_scripts(f"{what} 31", (up.send_headers(), up.send_pieces(RUNAWAY[what], 0.01), up.wait(20)))
+    for view in env.send_all(model).values():
+        assert view.error == "the arguments of 'read' go on with blanks, more than 16,384"
+        assert not view.ended
+        assert view.calls == []
+        assert view.open_call == ("read", '{"path":' + (BLANK * 5)[:16384])
+        assert (view.log["outcome"], view.log["findings"]["runaway"]) == ("upstream-failed", 1)
+    for received in env.upstream.wait_for_requests(model):
+        assert received.finished.wait(5)
+        assert received.client_left_at is not None, "the gateway disconnects, so that the model can stop"
+        assert received.bytes_sent < 100 * len(BLANK) * 2
 
 
-def test_31_where_calls_go_out_whole_it_is_asked_again(on: GatewayStage) -> None:
+def test_31_endless_whitespace_is_retried_with_whole_delivery(env: GatewayStage) -> None:
     right = stream_response(up.ROLE + FIRST + up.delta(finish="tool_calls") + up.DONE)
-    heard = on.send(on.add_scripts("whole-31", stream_response(b"".join(RUNAWAY["structured"])), right), MESSAGES)
-    assert (heard.calls, heard.ended, heard.log["findings"]) == ([CALLED], True, {"asked-again": 1})
+    view = env.send(env.add_scripts("whole-31", stream_response(b"".join(RUNAWAY["structured"])), right), MESSAGES)
+    assert (view.calls, view.ended, view.log["findings"]) == ([CALLED], True, {"asked-again": 1})
 
 
-def test_31_blanks_in_a_string_are_data(on: GatewayStage) -> None:
+def test_31_whitespace_inside_a_string_is_data(env: GatewayStage) -> None:
     args = '{"path": "' + " " * 100_000 + '"' + " " * 10_000 + "}"
     data = up.ROLE + call(args, name="read") + up.delta(finish="tool_calls") + up.DONE
-    heard = on.send(on.add_scripts("31 data", stream_response(data)), CHAT)
-    assert (heard.calls, heard.error) == ([("read", args)], "")
+    view = env.send(env.add_scripts("31 data", stream_response(data)), CHAT)
+    assert (view.calls, view.error) == ([("read", args)], "")

@@ -1,4 +1,4 @@
-"""What lies between a gateway and its upstreams, and fails: row 33 of the table of faults."""
+"""Network faults between gateway and upstreams: TLS, DNS, proxies, clocks (row 33 of the fault table)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ basicConstraints = critical,CA:TRUE
 commonName = supplied
 """
 FAR = "upstream.test"
-"""A name that only the proxy knows: what is on this machine is never asked through one."""
+"""A host name that only the proxy resolves: requests to this machine never use a proxy."""
 CERTIFICATES = {
-    # who it is for, and when it is valid
+    # subject alternative names, start date, end date
     "good": (f"IP:127.0.0.1,DNS:{FAR}", "20200101000000Z", "20990101000000Z"),
     "expired": ("IP:127.0.0.1", "20200101000000Z", "20200102000000Z"),
     "of the future": ("IP:127.0.0.1", "20980101000000Z", "20990101000000Z"),
@@ -76,12 +76,12 @@ class Quiet(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that do not trust it leave, as they should."""
+        """Ignore errors: clients that do not trust the certificate disconnect."""
 
 
 @contextmanager
 def serving(context: ssl.SSLContext | None) -> Iterator[str]:
-    """An upstream with this certificate; its address without the scheme."""
+    """Run an upstream with this certificate, and return its URL without the scheme."""
     server = Quiet(("127.0.0.1", 0), Hello)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
@@ -97,9 +97,9 @@ def serving(context: ssl.SSLContext | None) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates, each of which signs itself, and their key."""
+    """Create self-signed certificates and their key."""
     if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates")
+        pytest.skip("openssl is needed to create the certificates")
     path = tmp_path_factory.mktemp("certificates")
     (path / "ca.cnf").write_text(AUTHORITY, encoding="utf-8")
 
@@ -164,37 +164,37 @@ def message(got: RawResponse) -> str:
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "attempts"),
+    ("model", "hint", "attempts"),
     [
-        ("unknown", "self-signed certificate; if it is your own, name its file with `ca`, or in SSL_CERT_FILE", 1),
-        ("expired", "certificate has expired; are the clocks right?", 1),
-        ("future", "certificate is not yet valid; are the clocks right?", 1),
+        ("unknown", "self-signed certificate; if you trust it, set `ca` or SSL_CERT_FILE to its file", 1),
+        ("expired", "certificate has expired; check the system clocks", 1),
+        ("future", "certificate is not yet valid; check the system clocks", 1),
         ("another", "IP address mismatch, certificate is not valid for '127.0.0.1'.", 1),
-        ("plain", "should it be http://?", 1),
+        ("plain", "should the URL be http://?", 1),
         ("tls", "", 2),
-        ("nowhere", "no address is known for http://model.invalid/v1: is its name right, and the network there?", 2),
+        ("nowhere", "cannot resolve the host name of http://model.invalid/v1; check the name and the network", 2),
     ],
 )
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
-def test_33_what_lies_between_is_told_with_what_to_do(
-    gateway: GatewayProcess, wire: str, model: str, said: str, attempts: int
+def test_33_tls_and_dns_errors_are_reported_with_a_hint(
+    gateway: GatewayProcess, wire: str, model: str, hint: str, attempts: int
 ) -> None:
     got = request_reply(gateway, wire, model, stream=False)
     assert got.status == 502
     assert got.json["error"]["type"] == ("api_error" if wire == MESSAGES else "server_error")
     assert message(got).startswith(f"{model}: ")
-    assert message(got).endswith(said)
+    assert message(got).endswith(hint)
     id = got.header("x-interlingua-id")
-    line = next(one for one in gateway.wait_for_log(f"{id}\n").splitlines() if one.endswith(str(id)))
-    assert ("2 attempts" in line) == (attempts == 2), "what would fail the same way is not asked again"
+    line = next(line for line in gateway.wait_for_log(f"{id}\n").splitlines() if line.endswith(str(id)))
+    assert ("2 attempts" in line) == (attempts == 2), "permanent errors are not retried"
 
 
 @pytest.mark.parametrize("model", ["own-certificate", "own"])
-def test_33_a_certificate_of_ones_own(gateway: GatewayProcess, model: str) -> None:
+def test_33_own_certificate_is_trusted_with_ca_setting(gateway: GatewayProcess, model: str) -> None:
     assert reply_text(request_reply(gateway, CHAT, model, stream=False), CHAT) == "Hello"
 
 
-def test_33_other_refusals_have_a_fallback_where_it_is_set() -> None:
+def test_33_fallback_on_adds_statuses_for_failover() -> None:
     config = """
 upstreams: {{first: {{url: "{url}"}}}}
 models:
@@ -215,7 +215,7 @@ models:
         upstream.stop()
 
 
-def test_33_tls_that_fails_has_a_fallback(addresses: dict[str, str], folder: Path) -> None:
+def test_33_tls_failure_fails_over(addresses: dict[str, str], folder: Path) -> None:
     config = """
 upstreams: {{bad: {{url: "https://{expired}"}}, good: {{url: "https://{good}", ca: "{folder}/good.pem"}}}}
 models: {{m: {{upstream: bad, fallback: [n]}}, n: {{upstream: good}}}}
@@ -224,14 +224,14 @@ models: {{m: {{upstream: bad, fallback: [n]}}, n: {{upstream: good}}}}
         assert reply_text(request_reply(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
 
 
-def test_33_the_file_that_the_environment_names_is_trusted(addresses: dict[str, str], folder: Path) -> None:
+def test_33_ssl_cert_file_from_environment_is_trusted(addresses: dict[str, str], folder: Path) -> None:
     url = f"https://{addresses['good']}"
     with run_gateway("--upstream", url, SSL_CERT_FILE=str(folder / "good.pem")) as gateway:
         assert reply_text(request_reply(gateway, CHAT, "m", stream=False), CHAT) == "Hello"
 
 
 @pytest.mark.parametrize("text", [None, "no certificate"])
-def test_33_a_file_that_has_no_certificates_is_told_at_the_start(tmp_path: Path, text: str | None) -> None:
+def test_33_invalid_ca_file_is_reported_at_start(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "ca.pem"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -244,7 +244,7 @@ def test_33_a_file_that_has_no_certificates_is_told_at_the_start(tmp_path: Path,
 
 
 class Tunnel(socketserver.BaseRequestHandler):
-    """A proxy that lets itself be asked for one connection, or refuses."""
+    """Proxy that accepts one CONNECT request, or refuses it."""
 
     status = "200 Connection established"
     wanted: list[str]
@@ -291,7 +291,7 @@ def tunnel(status: str) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("status", ["200 Connection established", "403 Forbidden"])
-def test_33_https_goes_through_its_proxy(addresses: dict[str, str], folder: Path, status: str) -> None:
+def test_33_https_uses_the_proxy(addresses: dict[str, str], folder: Path, status: str) -> None:
     far = addresses["good"].replace("127.0.0.1", FAR)
     url, trusted = f"https://{far}", str(folder / "good.pem")
     with tunnel(status) as (proxy, wanted):
@@ -303,10 +303,10 @@ def test_33_https_goes_through_its_proxy(addresses: dict[str, str], folder: Path
         assert reply_text(got, CHAT) == "Hello"
     else:
         assert got.status == 502
-        assert message(got).endswith("refuses: 403; see HTTPS_PROXY and NO_PROXY")
+        assert message(got).endswith("returned status 403; check HTTPS_PROXY and NO_PROXY")
 
 
-def test_33_a_proxy_that_is_not_there() -> None:
+def test_33_unreachable_proxy_is_an_error() -> None:
     environment = {
         "HTTP_PROXY": "http://127.0.0.1:9",
         "http_proxy": "http://127.0.0.1:9",
@@ -325,23 +325,25 @@ NOW = 1_800_000_000.0
 
 
 @pytest.mark.parametrize(
-    ("then", "its_clock", "wait"),
+    ("retry_at", "upstream_clock", "delay"),
     [
         (NOW + 30, None, 30),
         (NOW - 3600, None, 0),
         (NOW + 30, NOW, 30),
-        (NOW + 3630, NOW + 3600, 30),  # its clock is an hour ahead of ours
+        (NOW + 3630, NOW + 3600, 30),  # the clock of the upstream is an hour ahead of ours
         (NOW - 3570, NOW - 3600, 30),
         (NOW, NOW + 60, 0),
     ],
 )
-def test_33_a_date_is_by_the_clock_of_who_tells_it(then: float, its_clock: float | None, wait: float) -> None:
-    headers = {"retry-after": formatdate(then, usegmt=True)}
-    if its_clock is not None:
-        headers["date"] = formatdate(its_clock, usegmt=True)
-    assert retry_delay(headers, NOW) == wait
+def test_33_retry_after_date_is_relative_to_the_upstream_clock(
+    retry_at: float, upstream_clock: float | None, delay: float
+) -> None:
+    headers = {"retry-after": formatdate(retry_at, usegmt=True)}
+    if upstream_clock is not None:
+        headers["date"] = formatdate(upstream_clock, usegmt=True)
+    assert retry_delay(headers, NOW) == delay
 
 
-@pytest.mark.parametrize("said", ["soon", "", "Mon, 99 Foo 2026", "Mon, 1 Jan 0001 00:00:00 -0000", "-5", "nan"])
-def test_33_what_is_no_time_is_none(said: str) -> None:
-    assert retry_delay({"retry-after": said}, NOW) in (None, 0)
+@pytest.mark.parametrize("value", ["soon", "", "Mon, 99 Foo 2026", "Mon, 1 Jan 0001 00:00:00 -0000", "-5", "nan"])
+def test_33_invalid_retry_after_is_ignored(value: str) -> None:
+    assert retry_delay({"retry-after": value}, NOW) in (None, 0)

@@ -1,5 +1,4 @@
-"""Replies that are not as they were asked for, or not as anybody would write them: rows 14–17 and 25–29 of the table
-of faults, by their number, on real sockets."""
+"""Replies in the wrong form or with unusual contents (rows 14–17 and 25–29 of the fault table, real sockets)."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
 
 
 def completion(content: str | None, *calls: dict[str, Any], finish: str = "stop") -> dict[str, Any]:
-    """A whole chat completion."""
+    """Return a complete chat completion."""
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if calls:
         message["tool_calls"] = [{"id": f"c{n}", "type": "function", "function": call} for n, call in enumerate(calls)]
@@ -62,7 +61,7 @@ def ends_well(got: RawResponse, wire: str) -> bool:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("type", ["application/json", "text/plain", "text/html; charset=utf-8"])
-def test_14_whole_reply_to_a_stream_request_is_told_as_a_stream(
+def test_14_complete_reply_to_a_stream_request_is_sent_as_a_stream(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, type: str
 ) -> None:
     body = json.dumps(completion("It is", WEATHER, finish="tool_calls")).encode()
@@ -78,7 +77,7 @@ def test_14_whole_reply_to_a_stream_request_is_told_as_a_stream(
 
 @pytest.mark.parametrize("body", [b"", b"   ", b"{", b"[]", b"null", b"<html>busy</html>", b'{"choices": []}', b"{}"])
 @pytest.mark.parametrize("stream", [True, False])
-def test_14_a_body_that_is_no_reply_is_an_error_of_the_upstream(
+def test_14_body_that_is_not_a_reply_is_an_upstream_error(
     gateway: GatewayProcess, upstream: UpstreamServer, body: bytes, stream: bool
 ) -> None:
     model = upstream.add(f"14-none-{body!r}-{stream}", up.send_response("200 OK", body))
@@ -88,7 +87,7 @@ def test_14_a_body_that_is_no_reply_is_an_error_of_the_upstream(
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("type", ["text/event-stream", "application/json", "application/octet-stream"])
-def test_15_stream_to_a_whole_request_is_put_together(
+def test_15_stream_to_a_non_stream_request_is_assembled(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, type: str
 ) -> None:
     pieces = [call_delta(0, "c0", name="get_weather", arguments=""), call_delta(0, arguments='{"city": "Paris"}')]
@@ -103,7 +102,7 @@ def test_15_stream_to_a_whole_request_is_put_together(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_15_a_stream_that_breaks_off_makes_no_whole_reply(
+def test_15_truncated_stream_makes_no_complete_reply(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     cut = up.ROLE + call_delta(0, "c0", name="get_weather", arguments='{"city": "Pa')
@@ -120,8 +119,8 @@ def test_16_envelopes_are_unwrapped(gateway: GatewayProcess, upstream: UpstreamS
         return up.event({"data": json.loads(event[6:]), "success": True})
 
     if stream:
-        said = [*map(wrapped, [up.ROLE, up.delta("Hello"), up.delta(finish="stop")]), up.DONE]
-        model = upstream.add(f"16-{wire}", up.send_headers(), up.send(b"".join(said)))
+        events = [*map(wrapped, [up.ROLE, up.delta("Hello"), up.delta(finish="stop")]), up.DONE]
+        model = upstream.add(f"16-{wire}", up.send_headers(), up.send(b"".join(events)))
     else:
         whole = json.dumps({"data": completion("Hello"), "success": True})
         model = upstream.add(f"16-{wire}-whole", up.send_response("200 OK", whole.encode()))
@@ -131,7 +130,9 @@ def test_16_envelopes_are_unwrapped(gateway: GatewayProcess, upstream: UpstreamS
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_16_a_whole_envelope_to_a_stream_request(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_16_complete_reply_in_an_envelope_to_a_stream_request(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
     whole = json.dumps({"data": completion("Hello"), "success": True})
     got = request_reply(gateway, wire, upstream.add(f"16-both-{wire}", up.send_response("200 OK", whole.encode())))
     assert got.status == 200, got.body
@@ -139,7 +140,7 @@ def test_16_a_whole_envelope_to_a_stream_request(gateway: GatewayProcess, upstre
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_17_one_byte_at_a_time(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_17_stream_in_single_bytes(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     text = "naïve 😀 日本"
     plain = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False).encode()
     pieces = [call_delta(0, "c0", name="get_weather", arguments='{"city": "Zürich 😀"}')]
@@ -152,22 +153,22 @@ def test_17_one_byte_at_a_time(gateway: GatewayProcess, upstream: UpstreamServer
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_17_halves_of_a_character_are_joined_and_bytes_that_are_none_replaced(
+def test_17_surrogate_pairs_are_joined_and_invalid_bytes_replaced(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
-    def said(escaped: bytes) -> bytes:
+    def text_event(escaped: bytes) -> bytes:
         return up.event(b'{"choices": [{"index": 0, "delta": {"content": "' + escaped + b'"}}]}')
 
     texts = [rb"a\ud83d", rb"\ude00b", b"c\xff\xfed", rb"e\ud83d f", rb"\ude00g"]
-    stream = up.ROLE + b"".join(map(said, texts)) + up.delta(finish="stop") + up.DONE
+    stream = up.ROLE + b"".join(map(text_event, texts)) + up.delta(finish="stop") + up.DONE
     got = request_reply(gateway, wire, upstream.add(f"17-halves-{wire}", up.send_headers(), up.send(stream)))
     assert got.status == 200, got.body
-    got.body.decode()  # strictly
+    got.body.decode()  # strict: raises on invalid UTF-8
     assert reply_text(got, wire) == "a😀bc\ufffd\ufffdde\ufffd f\ufffdg"
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_17_half_characters_in_a_whole_reply(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_17_lone_surrogates_in_a_complete_reply(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     body = json.dumps(completion("a\ud83d b😀c")).encode()
     got = request_reply(gateway, wire, upstream.add(f"17-whole-{wire}", up.send_response("200 OK", body)), stream=False)
     assert got.status == 200, got.body
@@ -175,7 +176,7 @@ def test_17_half_characters_in_a_whole_reply(gateway: GatewayProcess, upstream: 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_25_ids_are_made_unique_and_prefixes_are_taken_off(
+def test_25_ids_are_made_unique_and_name_prefixes_removed(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str
 ) -> None:
     pieces = [
@@ -235,7 +236,7 @@ ODD_DELTAS = {
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", ODD_DELTAS)
-def test_26_odd_deltas_make_the_calls_that_are_meant(
+def test_26_unusual_deltas_make_the_intended_calls(
     gateway: GatewayProcess, upstream: UpstreamServer, wire: str, name: str
 ) -> None:
     stream = up.ROLE + b"".join(ODD_DELTAS[name]) + up.delta(finish="tool_calls") + up.DONE
@@ -253,7 +254,9 @@ KIMI = (
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_27_a_call_as_text_and_structured_is_one(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_27_call_sent_as_text_and_structured_is_delivered_once(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str
+) -> None:
     structured = call_delta(0, "functions.get_weather:0", name="get_weather", arguments='{"city": "Paris"}')
     stream = up.ROLE + up.delta("So: " + KIMI) + structured + up.delta(finish="tool_calls") + up.DONE
     model = upstream.add(f"kimi-27-{wire}", up.send_headers(), up.send(stream))
@@ -271,9 +274,7 @@ def test_27_a_call_as_text_and_structured_is_one(gateway: GatewayProcess, upstre
         "`<tool_call>` opens it, `</tool_call>` closes it.",
     ],
 )
-def test_28_markup_that_is_quoted_is_text(
-    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, text: str
-) -> None:
+def test_28_quoted_markers_are_text(gateway: GatewayProcess, upstream: UpstreamServer, wire: str, text: str) -> None:
     pieces = [text[n : n + 3] for n in range(0, len(text), 3)]
     model = upstream.add(f"hermes-28-{wire}-{text[:12]}", up.chat_stream(*pieces))
     got = request_reply(gateway, wire, model, **tools_field(wire))
@@ -282,7 +283,7 @@ def test_28_markup_that_is_quoted_is_text(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_28_an_example_in_a_code_block_is_no_call(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
+def test_28_example_in_a_code_block_is_not_a_call(gateway: GatewayProcess, upstream: UpstreamServer, wire: str) -> None:
     example = '{"name": "some_tool", "arguments": {}}'
     pieces = ["As in:\n```\n<tool", "_call>\n", example, "\n</tool_call>\n```\nand so on."]
     got = request_reply(
@@ -296,17 +297,19 @@ def test_28_an_example_in_a_code_block_is_no_call(gateway: GatewayProcess, upstr
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("asked", ["no tools", "none", "choice none"])
-def test_29_nothing_is_a_call_where_no_tool_was_offered(
-    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, asked: str
+@pytest.mark.parametrize("tools_case", ["no tools", "none", "choice none"])
+def test_29_no_calls_are_delivered_if_no_tools_were_offered(
+    gateway: GatewayProcess, upstream: UpstreamServer, wire: str, stream: bool, tools_case: str
 ) -> None:
-    model = f"kimi-29-{wire}-{stream}-{asked}"
+    model = f"kimi-29-{wire}-{stream}-{tools_case}"
     if stream:
         upstream.add(model, up.chat_stream("So: ", *[KIMI[n : n + 7] for n in range(0, len(KIMI), 7)]))
     else:
         upstream.add(model, up.send_response("200 OK", json.dumps(completion("So: " + KIMI)).encode()))
     choice = {"type": "none"} if wire == MESSAGES else "none"
-    more = {"no tools": {}, "none": {"tools": []}, "choice none": {**tools_field(wire), "tool_choice": choice}}[asked]
+    more = {"no tools": {}, "none": {"tools": []}, "choice none": {**tools_field(wire), "tool_choice": choice}}[
+        tools_case
+    ]
     got = request_reply(gateway, wire, model, stream, **more)
     assert got.status == 200, got.body
     assert reply_calls(got, wire) == []

@@ -1,4 +1,4 @@
-"""Row 41 of the table of faults: an upstream that fails is not asked the more for it, and its clients know soon."""
+"""Retry budget and circuit breaker (row 41 of the fault table): no retry storm on a failing upstream."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def gateway(upstream: UpstreamServer) -> Iterator[GatewayProcess]:
         yield started
 
 
-def statuses(gateway: GatewayProcess, model: str, at_once: int) -> list[int]:
-    with ThreadPoolExecutor(at_once) as pool:
+def send_many(gateway: GatewayProcess, model: str, concurrency: int) -> list[int]:
+    with ThreadPoolExecutor(concurrency) as pool:
         return [got.status for got in pool.map(lambda _: raw.request_reply(gateway, CHAT, model, False), range(MANY))]
 
 
@@ -58,42 +58,42 @@ def metric(gateway: GatewayProcess, name: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-def test_41_further_attempts_are_a_small_share(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+def test_41_retries_are_limited_by_the_retry_budget(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("patient-dead", OH)
     began = time.monotonic()
-    assert statuses(gateway, model, at_once=50) == [500] * MANY
+    assert send_many(gateway, model, concurrency=50) == [500] * MANY
     seconds = time.monotonic() - began
     free = RETRY_BUDGET_CAPACITY + seconds
-    assert MANY < upstream.count(model) <= MANY * 1.1 + free + 1, "three for each would be 600"
+    assert MANY < upstream.count(model) <= MANY * 1.1 + free + 1, "three attempts for each would be 600"
     kind = 'findings_total{kind="not-asked-again"}'
     assert metric(gateway, kind) > MANY / 2
 
 
-def test_41_who_answers_nobody_is_left_alone(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+def test_41_circuit_breaker_opens_after_consecutive_failures(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("dead", OH)
     began = time.monotonic()
-    told = statuses(gateway, model, at_once=5)
+    results = send_many(gateway, model, concurrency=5)
     seconds = time.monotonic() - began
     probes = seconds + 1
-    assert upstream.count(model) <= 10 + 5 + probes, "ten, those under way, and one a second"
-    assert told.count(503) > MANY * 0.8
+    assert upstream.count(model) <= 10 + 5 + probes, "ten failures, concurrent requests, and one probe per second"
+    assert results.count(503) > MANY * 0.8
     assert metric(gateway, 'rests_total{upstream="first"}') == 1
-    gateway.wait_for_log('"a model of an upstream is left alone", "upstream": "first", "model": "dead", "failures": 10')
+    gateway.wait_for_log('"circuit breaker opened", "upstream": "first", "model": "dead", "failures": 10')
 
 
 @pytest.mark.parametrize("wire", [CHAT, MESSAGES])
-def test_41_the_client_is_told_for_how_long(upstream: UpstreamServer, gateway: GatewayProcess, wire: str) -> None:
+def test_41_open_circuit_returns_retry_after(upstream: UpstreamServer, gateway: GatewayProcess, wire: str) -> None:
     model = upstream.add(f"resting-{wire}", OH)
-    statuses(gateway, model, at_once=5)
+    send_many(gateway, model, concurrency=5)
     got = raw.request_reply(gateway, wire, model, True)
     assert (got.status, got.header("retry-after")) == (503, "1")
     assert re.fullmatch(
-        r"first: resting-\S+ has failed in \d+ attempts in a row, and is left alone for .* s",
+        r"first: resting-\S+ failed in \d+ consecutive attempts; the circuit breaker is open for another .* s",
         got.json["error"]["message"],
     )
 
 
-def test_41_one_tries_and_then_all_do(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+def test_41_successful_probe_closes_the_circuit(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     model = upstream.add("recovers", OH)
     while raw.request_reply(gateway, CHAT, model, False).status != 503:
         pass
@@ -103,29 +103,29 @@ def test_41_one_tries_and_then_all_do(upstream: UpstreamServer, gateway: Gateway
         assert time.monotonic() < until
         time.sleep(0.05)
     assert raw.reply_text(got, CHAT) == "Hello"
-    gateway.wait_for_log('"a model of an upstream answers again", "upstream": "first", "model": "recovers"')
+    gateway.wait_for_log('"circuit breaker closed", "upstream": "first", "model": "recovers"')
     assert raw.request_reply(gateway, CHAT, model, True).status == 200
 
 
-def test_41_the_fallback_answers_at_once(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+def test_41_open_circuit_fails_over_at_once(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     upstream.add("with-fallback", OH)
     upstream.add("second", up.chat_stream("Hello"))
     for _ in range(30):
         got = raw.request_reply(gateway, CHAT, "with-fallback", True)
         assert (got.status, raw.reply_text(got, CHAT)) == (200, "Hello")
-    assert upstream.count("with-fallback") <= 15, "ten, and a few that tried"
+    assert upstream.count("with-fallback") <= 15, "ten failures, and a few probes"
     assert upstream.count("second") == 30
 
 
-def test_41_one_model_that_fails_harms_no_other(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
+def test_41_circuit_breakers_of_models_are_independent(upstream: UpstreamServer, gateway: GatewayProcess) -> None:
     dead, well = upstream.add("dead too", OH), upstream.add("well", up.chat_stream("Hello"))
-    statuses(gateway, dead, at_once=5)
+    send_many(gateway, dead, concurrency=5)
     assert raw.request_reply(gateway, CHAT, dead, True).status == 503
     assert raw.request_reply(gateway, CHAT, well, True).status == 200
 
 
 @pytest.mark.parametrize("status", ["400 Bad", "401 No", "429 Slow"])
-def test_41_what_is_wrong_with_the_request_is_no_failure(
+def test_41_client_errors_do_not_open_the_circuit(
     upstream: UpstreamServer, gateway: GatewayProcess, status: str
 ) -> None:
     model = upstream.add(
@@ -134,7 +134,7 @@ def test_41_what_is_wrong_with_the_request_is_no_failure(
     assert {raw.request_reply(gateway, CHAT, model, True).status for _ in range(30)} == {int(status[:3])}
 
 
-# ── the rule itself, without sockets ──────────────────────────────────────────────────────────────────────────────────
+# ── retry policy without sockets ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Clock:
@@ -144,37 +144,37 @@ class Clock:
         return self.now
 
 
-def restraint(clock: Clock, budget: float = 0.1, after: int = 3) -> RetryPolicy:
+def make_policy(clock: Clock, budget: float = 0.1, after: int = 3) -> RetryPolicy:
     upstream = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(budget=budget), rest=Rest(after=after, seconds=5))
     (route,) = Routes(Settings(upstreams={"one": upstream})).find("m")
     return RetryPolicies(lambda *_: None, clock).for_route(route)
 
 
-def test_41_ten_are_free_then_a_tenth_and_one_a_second() -> None:
+def test_41_retry_budget_capacity_and_refill() -> None:
     clock = Clock()
-    one = restraint(clock)
-    one.start_request()
-    assert [one.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
+    policy = make_policy(clock)
+    policy.start_request()
+    assert [policy.acquire_retry() for _ in range(11)] == [True] * 10 + [False]
     clock.now += 1
-    assert [one.acquire_retry() for _ in range(2)] == [True, False]
+    assert [policy.acquire_retry() for _ in range(2)] == [True, False]
     for _ in range(11):
-        one.start_request()
-    assert [one.acquire_retry() for _ in range(2)] == [True, False]
+        policy.start_request()
+    assert [policy.acquire_retry() for _ in range(2)] == [True, False]
 
 
-def test_41_one_in_five_seconds_tries_while_it_rests() -> None:
+def test_41_open_circuit_allows_one_probe_per_interval() -> None:
     clock = Clock()
-    one = restraint(clock)
+    policy = make_policy(clock)
     for _ in range(3):
-        assert one.acquire_probe() == 0
-        one.record_failure(UpstreamFailed("oh"))
-    assert one.acquire_probe() == 5
+        assert policy.acquire_probe() == 0
+        policy.record_failure(UpstreamFailed("oh"))
+    assert policy.acquire_probe() == 5
     clock.now += 5
-    assert (one.acquire_probe(), one.acquire_probe()) == (0, 5), "one tries, and the others wait for what comes of it"
-    one.record_failure(UpstreamFailed("oh"))
+    assert (policy.acquire_probe(), policy.acquire_probe()) == (0, 5), "one probe, the others wait for its result"
+    policy.record_failure(UpstreamFailed("oh"))
     clock.now += 4
-    assert one.acquire_probe() == 1
+    assert policy.acquire_probe() == 1
     clock.now += 1
-    assert one.acquire_probe() == 0
-    one.record_success()
-    assert [one.acquire_probe() for _ in range(3)] == [0, 0, 0]
+    assert policy.acquire_probe() == 0
+    policy.record_success()
+    assert [policy.acquire_probe() for _ in range(3)] == [0, 0, 0]

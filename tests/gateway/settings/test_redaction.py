@@ -1,4 +1,4 @@
-"""Secrets stay out of all that is written, and what is no secret stays in."""
+"""Tests of redaction: secrets are replaced, other text is unchanged."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from interlingua.gateway.state import GatewayState
 KEY = 'k3y/with+odd "signs" ü'
 PLAIN = "correcthorse42"
 
-# What is shown, and what of it may be seen.
+# Text, and the redacted text; None: unchanged.
 ROWS = [
-    # by value, in every form
+    # by value, in every encoding
     (f"the key {PLAIN}.", "the key ***."),
     (f"a{PLAIN}b", "a***b"),
     (f"{KEY}", "***"),
     (json.dumps({"k": KEY}), '{"k": "***"}'),
     (json.dumps({"k": KEY}, ensure_ascii=False), '{"k": "***"}'),
     (f"https://x/{quote(KEY, safe='')}/y", "https://x/***/y"),
-    # by looks
+    # by pattern
     ("Incorrect API key provided: sk-abcDEF0123456789.", "Incorrect API key provided: ***."),
     ("sk-ant-api03-abc_DEF-0123456789", "***"),
     ("Authorization: Bearer abc.def", "Authorization: ***"),
@@ -44,7 +44,7 @@ ROWS = [
     ("https://user:pass@host/v1", "https://***@host/v1"),
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl ok", "*** ok"),
     ("hf_abcdefghijklmnopqrstuvwx", "***"),
-    # one inside another
+    # nested
     ("Bearer Bearer abcdef123", "Bearer *** ***"),
     ("Authorization: authorization: Basic dXNlcjpwYXNz", "Authorization: *** ***"),
     ("api_key=api_key=abcdef123", "api_key=***"),
@@ -60,7 +60,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "shown"), ROWS, ids=[row[0][:30] for row in ROWS])
-def test_what_is_shown(text: str, shown: str | None) -> None:
+def test_redact_text(text: str, shown: str | None) -> None:
     redactor = Redactor([KEY, PLAIN, "ollama", "short"])
     assert redactor.redact_text(text) == (text if shown is None else shown)
     assert redactor.redact_bytes(text.encode()) == (text if shown is None else shown).encode()
@@ -68,7 +68,7 @@ def test_what_is_shown(text: str, shown: str | None) -> None:
 
 
 _SIZE = 200_000
-# For every way in which a secret is known by its looks, what would take long if a place were tried more than once.
+# For every secret pattern, text that would take quadratic time if an anchor were tried more than once.
 SLOW = [
     "authorization:",
     "authorization: ",
@@ -96,43 +96,43 @@ SLOW = [
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The best of three: others share the machine."""
+    """Return the CPU time of the fastest of three runs: other processes share the machine."""
     times = []
     for _ in range(3):
-        began = time.process_time()
+        start = time.process_time()
         work()
-        times.append(time.process_time() - began)
+        times.append(time.process_time() - start)
     return min(times)
 
 
 @pytest.mark.parametrize("unit", SLOW)
-def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
+def test_redaction_time_is_linear_for_hostile_text(unit: str) -> None:
     for whole in (unit * (_SIZE // len(unit)), unit + " " * _SIZE + unit * 1000):
         data = whole.encode()
         long = _seconds(lambda data=data: Redactor().redact_bytes(data))  # type: ignore[misc]
         short = _seconds(lambda data=data: Redactor().redact_bytes(data[: len(data) // 8]))  # type: ignore[misc]
-        assert long < 1, (unit, long)  # a twentieth of it on an idle machine; quadratic, it took ten seconds
+        assert long < 1, (unit, long)  # 0.05 s on an idle machine; a quadratic algorithm took ten seconds
         assert long < 20 * max(short, 0.001), (unit, short, long)
 
 
 @pytest.mark.parametrize("user", ["", "u", "us", "use", "user"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 @pytest.mark.parametrize("key", [KEY, PLAIN, "??>>~~??>>"])
-def test_a_secret_in_basic_credentials(user: str, encode: Callable[[bytes], bytes], key: str) -> None:
-    """Only the two characters are left that hold bits of its neighbours too, and the padding."""
+def test_secret_in_base64_credentials_is_redacted(user: str, encode: Callable[[bytes], bytes], key: str) -> None:
+    """Only the padding and the two characters that also hold bits of neighbouring bytes are left."""
     whole = encode(f"{user}:{key}".encode()).decode()
     shown = Redactor([key]).redact_text(whole)
-    before, behind = shown.split("***")
+    before, after = shown.split("***")
     assert before == whole[: len(before)]
     assert len(before) <= -(-len(f"{user}:") * 8 // 6)
-    assert len(behind.rstrip("=")) <= 1
+    assert len(after.rstrip("=")) <= 1
 
 
-def test_a_secret_inside_another() -> None:
+def test_secret_that_contains_another_secret() -> None:
     assert Redactor(["abcdef", "abcdefghi"]).redact_text("abcdefghi abcdef") == "*** ***"
 
 
-def test_headers_by_their_names() -> None:
+def test_headers_with_secret_names_are_redacted() -> None:
     headers = {
         "Authorization": "Bearer x",
         "x-api-key": "x",
@@ -152,21 +152,21 @@ def test_headers_by_their_names() -> None:
     assert shown["content-type"] == "text/***"
 
 
-def test_values_within_values() -> None:
+def test_nested_values_are_redacted() -> None:
     shown = Redactor([PLAIN]).redact_value(
         {"a": [PLAIN, 1, None], "api_key": "x", "b": {PLAIN: PLAIN.encode()}, "key": 3}
     )
     assert shown == {"a": ["***", 1, None], "api_key": "***", "b": {"***": "***"}, "key": 3}
 
 
-def test_the_key_that_a_client_shows() -> None:
+def test_client_key_is_redacted() -> None:
     redactor = Redactor([PLAIN])
-    known = redactor.with_credentials({"Authorization": "Bearer this-is-0123456789"})
-    assert known.redact_text(f"{PLAIN} this-is-0123456789") == "*** ***"
+    extended = redactor.with_credentials({"Authorization": "Bearer this-is-0123456789"})
+    assert extended.redact_text(f"{PLAIN} this-is-0123456789") == "*** ***"
     assert redactor.with_credentials({"x-api-key": "interlingua", "content-type": "application/json"}) is redactor
 
 
-def test_the_secrets_of_settings() -> None:
+def test_collect_secrets_of_settings() -> None:
     upstream = Upstream(url="http://x", key="up-key", headers={"X-Auth-Token": "Token tok", "X-Title": "no secret"})
     models: dict[str, Model | str] = {
         "m": Model(upstream="u", extra={"deep": [{"access_token": "in-extra", "n": 1}]}),
@@ -178,7 +178,7 @@ def test_the_secrets_of_settings() -> None:
     assert credentials({}) == set()
 
 
-def test_where_a_secret_may_begin() -> None:
+def test_partial_secret_at_end_of_data() -> None:
     redactor = Redactor([PLAIN])
     for cut in range(1, len(PLAIN)):
         assert redactor.has_partial_secret_at_end(f"some text {PLAIN[:cut]}".encode()), cut
@@ -198,11 +198,11 @@ def test_where_a_secret_may_begin() -> None:
         ("x" * 301, "x" * 300 + "… (1 more)"),
     ],
 )
-def test_one_line_of_a_terminal(text: str, shown: str) -> None:
+def test_printable_escapes_control_characters(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_the_gateway_hides_what_variables_have_brought(tmp_path: Path) -> None:
+def test_values_of_variables_are_redacted(tmp_path: Path) -> None:
     file = tmp_path / "interlingua.yaml"
     file.write_text('upstreams: {u: {url: "http://localhost:1/v1", headers: {X-Org: "${ORG}"}}}', encoding="utf-8")
     gateway = GatewayState(load_settings(file, {"ORG": PLAIN}), b"", "")

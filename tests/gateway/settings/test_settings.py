@@ -1,4 +1,4 @@
-"""What a settings file, the environment and flags say together, and what is told of every mistake in them."""
+"""Tests of load_text settings from file, environment and flags, and of the error message for every mistake."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ BASE = f"upstreams:\n  local: {{url: {LOCAL}}}\n"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory of its own, and a home beside it."""
+    """Separate working directory for the test; its parent is the home directory."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
 
 
-def loading(text: str, flags: Flags | None = None, **environment: str) -> LoadedSettings:
+def load_text(text: str, flags: Flags | None = None, **environment: str) -> LoadedSettings:
     path = Path("interlingua.yaml")
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
     return load_settings(None, {"HOME": str(path.absolute().parent.parent), **environment}, flags)
 
 
-def wrong(text: str, flags: Flags | None = None, **environment: str) -> tuple[str, str]:
+def load_error(text: str, flags: Flags | None = None, **environment: str) -> tuple[str, str]:
     with pytest.raises(BadInput) as raised:
-        routes_for(loading(text, flags, **environment))
+        routes_for(load_text(text, flags, **environment))
     return str(raised.value), raised.value.hint
 
 
@@ -67,8 +67,8 @@ log: {level: debug}
 """
 
 
-def test_a_whole_file() -> None:
-    settings = loading(WHOLE, ROUTER_KEY="sk-1", CITY="Bern").settings
+def test_complete_settings_file() -> None:
+    settings = load_text(WHOLE, ROUTER_KEY="sk-1", CITY="Bern").settings
     extra = {"order": ["a", "b"], "n": 1, "x": 1.5, "on": True, "none": None, "day": "2026-01-01"}
     assert settings == Settings(
         host="localhost",
@@ -99,14 +99,14 @@ def test_a_whole_file() -> None:
     assert (settings.limits.held, settings.limits.over, settings.limits.body) == (2048, "error", 32 * 1024 * 1024)
 
 
-def test_nothing_at_all() -> None:
+def test_defaults_without_any_source() -> None:
     loaded = load_settings(None, {"HOME": "/nonexistent"})
     assert loaded == LoadedSettings(Settings(), "", [], {})
 
 
-def test_later_ones_win() -> None:
+def test_precedence_of_flags_environment_and_file() -> None:
     text = BASE + "port: 1\nworkers: 1\nlog: {format: json, level: debug}\n"
-    settings = loading(
+    settings = load_text(
         text,
         Flags(workers="3"),
         INTERLINGUA_WORKERS="2",
@@ -127,17 +127,17 @@ def test_later_ones_win() -> None:
 
 VARIABLES = {
     "a number": ("port: ${PORT}", {"PORT": "80"}, {"port": 80}),
-    "a truth value": ("demo: ${D}", {"D": "true"}, {"demo": True}),
-    "a word of several": ("delivery: ${D}", {"D": "whole"}, {"delivery": "whole"}),
-    "a text of digits": ("host: ${H}", {"H": "127"}, {"host": "127"}),
-    "no variable": ("host: a$b}c$$d", {}, {"host": "a$b}c$d"}),
-    "not twice": ("host: ${H}", {"H": "${X}"}, {"host": "${X}"}),
+    "a boolean": ("demo: ${D}", {"D": "true"}, {"demo": True}),
+    "a literal": ("delivery: ${D}", {"D": "whole"}, {"delivery": "whole"}),
+    "a string of digits": ("host: ${H}", {"H": "127"}, {"host": "127"}),
+    "no reference": ("host: a$b}c$$d", {}, {"host": "a$b}c$d"}),
+    "expanded only once": ("host: ${H}", {"H": "${X}"}, {"host": "${X}"}),
 }
 
 
 @pytest.mark.parametrize(("text", "environment", "expected"), VARIABLES.values(), ids=VARIABLES)
-def test_variables(text: str, environment: dict[str, str], expected: dict[str, Any]) -> None:
-    assert loading(text, None, **environment).settings == msgspec.convert(expected, Settings)
+def test_variables_are_expanded(text: str, environment: dict[str, str], expected: dict[str, Any]) -> None:
+    assert load_text(text, None, **environment).settings == msgspec.convert(expected, Settings)
 
 
 DOTENV = """\
@@ -153,25 +153,25 @@ no line
 """
 
 
-def test_env_files(tmp_path: Path, here: Path) -> None:
+def test_dotenv_files(tmp_path: Path, here: Path) -> None:
     (here / ".env").write_text(DOTENV, encoding="utf-8")
     (tmp_path / ".env").write_text("A=beside\nE=beside\n", encoding="utf-8")
     config = tmp_path / "mine.yaml"
     config.write_text('hosts: ["${A}", "${B}", "${C}", "${D}", "${E}"]', encoding="utf-8")
     loaded = load_settings(config, {"E": "real"})
     assert loaded.settings.hosts == ["beside", 'two "words"\n', "single # no comment", "bare value", "real"]
-    assert loaded.notes == [f".env:{n}: this is not NAME=VALUE, and is left out" for n in (8, 9)]
+    assert loaded.notes == [f".env:{n}: line ignored, because it is not NAME=VALUE" for n in (8, 9)]
 
 
-def test_an_env_file_that_cannot_be_read(here: Path) -> None:
+def test_unreadable_dotenv_file_adds_note(here: Path) -> None:
     (here / ".env").write_bytes(b"A=\xff")
-    assert loading(BASE).notes == [".env cannot be read: it is not UTF-8"]
+    assert load_text(BASE).notes == ["cannot read .env: it is not UTF-8"]
 
 
-# ── which file ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── lookup ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_where_the_file_is(tmp_path: Path, here: Path) -> None:
+def test_lookup_order_of_settings_file(tmp_path: Path, here: Path) -> None:
     home = tmp_path / ".config" / "interlingua" / "interlingua.yaml"
     xdg = tmp_path / "xdg" / "interlingua" / "interlingua.yaml"
     for n, path in enumerate((home, xdg, tmp_path / "given.yaml", tmp_path / "named.yaml"), 1):
@@ -188,7 +188,7 @@ def test_where_the_file_is(tmp_path: Path, here: Path) -> None:
     assert load_settings(tmp_path / "given.yaml", environment).settings.port == 3
 
 
-def test_an_upstream_in_a_line_stands_for_a_file() -> None:
+def test_upstream_flag_replaces_settings_file() -> None:
     text = BASE + "port: 1\n"
     flags = Flags(
         upstream="https://openrouter.ai/api/v1",
@@ -196,12 +196,12 @@ def test_an_upstream_in_a_line_stands_for_a_file() -> None:
         upstream_profile="vllm",
         dialect="hermes",
     )
-    loaded = loading(text, msgspec.structs.replace(flags, upstream_key_env="KEY"), KEY="sk-1")
+    loaded = load_text(text, msgspec.structs.replace(flags, upstream_key_env="KEY"), KEY="sk-1")
     router = Upstream(
         url="https://openrouter.ai/api/v1", api="openai-responses", key="sk-1", profile="vllm", dialect="hermes"
     )
     assert (loaded.source, loaded.settings) == ("", Settings(upstreams={"openrouter": router}, default="openrouter"))
-    assert loading(text, INTERLINGUA_UPSTREAM=LOCAL, INTERLINGUA_DIALECT="glm45").settings == Settings(
+    assert load_text(text, INTERLINGUA_UPSTREAM=LOCAL, INTERLINGUA_DIALECT="glm45").settings == Settings(
         upstreams={"localhost": Upstream(url=LOCAL, dialect="glm45")}, default="localhost"
     )
     both = load_settings("interlingua.yaml", {}, flags)
@@ -209,7 +209,7 @@ def test_an_upstream_in_a_line_stands_for_a_file() -> None:
     assert [route.name for route in routes_for(both).find("x")] == ["openrouter"]
 
 
-def test_no_key_goes_to_another_address() -> None:
+def test_upstream_flag_drops_key_of_same_named_upstream() -> None:
     text = "upstreams:\n  localhost: {url: http://localhost:1, key: secret}\n"
     Path("mine.yaml").write_text(text, encoding="utf-8")
     assert load_settings("mine.yaml", {}, Flags(upstream=LOCAL)).settings.upstreams == {
@@ -217,47 +217,49 @@ def test_no_key_goes_to_another_address() -> None:
     }
 
 
-def test_flags_are_variables_too() -> None:
-    said = {"host": "::1", "port": "1", "workers": "2", "demo": "true", "capture": "dir", "log_level": "error"}
+def test_flags_have_environment_variables() -> None:
+    values = {"host": "::1", "port": "1", "workers": "2", "demo": "true", "capture": "dir", "log_level": "error"}
     expected = Settings(host="::1", port=1, workers=2, demo=True, capture=Capture(dir="dir"), log=Log(level="error"))
-    assert load_settings(None, {"HOME": "/nonexistent"}, Flags(**said)).settings == expected
-    environment = {f"INTERLINGUA_{name.upper()}": text for name, text in said.items()}
+    assert load_settings(None, {"HOME": "/nonexistent"}, Flags(**values)).settings == expected
+    environment = {f"INTERLINGUA_{name.upper()}": text for name, text in values.items()}
     assert load_settings(None, {"HOME": "/nonexistent", **environment}).settings == expected
 
 
 # ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_variables_that_set_nothing_are_noted() -> None:
+def test_unknown_variables_add_notes() -> None:
     environment = {"INTERLINGUA_PROT": "1", "INTERLINGUA_LOG__FORMT": "x", "INTERLINGUA_TIERS__OPIS": "x"}
-    assert loading(BASE, None, **environment).notes == [
-        "INTERLINGUA_PROT is no setting, and is left out; did you mean 'INTERLINGUA_PORT'?",
-        "INTERLINGUA_LOG__FORMT is no setting, and is left out; did you mean 'INTERLINGUA_LOG__FORMAT'?",
-        "INTERLINGUA_TIERS__OPIS is no setting, and is left out; did you mean 'INTERLINGUA_TIERS'?",
+    assert load_text(BASE, None, **environment).notes == [
+        "INTERLINGUA_PROT ignored, because it is not a setting; did you mean 'INTERLINGUA_PORT'?",
+        "INTERLINGUA_LOG__FORMT ignored, because it is not a setting; did you mean 'INTERLINGUA_LOG__FORMAT'?",
+        "INTERLINGUA_TIERS__OPIS ignored, because it is not a setting; did you mean 'INTERLINGUA_TIERS'?",
     ]
 
 
 SECRETS = {
     "a key": ("upstreams: {a: {url: http://a, key: sk-1}}", 0o644, "upstreams.a.key"),
     "keys of clients": ("keys: [abc]", 0o640, "keys.0"),
-    "nobody else may read it": ("keys: [abc]", 0o600, ""),
+    "private file": ("keys: [abc]", 0o600, ""),
     "a variable": ("keys: ['${KEY}']", 0o644, ""),
     "nothing": ("seal_key: ''", 0o644, ""),
 }
 
 
 @pytest.mark.parametrize(("text", "mode", "name"), SECRETS.values(), ids=SECRETS)
-def test_secrets_that_others_may_read_are_noted(text: str, mode: int, name: str) -> None:
+def test_plaintext_secret_in_readable_file_adds_note(text: str, mode: int, name: str) -> None:
     path = Path("mine.yaml")
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)
-    note = f"mine.yaml has a secret in it ({name}) and others may read it: write ${{NAME}} there, or chmod 600 it"
+    note = (
+        f"mine.yaml contains a secret ({name}) and is readable by other users: write ${{NAME}} there, or chmod 600 it"
+    )
     assert load_settings(path, {"KEY": "k"}).notes == ([note] if name else [])
 
 
-# ── mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-SCHEMA = "`interlingua config schema` tells what may be set"
+SCHEMA = "`interlingua config schema` prints all settings"
 MISTAKES: dict[str, tuple[str, str, str]] = {
     "an unknown field": ("prot: 1", "1: prot: unknown field", "did you mean 'port'?"),
     "an unknown field, deeper": (
@@ -276,7 +278,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "1: port: expected a whole number from 0 to 65535, got the number 70000",
         "for example: port: 8484",
     ),
-    "no whole number": (
+    "not an integer": (
         "workers: 1.5",
         "1: workers: expected a whole number from 1 to 256, got the number 1.5",
         "for example: workers: 1",
@@ -286,20 +288,28 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "1: limits.body: expected a whole number of at least 1024, got the number 1",
         "for example: body: 33554432",
     ),
-    "no time": ("drain: 0", "1: drain: expected a number over 0, got the number 0", "for example: drain: 30"),
-    "all time": ("drain: .inf", "1: drain: expected a number over 0, got the number .inf", "for example: drain: 30"),
-    "no number": ("drain: 0x_", "1: drain: expected a number over 0, got the number 0x_", "for example: drain: 30"),
+    "zero seconds": ("drain: 0", "1: drain: expected a number over 0, got the number 0", "for example: drain: 30"),
+    "infinite seconds": (
+        "drain: .inf",
+        "1: drain: expected a number over 0, got the number .inf",
+        "for example: drain: 30",
+    ),
+    "malformed number": (
+        "drain: 0x_",
+        "1: drain: expected a number over 0, got the number 0x_",
+        "for example: drain: 30",
+    ),
     "a number for a text": (
         "host: 127",
-        "1: host: expected a text, got the number 127, which is a text only in quotes",
+        "1: host: expected a text, got the number 127; put it in quotes to make it text",
         "for example: host: 127.0.0.1",
     ),
-    "a text for a truth value": (
+    "a text for a boolean": (
         "demo: maybe",
         "1: demo: expected true or false, got the text 'maybe'",
         "for example: demo: false",
     ),
-    "another word": (
+    "unknown literal": (
         "log: {format: xml}",
         "1: log.format: expected one of text, json, got the text 'xml'",
         "for example: format: text",
@@ -316,30 +326,30 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "a list for a model": ("models: {a: []}", "1: models.a: expected a mapping or a text, got a list", SCHEMA),
     "a missing field": (
         "upstreams:\n  a: {key: x}",
-        "2: upstreams.a.url: this is missing",
+        "2: upstreams.a.url: required field is missing",
         "for example: url: https://openrouter.ai/api/v1",
     ),
     "a model without an upstream": (
         f"{BASE}models:\n  a: {{}}",
-        "4: models.a.upstream: this is missing",
+        "4: models.a.upstream: required field is missing",
         "name one of `upstreams`",
     ),
-    "a capture without a place": (
+    "a capture without a directory": (
         "capture: {keep: 1}",
-        "1: capture.dir: this is missing",
+        "1: capture.dir: required field is missing",
         "for example: dir: captures",
     ),
-    "a limit without room": (
+    "a limit of zero": (
         "port: 1\nlimits: {held: 0}",
         "2: limits: Limits.held: less than 1",
-        "a limit leaves room for something",
+        "set it to 1 or more",
     ),
-    "no variable": (
+    "undefined variable": (
         "port: 1\nhost: ${HOTS}",
         "2: host: the variable HOTS is not set",
-        "set it in the environment, or in a file .env",
+        "set it in the environment or in a .env file",
     ),
-    "nearly a variable": (
+    "misspelled variable": (
         "seal_key: ${MY_SECERT}",
         "1: seal_key: the variable MY_SECERT is not set",
         "did you mean 'MY_SECRET'?",
@@ -347,109 +357,116 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "an empty variable": (
         "seal_key: ${NOTHING}",
         "1: seal_key: the variable NOTHING is empty",
-        "set it in the environment, or in a file .env",
+        "set it in the environment or in a .env file",
     ),
-    "no name of a variable": (
+    "malformed variable name": (
         "hosts: ['${a-b}']",
-        "1: hosts.0: '${a-b}' names no variable",
+        "1: hosts.0: '${a-b}' is not a variable reference",
         "write ${NAME}, or $$ for a dollar sign",
     ),
-    "half a variable": ("host: ${ab", "1: host: '${ab' names no variable", "write ${NAME}, or $$ for a dollar sign"),
-    "what a variable says": (
+    "unclosed reference": (
+        "host: ${ab",
+        "1: host: '${ab' is not a variable reference",
+        "write ${NAME}, or $$ for a dollar sign",
+    ),
+    "invalid value of a variable": (
         "port: ${MY_SECRET}",
-        "1: port: expected a whole number from 0 to 65535, got what ${MY_SECRET} says",
+        "1: port: expected a whole number from 0 to 65535, got the value of ${MY_SECRET}",
         "for example: port: 8484",
     ),
-    "twice": ("port: 1\nport: 2", "2: the field 'port' is there twice", "leave one of them out"),
+    "duplicate field": ("port: 1\nport: 2", "2: duplicate field 'port'", "remove one of them"),
     "an asterisk": (
         "models:\n  *kimi*: {upstream: a}",
         "2: expected alphabetic or numeric character, but found '*'",
-        'a text that begins with * is quoted: "*…"',
+        'put text that starts with * in quotes: "*…"',
     ),
     "a variable inside braces": (
         "upstreams:\n  u: {url: x, key: ${NOPE}}",
         "2: expected ',' or '}', but got '{'",
-        'inside of {…} and […] it is quoted: "${NOPE}"',
+        'quote it inside of {…} and […]: "${NOPE}"',
     ),
     "a variable inside brackets": (
         "keys: [${NOPE}, b]",
         "1: expected ',' or ']', but got '{'",
-        'inside of {…} and […] it is quoted: "${NOPE}"',
+        'quote it inside of {…} and […]: "${NOPE}"',
     ),
-    "a variable that is never closed": (
+    "an unclosed variable inside brackets": (
         "keys: [${NOPE\n, b]",
         "1: expected ',' or ']', but got '{'",
-        'inside of {…} and […] it is quoted: "${NOPE}"',
+        'quote it inside of {…} and […]: "${NOPE}"',
     ),
-    "no YAML": (
+    "malformed YAML": (
         "port: [1",
         "1: expected ',' or ']', but got '<stream end>'",
-        "write YAML: a colon and a space behind each name, and the same indent for all that belongs together",
+        "write YAML: a colon and a space after each name, and the same indent for all fields of a block",
     ),
-    "across entries": (
+    "unknown upstream": (
         f"{BASE}models:\n  a:\n    upstream: locl",
         "5: models.a.upstream: no upstream is called 'locl'",
         "did you mean 'local'?",
     ),
-    "across entries, of a list": (
+    "unknown fallback": (
         f"{BASE}models:\n  a:\n    upstream: local\n    fallback:\n    - b",
         "6: models.a.fallback: no entry of `models` is called 'b'",
         "known: a",
     ),
-    "nobody to ask": (
+    "no upstream configured": (
         "port: 1",
-        "1: upstreams: there is none, so that nobody can be asked",
-        "name one, or start with --demo",
+        "1: upstreams: no upstream is configured",
+        "add one, or start with --demo",
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), MISTAKES.values(), ids=MISTAKES)
-def test_mistakes_in_a_file(text: str, message: str, hint: str) -> None:
-    assert wrong(text, MY_SECRET="sk-1", NOTHING="") == (f"interlingua.yaml:{message}", hint)
+def test_errors_in_settings_file(text: str, message: str, hint: str) -> None:
+    assert load_error(text, MY_SECRET="sk-1", NOTHING="") == (f"interlingua.yaml:{message}", hint)
 
 
-def test_files_that_cannot_be_read(here: Path) -> None:
+def test_unreadable_settings_files(here: Path) -> None:
     (here / "latin.yaml").write_bytes(b"host: \xe9")
     (here / "empty.yaml").write_text("# nothing\n", encoding="utf-8")
     (here / "long.yaml").write_text("#" * 2_000_000, encoding="utf-8")
-    said = {}
+    values = {}
     for name in ("none.yaml", "latin.yaml", "empty.yaml", "long.yaml"):
         with pytest.raises(BadInput) as raised:
             load_settings(name, {})
-        said[name] = str(raised.value)
-    assert said == {
+        values[name] = str(raised.value)
+    assert values == {
         "none.yaml": "cannot read none.yaml: No such file or directory",
         "latin.yaml": "latin.yaml is not UTF-8: unexpected end of data at byte 6",
         "empty.yaml": "empty.yaml is empty",
-        "long.yaml": "long.yaml has 2000000 characters, and 1048576 are the most",
+        "long.yaml": "long.yaml has 2000000 characters; the maximum is 1048576",
     }
 
 
-def test_mistakes_in_the_environment() -> None:
+def test_errors_in_environment() -> None:
     message = "INTERLINGUA_PORT: port: expected a whole number from 0 to 65535, got the text 'x'"
-    assert wrong(BASE, INTERLINGUA_PORT="x") == (message, SCHEMA)
-    message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: this is missing"
-    assert wrong(BASE, INTERLINGUA_UPSTREAMS__A__KEY="x") == (message, "for example: url: https://openrouter.ai/api/v1")
+    assert load_error(BASE, INTERLINGUA_PORT="x") == (message, SCHEMA)
+    message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: required field is missing"
+    assert load_error(BASE, INTERLINGUA_UPSTREAMS__A__KEY="x") == (
+        message,
+        "for example: url: https://openrouter.ai/api/v1",
+    )
 
 
 FLAGS = {
-    "no number": (
+    "not a number": (
         Flags(port="x"),
         "--port: port: expected a whole number from 0 to 65535, got the text 'x'",
         SCHEMA,
     ),
-    "another word": (
+    "unknown literal": (
         Flags(log_level="loud"),
         "--log-level: log.level: expected one of error, info, debug, got the text 'loud'",
         SCHEMA,
     ),
     "no upstream": (
         Flags(dialect="hermes"),
-        "--dialect says how the upstream is, and none is given",
+        "--dialect requires --upstream, which is not set",
         "add --upstream URL",
     ),
-    "no variable": (
+    "undefined variable": (
         Flags(upstream=LOCAL, upstream_key_env="ROUTER_KY"),
         "--upstream-key-env: the variable ROUTER_KY is not set",
         "did you mean 'ROUTER_KEY'?",
@@ -458,14 +475,14 @@ FLAGS = {
 
 
 @pytest.mark.parametrize(("flags", "message", "hint"), FLAGS.values(), ids=FLAGS)
-def test_mistakes_in_flags(flags: Flags, message: str, hint: str) -> None:
+def test_errors_in_flags(flags: Flags, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as raised:
-        loading(BASE, flags, ROUTER_KEY="k")
+        load_text(BASE, flags, ROUTER_KEY="k")
     assert (str(raised.value), raised.value.hint) == (message, hint)
 
 
-def test_a_wrong_address_in_a_line() -> None:
-    assert wrong(BASE, Flags(upstream="http://[x")) == (
-        "--upstream: upstreams.upstream.url: 'http://[x' is no http or https URL",
+def test_malformed_url_in_upstream_flag() -> None:
+    assert load_error(BASE, Flags(upstream="http://[x")) == (
+        "--upstream: upstreams.upstream.url: 'http://[x' is not an http or https URL",
         "for example: https://openrouter.ai/api/v1",
     )

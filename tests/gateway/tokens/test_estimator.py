@@ -1,6 +1,6 @@
-"""How many tokens a request has, about: by its text, its images and its tools, and never with an error.
+"""Tests of token estimates for texts, images, tools and whole requests.
 
-The counts beside texts are the mean of five vocabularies: GPT-4o, Llama 3, Qwen 2.5, DeepSeek V3 and Gemma 2.
+The expected counts of texts are the mean of five tokenizers: GPT-4o, Llama 3, Qwen 2.5, DeepSeek V3 and Gemma 2.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_has_about_as_many_tokens_as_vocabularies_say(name: str) -> None:
+def test_text_estimate_is_close_to_tokenizers(name: str) -> None:
     text, tokens = TEXTS[name]
     assert tokens * 0.85 <= text_tokens([text]) <= tokens * 1.15
 
 
-def test_a_long_text_is_judged_by_a_sample() -> None:
+def test_sample_of_long_text_is_representative() -> None:
     texts = [TEXTS[name][0] for name in ("English", "Python", "JSON", "German", "spaces")] * 100
     assert text_tokens(texts) == pytest.approx(text_tokens(texts, sample_chars=10**9), rel=0.08)
 
 
 @pytest.mark.parametrize("text", ["", "\ud83d", "\0", "=" * 9, "\u2192" * 9, "a" * 100_000, " " * 100_000])
-def test_odd_texts_have_tokens_too(text: str) -> None:
+def test_unusual_texts(text: str) -> None:
     assert 0 <= text_tokens([text]) <= len(text) + 1
     assert bool(text) == (text_tokens([text]) > 0)
 
@@ -105,7 +105,7 @@ IMAGES = {
     "PNG": PNG,
     "GIF": b"GIF89a" + (1000).to_bytes(2, "little") + (750).to_bytes(2, "little") + b"\0" * 9,
     "JPEG": b"\xff\xd8" + EXIF + b"\xff" + JPEG_FRAME,
-    "JPEG at once": b"\xff\xd8\xff\xd0" + JPEG_FRAME,
+    "JPEG without EXIF": b"\xff\xd8\xff\xd0" + JPEG_FRAME,
     "WebP, extended": VP8X,
     "WebP, lossless": VP8L,
     "WebP": VP8,
@@ -113,12 +113,12 @@ IMAGES = {
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_the_size_of_an_image_stands_in_its_first_bytes(name: str) -> None:
+def test_image_size_is_read_from_header(name: str) -> None:
     assert image_size(b64encode(IMAGES[name]).decode()) == (1000, 750)
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_an_image_that_is_cut_anywhere_is_none_or_the_same(name: str) -> None:
+def test_truncated_image_has_same_size_or_none(name: str) -> None:
     image = IMAGES[name]
     for end in (*range(min(len(image), 64)), len(image) // 2):
         assert image_size(b64encode(image[:end]).decode()) in (None, (1000, 750))
@@ -128,14 +128,14 @@ def test_an_image_that_is_cut_anywhere_is_none_or_the_same(name: str) -> None:
     ("model", "detail", "tokens"),
     [("kimi-k2.5", "", 1000), ("claude-opus-4", "", 1000), ("gpt-4o", "", 765), ("openai/o3", "low", 85)],
 )
-def test_each_family_counts_images_in_its_own_way(model: str, detail: str, tokens: int) -> None:
+def test_image_tokens_by_model_family(model: str, detail: str, tokens: int) -> None:
     assert image_tokens(b64encode(PNG).decode(), model, detail) == tokens
 
 
 @pytest.mark.parametrize(
     "data", ["", "!", "x" * 5000, "\ud83d", "é", b64encode(b"\x89PNG\r\n\x1a\n" + bytes(99)).decode()]
 )
-def test_what_is_no_image_counts_as_a_usual_one(data: str) -> None:
+def test_invalid_image_has_default_tokens(data: str) -> None:
     assert image_tokens(data) == UNKNOWN_IMAGE_TOKENS
 
 
@@ -157,33 +157,33 @@ BLOCKS: list[tuple[dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("block", "tokens"), BLOCKS)
-def test_a_block_counts_as_what_the_model_gets(block: dict[str, Any], tokens: int) -> None:
+def test_tokens_of_content_blocks(block: dict[str, Any], tokens: int) -> None:
     body = {"messages": [{"role": "user", "content": [block]}]}
     assert estimate_tokens(body) == pytest.approx(tokens, abs=max(12, tokens // 6))
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-THOUGHT = "I have to look at this file first. " * 20
+THINKING = "I have to look at this file first. " * 20
 
 
-def test_thinking_counts_as_long_as_it_goes_back_to_the_model() -> None:
+def test_thinking_counts_only_in_current_turn() -> None:
     user, result = {"role": "user", "content": "Go"}, {"role": "user", "content": [{"type": "tool_result"}]}
-    said = {"role": "assistant", "content": [{"type": "thinking", "thinking": THOUGHT, "signature": "s" * 999}]}
-    assert estimate_tokens({"messages": [user, said, result]}) > 150
-    assert estimate_tokens({"messages": [user, said, result, user]}) < 40
-    chat = {"role": "assistant", "content": "", "reasoning_content": THOUGHT}
+    reply = {"role": "assistant", "content": [{"type": "thinking", "thinking": THINKING, "signature": "s" * 999}]}
+    assert estimate_tokens({"messages": [user, reply, result]}) > 150
+    assert estimate_tokens({"messages": [user, reply, result, user]}) < 40
+    chat = {"role": "assistant", "content": "", "reasoning_content": THINKING}
     assert estimate_tokens({"messages": [user, chat, {"role": "tool", "content": ""}]}) > 150
     assert estimate_tokens({"messages": [user, chat, user]}) < 40
 
 
-def test_tools_count_as_their_json() -> None:
+def test_tools_are_counted_as_json() -> None:
     tool = {"type": "function", "name": "read", "parameters": json.loads(TEXTS["JSON"][0])}
     one, ten = (estimate_tokens({"input": "Hi", "tools": [tool] * n}) for n in (1, 10))
     assert ten - one == pytest.approx(9 * 65, rel=0.15)
 
 
-ODD: list[Any] = [
+MALFORMED: list[Any] = [
     {},
     {"messages": None, "input": 7, "tools": {"a": 1}, "system": [[[]]], "functions": "x"},
     {"messages": [None, 1.5, "text", [[]], {"role": 7, "content": {"type": ["x"], "source": 4}}]},
@@ -193,16 +193,16 @@ ODD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", ODD)
-def test_odd_requests_are_no_error(body: dict[str, Any]) -> None:
+@pytest.mark.parametrize("body", MALFORMED)
+def test_malformed_requests_do_not_raise(body: dict[str, Any]) -> None:
     assert estimate_tokens(body) >= 0
 
 
-def test_neither_depth_nor_size_takes_long() -> None:
+def test_deep_and_large_requests_are_fast() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
     bodies = [{"messages": deep, "tools": [deep]}, {"input": [1] * 3_000_000}, {"system": "word " * 4_000_000}]
-    begin = time.thread_time()
+    start = time.thread_time()
     assert [estimate_tokens(body) > 0 for body in bodies] == [True, True, True]
-    assert time.thread_time() - begin < 5  # of the processor's: the machine may have more to do
+    assert time.thread_time() - start < 5  # CPU time: other processes share the machine

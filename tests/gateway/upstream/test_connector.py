@@ -1,4 +1,4 @@
-"""Connections to upstreams are used again, also behind a stream."""
+"""Connections to upstreams are reused, also after a stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.upstream_server import DONE, ROLE, delta
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """Keeps its connections, and ends a stream a moment after it has said all."""
+    """Upstream with keep-alive connections that ends a stream shortly after its last event."""
 
     protocol_version = "HTTP/1.1"
     connections: set[int]
@@ -33,25 +33,25 @@ class Upstream(BaseHTTPRequestHandler):
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
-            said = ROLE + delta("Hello") + delta(finish="stop") + DONE
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(said), said))
+            reply = ROLE + delta("Hello") + delta(finish="stop") + DONE
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(reply), reply))
             self.wfile.flush()
             time.sleep(0.05)
             self.wfile.write(b"0\r\n\r\n")
         else:
             message = {"role": "assistant", "content": "Hello"}
             choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-            said = json.dumps({"id": "x", "object": "chat.completion", "choices": choices}).encode()
-            self.send_header("content-length", str(len(said)))
+            reply = json.dumps({"id": "x", "object": "chat.completion", "choices": choices}).encode()
+            self.send_header("content-length", str(len(reply)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(reply)
 
     def log_message(self, *_: Any) -> None:
         pass
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_one_connection_serves_requests_in_turn(stream: bool) -> None:
+def test_connection_is_reused_for_the_next_request(stream: bool) -> None:
     Upstream.connections = set()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     server.daemon_threads = True
@@ -73,15 +73,15 @@ def test_one_connection_serves_requests_in_turn(stream: bool) -> None:
         thread.join(5)
 
 
-def test_a_long_reply_comes_whole() -> None:
-    """Reading is paused while too much waits, and resumed: and only then."""
+def test_long_reply_is_complete_when_reading_is_paused() -> None:
+    """Reading is paused when the buffer is full, and resumed only if it was paused."""
 
-    async def long(_: web.Request) -> web.Response:
+    async def send_long_body(_: web.Request) -> web.Response:
         return web.Response(body=b"x" * 5_000_000)
 
     async def read() -> int:
         app = web.Application()
-        app.router.add_get("/", long)
+        app.router.add_get("/", send_long_body)
         runner = web.AppRunner(app)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Templates of headers: what each reads and writes, and that a wrong one is refused."""
+"""Header templates: reading, writing, and errors for invalid templates."""
 
 from __future__ import annotations
 
@@ -73,39 +73,39 @@ def test_write(templates: tuple[str, ...], call: Call, written: str) -> None:
         (KIMI, Call("x", "", "{}")),
     ],
 )
-def test_what_would_be_read_otherwise_is_not_written(templates: tuple[str, ...], call: Call) -> None:
+def test_header_that_would_be_parsed_differently_is_refused(templates: tuple[str, ...], call: Call) -> None:
     with pytest.raises(RenderError) as caught:
         compile_headers(templates).write(call, 0)
     assert caught.value.hint
 
 
-def test_only_a_header_with_a_number_may_begin_a_reply() -> None:
+def test_only_numbered_headers_can_begin_a_reply() -> None:
     offer = ToolSet([tool("ls")])
     assert compile_headers(KIMI).header_prefixes(offer) == ("ls:", "functions.ls:")
     assert compile_headers(MISTRAL).header_prefixes(offer) == ()
 
 
-WRONG: list[tuple[Any, str]] = [
+INVALID: list[tuple[Any, str]] = [
     (("{nam}",), "a header has no field {nam}"),
     (("{}",), "a header has no field {}"),
     (("name",), "one {name}"),
     (("{id}",), "one {name}"),
     (("{name}:{name}",), "one {name}"),
     (("{name}<{id}>{id}",), "each other field at most once"),
-    (("{id}{name}",), "nothing between them"),
-    (("{name}}",), "a brace without its other half"),
-    (("{n}:{name}",), "a header with {n} ends in it"),
-    (("{name}:{n}|{id}",), "a header with {n} ends in it"),
-    (("{name}:{n}>",), "a header with {n} ends in it"),
-    (("{name}:{n}", "{name}"), "stands alone"),
-    ((), "a tuple of templates"),
+    (("{id}{name}",), "two fields without a separator"),
+    (("{name}}",), "unbalanced brace"),
+    (("{n}:{name}",), "a header with {n} must be"),
+    (("{name}:{n}|{id}",), "a header with {n} must be"),
+    (("{name}:{n}>",), "a header with {n} must be"),
+    (("{name}:{n}", "{name}"), "must be the only template"),
+    ((), "tuple of header templates is empty"),
     ("{name}", "a tuple of templates"),
     ((5,), "a header's template is str, not int"),
 ]
 
 
-@pytest.mark.parametrize(("templates", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_a_wrong_template_is_refused_with_a_hint(templates: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+@pytest.mark.parametrize(("templates", "message"), INVALID, ids=[message for _, message in INVALID])
+def test_invalid_template_is_refused_with_a_hint(templates: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         FramedJson(open=("<",), header=templates, sections=(Span("[", "]"),))
     assert caught.value.hint

@@ -1,4 +1,4 @@
-"""json_envelope: what goes out when, the limits, and that what is written is read back."""
+"""json_envelope: streaming, limits, and round trips."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from tests.support.budget import examples
 from tests.support.harness import tool
 
 DIALECTS = [dialect for dialect in il.dialects() if isinstance(dialect.shape, JsonEnvelope)]
 by_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 
-# ── what goes out when ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── streaming ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def steps(dialect: str, *pieces: str, **options: Any) -> list[list[str]]:
-    """What each piece makes go out: a call's name, pieces of its arguments, its end."""
+    """Return the output for each piece: the name of a call, pieces of its arguments, its end."""
     parser = il.Parser(dialect, **options)
-    return [[_shown(event) for event in parser.feed(piece)] for piece in pieces]
+    return [[_describe(event) for event in parser.feed(piece)] for piece in pieces]
 
 
-def _shown(event: ev.Event) -> str:
+def _describe(event: ev.Event) -> str:
     match event:
         case ev.CallStart():
             return event.name
@@ -44,32 +45,32 @@ def _shown(event: ev.Event) -> str:
             return type(event).__name__
 
 
-def test_the_name_goes_out_when_it_is_known_and_the_arguments_as_they_come() -> None:
+def test_name_is_emitted_when_known_and_arguments_are_streamed() -> None:
     pieces = ['<tool_call>\n{"na', 'me": "ls"', ', "arguments": ', '{"a": "b', 'c"', "}", "}\n</tool_call>"]
     assert steps("hermes", *pieces) == [[], ["ls"], [], ['{"a": "b'], ['c"'], ["}", "end"], []]
 
 
-def test_arguments_before_the_name_wait_for_it() -> None:
+def test_arguments_before_the_name_are_buffered() -> None:
     pieces = ['<tool_call>{"arguments": {"a"', ": 1}", ', "name": ', '"ls"', "}"]
     assert steps("hermes", *pieces) == [[], [], [], ["ls", '{"a": 1}', "end"], []]
 
 
-def test_a_bare_call_goes_out_when_its_arguments_begin() -> None:
+def test_bare_call_is_emitted_when_its_arguments_begin() -> None:
     pieces = ['{"name": "ls"', ', "parameters"', ": ", '{"a', '": 1}', "}"]
     assert steps("llama3_json", *pieces, tools=[tool("ls")]) == [[], [], [], ["ls", '{"a'], ['": 1}', "end"], []]
 
 
-def test_an_answer_in_json_does_not_wait_for_its_end() -> None:
+def test_json_text_is_emitted_before_its_end() -> None:
     pieces = ['{"ans', 'wer"', ': "x', "y"]
     assert steps("llama3_json", *pieces, tools=[tool("ls")]) == [[], [], ['{"answer":', ' "x'], ["y"]]
 
 
-def test_a_call_without_its_marker_waits_for_its_end() -> None:
+def test_call_without_its_marker_is_emitted_at_its_end() -> None:
     pieces = ['{"name": "ls", "arguments"', ': {"a": 1}', "}"]
     assert steps("hermes", *pieces, tools=[tool("ls")]) == [[], [], ["ls", '{"a": 1}', "end", "Finding"]]
 
 
-def test_short_arguments_wait_for_the_id_behind_them_and_long_ones_do_not() -> None:
+def test_only_short_arguments_are_buffered_until_the_id() -> None:
     limits = il.Options(limits=il.Limits(header=60))
     pieces = ['[TOOL_CALLS][{"name": "ls", "arguments": {"a": 1}', ', "id": "', 'abcdefgh0"', "}]"]
     assert steps("mistral_v3", *pieces, options=limits) == [[], [], ["ls", '{"a": 1}', "end"], []]
@@ -136,9 +137,9 @@ arguments = st.dictionaries(strings, strings | st.integers() | st.lists(strings,
 named = st.tuples(strings.filter(str.strip), arguments, st.sampled_from([None, 2]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(DIALECTS), st.lists(named, min_size=1, max_size=3), st.booleans())
-def test_what_is_rendered_is_read_back(dialect: Dialect, drawn: list[Any], after_thinking: bool) -> None:
+def test_round_trip(dialect: Dialect, drawn: list[Any], after_thinking: bool) -> None:
     calls = [Call("", name, json.dumps(args, indent=indent)) for name, args, indent in drawn]
     thinking: list[Part] = [Reasoning("Hm.")] if after_thinking and dialect.thinking else []
     written = il.render(Reply(parts=[*thinking, *calls]), dialect)
@@ -150,7 +151,7 @@ def test_what_is_rendered_is_read_back(dialect: Dialect, drawn: list[Any], after
 
 
 @by_dialect
-def test_text_and_calls_are_written_apart(dialect: Dialect) -> None:
+def test_text_and_calls_are_separated(dialect: Dialect) -> None:
     parts: list[Part] = [Text("Let me look."), Call("", "ls", "{}"), Text("Done.")]
     whole = il.parse(il.render(Reply(parts=parts), dialect), dialect, tools=[tool("ls")])
     read = [_anonymous(part) for part in whole.parts]
@@ -158,7 +159,7 @@ def test_text_and_calls_are_written_apart(dialect: Dialect) -> None:
 
 
 @by_dialect
-def test_an_incomplete_call_is_written_as_far_as_it_came(dialect: Dialect) -> None:
+def test_incomplete_call_is_written_without_its_end(dialect: Dialect) -> None:
     parts: list[Part] = [Call("", "ls", "{}"), Call("", "ls", '{"a": "b', complete=False)]
     whole = il.parse(il.render(Reply(parts=parts), dialect), dialect)
     assert [_anonymous(part) for part in whole.parts] == parts
@@ -169,13 +170,13 @@ def test_an_incomplete_call_is_written_as_far_as_it_came(dialect: Dialect) -> No
 @pytest.mark.parametrize(
     "call", [Call("", " ", "{}"), Call("", "ls", "{"), Call("", "ls", "null"), Call("", "ls", "{} x")]
 )
-def test_what_would_be_read_back_otherwise_is_refused(dialect: Dialect, call: Call) -> None:
+def test_call_that_would_be_parsed_differently_is_refused(dialect: Dialect, call: Call) -> None:
     with pytest.raises(RenderError):
         il.render(Reply(parts=[call]), dialect)
 
 
 @pytest.mark.parametrize("call", ["{}", '{"name": $name}', '{"name": $name, "args": $args, "x": $x}', "$name $args $"])
-def test_a_form_that_cannot_be_written_is_refused(call: str) -> None:
+def test_invalid_call_template_is_refused(call: str) -> None:
     with pytest.raises(UsageError):
         JsonEnvelope(open=("<x>",), call=call)
 
@@ -192,7 +193,7 @@ def test_a_form_that_cannot_be_written_is_refused(call: str) -> None:
         ("<tool_call>", "<tool_call>"),
     ],
 )
-def test_name_in(text: str, name: str) -> None:
+def test_extract_name(text: str, name: str) -> None:
     grammar = get_dialect("hermes").grammar
     assert grammar is not None
     assert grammar.extract_name(text, ToolSet()) == name

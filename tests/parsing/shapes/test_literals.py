@@ -1,4 +1,4 @@
-"""Arguments as literals: what is written is what is read back, and what would not be is refused."""
+"""Arguments as literals: written arguments survive a round trip, and others are refused."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def read(dialect: str, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 @each_dialect
 @given(arguments, arguments)
-def test_what_is_written_is_read_back(dialect: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_round_trip(dialect: str, first: dict[str, Any], second: dict[str, Any]) -> None:
     calls = [("f", first), ("g.h", second)]
     try:
         text = written(dialect, *calls)
     except RenderError:
         return
-    if dialect == "functiongemma":  # there all values are text, and the schema tells the rest
+    if dialect == "functiongemma":  # there all values are text, and only the schema gives their types
         assert [(name, list(args)) for name, args in read(dialect, text)] == [
             (name, list(args)) for name, args in calls
         ]
@@ -76,7 +76,7 @@ def test_what_is_written_is_read_back(dialect: str, first: dict[str, Any], secon
         ("olmo3", {"a": 'say "hi")\n</function_calls>', "b": {"c d": [1, "two", None, {"e": True}]}}),
     ],
 )
-def test_ordinary_arguments_can_be_written(dialect: str, args: dict[str, Any]) -> None:
+def test_round_trip_of_ordinary_arguments(dialect: str, args: dict[str, Any]) -> None:
     assert read(dialect, written(dialect, ("f", args))) == [("f", args)]
 
 
@@ -94,15 +94,15 @@ def test_ordinary_arguments_can_be_written(dialect: str, args: dict[str, Any]) -
         ("olmo3", "f", {"a=b": 1}),
     ],
 )
-def test_what_would_be_read_otherwise_is_refused(dialect: str, name: str, args: dict[str, Any]) -> None:
+def test_call_that_would_be_parsed_differently_is_refused(dialect: str, name: str, args: dict[str, Any]) -> None:
     with pytest.raises(RenderError):
         written(dialect, (name, args))
 
 
 @each_dialect
-def test_only_whole_arguments_can_be_written(dialect: str) -> None:
+def test_incomplete_arguments_are_refused(dialect: str) -> None:
     for call in (il.Call(id="c", name="f", arguments='{"a": '), il.Call(id="c", name="f", arguments="[]")):
-        with pytest.raises(RenderError, match="not a whole JSON object"):
+        with pytest.raises(RenderError, match="not a complete JSON object"):
             il.render(il.Reply(parts=[call]), dialect)
 
 

@@ -1,4 +1,4 @@
-"""tagged_params: what goes out when, limits, trees that are too deep, and what cannot be declared."""
+"""tagged_params: streaming, limits, deeply nested values, and invalid shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def args(events: list[ev.Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, ev.ArgsDelta))
 
 
-def test_a_string_goes_out_as_it_comes() -> None:
+def test_string_value_is_streamed() -> None:
     parser = il.Parser("qwen3_coder", tools=TOOLS)
     assert parser.feed("<tool_call>\n<function=write") == []
     assert parser.feed(">")[0] == ev.CallStart(0, parser_id(parser), "write")
@@ -29,7 +29,7 @@ def test_a_string_goes_out_as_it_comes() -> None:
     assert args(parser.feed('pha "x"')) == 'pha \\"x\\"'
     assert args(parser.feed("\n</par")) == ""
     assert args(parser.feed("k>")) == "\\n</park>"
-    assert args(parser.feed("\n</parameter>\n<par")) == ""  # only what follows tells whether that is the end
+    assert args(parser.feed("\n</parameter>\n<par")) == ""  # the text after the closer decides whether the value ends
     assert args(parser.feed("ameter=")) == '"'
 
 
@@ -37,14 +37,14 @@ def parser_id(_: il.Parser) -> str:
     return il.parse("<tool_call>\n<function=write>\n</function>\n</tool_call>", "qwen3_coder").calls[0].id
 
 
-def test_what_is_no_string_goes_out_at_its_closer() -> None:
+def test_non_string_value_is_emitted_at_its_closer() -> None:
     parser = il.Parser("glm47", tools=TOOLS)
     parser.feed("<tool_call>write<arg_key>mode</arg_key><arg_value>")
     assert args(parser.feed("42")) == ""
     assert args(parser.feed("0</arg_value><arg_key>")) == '{"mode": 420'
 
 
-def test_a_held_value_over_the_limit_becomes_a_string() -> None:
+def test_buffered_value_over_the_limit_becomes_a_string() -> None:
     options = il.Options(limits=il.Limits(args=2000))
     parser = il.Parser("minimax_m2", tools=TOOLS, options=options)
     text = '<minimax:tool_call>\n<invoke name="write">\n<parameter name="meta">{"a": "' + "x" * 2100
@@ -54,7 +54,7 @@ def test_a_held_value_over_the_limit_becomes_a_string() -> None:
 
 
 @pytest.mark.parametrize("depth", [10, 500])
-def test_trees_of_any_depth(depth: int) -> None:
+def test_nested_values_of_any_depth(depth: int) -> None:
     ns = "]<]minimax[>["
     inner = f"{ns}<k>" * depth + "1" + f"{ns}</k>" * depth
     text = f'{ns}<tool_call>\n{ns}<invoke name="f">{inner}{ns}</invoke>\n{ns}</tool_call>'
@@ -67,18 +67,18 @@ def test_trees_of_any_depth(depth: int) -> None:
 @pytest.mark.parametrize(
     "arguments", ["[1]", '{"a": ', '{"a": "x</parameter>\\n</invoke>"}', '{"a b": 1}', '{"": 1}', '{"a>": 1}']
 )
-def test_what_cannot_be_written_is_refused(arguments: str) -> None:
+def test_unwritable_arguments_raise_render_error(arguments: str) -> None:
     with pytest.raises(RenderError):
         il.render(Reply(parts=[Call("x", "write", arguments)]), "minimax_m2")
 
 
-def test_an_incomplete_call_cannot_be_written() -> None:
-    with pytest.raises(RenderError, match="whole JSON object"):
+def test_incomplete_call_raises_render_error() -> None:
+    with pytest.raises(RenderError, match="complete JSON object"):
         il.render(Reply(parts=[Call("x", "write", '{"a": "', complete=False)]), "qwen3_coder")
 
 
 @pytest.mark.parametrize("empty", ["call.open", "call.close", "param.end"])
-def test_a_shape_without_its_markers_is_refused(empty: str) -> None:
+def test_shape_with_empty_markers_raises_usage_error(empty: str) -> None:
     call, param = Tag(open=("<a>",), close=("</a>",)), Tag(open=("<b>",), end=(":",), close=("</b>",))
     changed = {
         "call.open": (Tag(open=(), close=("</a>",)), param),
@@ -107,8 +107,8 @@ QUOTED = [
 
 
 @pytest.mark.parametrize(("dialect", "before", "quoted", "after"), QUOTED)
-def test_a_value_that_quotes_calls_and_goes_on_is_exact(dialect: str, before: str, quoted: str, after: str) -> None:
-    """No rows: cut right behind what is quoted, these are values whose closers are missing."""
+def test_value_that_quotes_calls_is_exact(dialect: str, before: str, quoted: str, after: str) -> None:
+    """These are not fixture rows: truncated right after the quoted call, they are values without a closer."""
     reply = il.parse(before + quoted + after, dialect, tools=[tool("say", ["s"]), tool("ls", [])])
     assert [call.arguments for call in reply.calls] == [json.dumps({"s": quoted})]
     assert reply.findings == []

@@ -1,4 +1,4 @@
-"""Reading, writing and telling: bytes as they come, data on standard output, everything else on standard error."""
+"""Console I/O: input as a stream of bytes, data to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -48,13 +48,20 @@ READ_CHUNK_BYTES = 64 * 1024
 
 
 def read_chunks(path: str, description: str) -> Iterator[bytes]:
-    """The bytes of a file or of standard input, each piece as soon as it is there."""
+    """Yield the bytes of a file or of standard input, each chunk as soon as it is available.
+
+    Args:
+        path: A file, or `-` for standard input.
+        description: The expected input, for the prompt on a terminal.
+    """
     try:
         with _open_input(path, description) as stream:
             while chunk := stream.read1(READ_CHUNK_BYTES):
                 yield chunk
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {_error_reason(error)}", "give a file, or - for standard input") from error
+        raise BadInput(
+            f"cannot read {path}: {_error_reason(error)}", "pass a file name, or - for standard input"
+        ) from error
 
 
 def read_all(path: str, description: str) -> bytes:
@@ -62,7 +69,7 @@ def read_all(path: str, description: str) -> bytes:
 
 
 def read_json(raw: bytes, value_type: type[T], description: str, hint: str) -> T:
-    """The value that `raw` writes as JSON. Whatever is wrong with it is told with its place."""
+    """Decode `raw` as JSON of this type. Raises `BadInput`, with the position of the error."""
     if not raw.strip():
         raise BadInput(f"{description} is empty", hint)
     try:
@@ -75,15 +82,15 @@ def _open_input(path: str, description: str) -> AbstractContextManager[io.Buffer
     if path != STDIN:
         return open(path, "rb")
     if sys.stdin is None:
-        raise BadInput("there is no standard input", "give a file, or send the input through a pipe")
+        raise BadInput("standard input is closed", "pass a file name, or send the input through a pipe")
     if sys.stdin.isatty():
-        print_stderr(f"reading {description} from the terminal: end it with Ctrl-D")
+        print_stderr(f"reading {description} from the terminal; press Ctrl-D to finish")
     return nullcontext(cast(io.BufferedIOBase, sys.stdin.buffer))  # typed as any BinaryIO, which may lack read1
 
 
 def _error_reason(error: OSError) -> str:
     reasons = {
-        errno.ENOENT: "there is no such file",
+        errno.ENOENT: "no such file",
         errno.EISDIR: "it is a directory",
         errno.EACCES: "permission denied",
     }
@@ -91,7 +98,7 @@ def _error_reason(error: OSError) -> str:
 
 
 class Utf8Decoder:
-    """Bytes in, text out, however the bytes are cut. A byte that is not UTF-8 becomes U+FFFD."""
+    """Incremental UTF-8 decoder. Each byte that is not valid UTF-8 becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -109,12 +116,16 @@ class Utf8Decoder:
         return text
 
     def findings(self) -> list[ev.Finding]:
-        """At most one, for all the bytes that are not UTF-8: a binary file has very many."""
+        """Return one finding for all invalid bytes together, because a binary file has very many; [] without any."""
         if not self._invalid_bytes:
             return []
         subject = "1 byte is" if self._invalid_bytes == 1 else f"{self._invalid_bytes} bytes are"
         return [
-            ev.Finding("not-utf-8", f"{subject} not UTF-8: read as U+FFFD", f"character {self._first_invalid_index}")
+            ev.Finding(
+                "not-utf-8",
+                f"{subject} not valid UTF-8 and decoded as U+FFFD",
+                f"character {self._first_invalid_index}",
+            )
         ]
 
 
@@ -124,11 +135,11 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def write(data: bytes) -> None:
-    """Gives data out at once."""
+    """Write data to standard output and flush it."""
     if not data:
         return
     if sys.stdout is None:
-        raise BadInput("the standard output is closed, and data should go there", "leave `>&-` out")
+        raise BadInput("standard output is closed, but the command has output", "remove `>&-` from the command")
     sys.stdout.buffer.write(data)
     flush()
 
@@ -139,12 +150,12 @@ def flush() -> None:
 
 
 def write_json_line(value: Any) -> None:
-    """One JSON value on one line."""
+    """Write a JSON value on one line."""
     write(printable(msgspec.json.encode(value).decode()).encode() + b"\n")
 
 
 def write_json(value: Any) -> None:
-    """One JSON value: indented on a terminal, else on one line."""
+    """Write a JSON value: indented on a terminal, otherwise on one line."""
     if not stdout_is_terminal():
         write_json_line(value)
         return
@@ -157,21 +168,21 @@ def stdout_is_terminal() -> bool:
 
 
 def terminal_width() -> int:
-    """$COLUMNS, else the terminal's, else 120."""
+    """Return $COLUMNS, or the width of the terminal, or 120."""
     return max(40, shutil.get_terminal_size((120, 24)).columns)
 
 
 def abandon_stdout() -> None:
-    """Nobody reads it any more, so what is still buffered must not be flushed when the interpreter ends."""
-    with suppress(OSError):  # it may be no file
+    """Redirect standard output to /dev/null, so that the interpreter does not fail when it flushes it at exit."""
+    with suppress(OSError):  # it may not be a real file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── standard error ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class FindingFormat(Enum):
-    """How findings are told."""
+    """Format of the findings on standard error."""
 
     LINES = "lines"
     JSON = "json"
@@ -179,8 +190,8 @@ class FindingFormat(Enum):
 
 
 def print_stderr(line: str) -> None:
-    if sys.stderr is not None:  # or print would take standard output instead
-        with suppress(OSError):  # there is nobody left to tell
+    if sys.stderr is not None:  # if it is None, print() would write to standard output
+        with suppress(OSError):  # the reader has closed it
             print(line, file=sys.stderr, flush=True)
 
 
@@ -199,7 +210,7 @@ def print_findings(findings: Iterable[ev.Finding], finding_format: FindingFormat
 
 
 def printable(text: str) -> str:
-    """The text, with everything escaped as in JSON that a terminal might obey or not show."""
+    """Return the text with control characters and other unprintable characters escaped as in JSON."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

@@ -1,9 +1,9 @@
-"""The options that several commands share, and what they mean."""
+"""Options that several commands share, and functions that read their values."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, Protocol
+from typing import Any
 
 import interlingua as il
 from interlingua.cli.common.console import STDIN, FindingFormat, read_all, read_json
@@ -12,7 +12,6 @@ from interlingua.errors import BadInput, UsageError
 from interlingua.wires import WIRES
 
 __all__ = [
-    "add_command",
     "add_dialect",
     "add_file",
     "add_findings",
@@ -26,45 +25,18 @@ __all__ = [
 
 AUTO = "auto"
 DIALECT_FILE_SUFFIXES = (".yaml", ".yml")
-_TOOLS_HINT = 'write a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
-
-
-class Command(Protocol):
-    """A module with a command in it."""
-
-    NAME: str
-    HELP: str
-    DESCRIPTION: str
-    EPILOG: str
-
-    def add_options(self, parser: argparse.ArgumentParser, /) -> None: ...
-
-    def run(self, args: argparse.Namespace, /) -> int | None:
-        """Its exit status, if it is not 0."""
-
-
-def add_command(commands: argparse._SubParsersAction[Any], command: Command) -> None:
-    """Add the command that this module defines."""
-    parser = commands.add_parser(
-        command.NAME,
-        help=command.HELP,
-        description=command.DESCRIPTION,
-        epilog=command.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.add_options(parser)
-    parser.set_defaults(run=command.run)
+_TOOLS_HINT = 'use a JSON list of tools, as in a request: [{"type": "function", "function": {"name": "…"}}]'
 
 
 def add_wires(parser: argparse.ArgumentParser) -> None:
-    for option, destination in (("--from", "source"), ("--to", "target")):
-        parser.add_argument(option, dest=destination, default=WIRES[0], metavar="WIRE", help=f"default: {WIRES[0]}")
+    for option, destination, role in (("--from", "source", "input"), ("--to", "target", "output")):
+        help = f"wire (API format) of the {role}; default: {WIRES[0]}"
+        parser.add_argument(option, dest=destination, default=WIRES[0], metavar="WIRE", help=help)
 
 
 def add_file(parser: argparse.ArgumentParser, description: str) -> None:
     parser.add_argument(
-        "file", nargs="?", default=STDIN, metavar="FILE", help=f"{description}; - or nothing: standard input"
+        "file", nargs="?", default=STDIN, metavar="FILE", help=f"{description}; default or -: standard input"
     )
 
 
@@ -73,13 +45,15 @@ def add_dialect(parser: argparse.ArgumentParser, auto_description: str) -> None:
         "--dialect",
         default=AUTO,
         metavar="NAME",
-        help=f"how the model writes calls: a name, or a file of yours such as ./my.yaml; auto: {auto_description}",
+        help=f"dialect in which the model writes calls: a name, or a file such as ./my.yaml; auto: {auto_description}",
     )
-    parser.add_argument("--model", metavar="ID", help="the model's id, such as moonshotai/kimi-k2.5")
+    parser.add_argument("--model", metavar="ID", help="model id, such as moonshotai/kimi-k2.5")
 
 
 def add_tools(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as a JSON list; else not known")
+    parser.add_argument(
+        "--tools", metavar="FILE", help="JSON list of the tools that the client offered; default: unknown"
+    )
 
 
 def add_prefill(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +61,7 @@ def add_prefill(parser: argparse.ArgumentParser) -> None:
         "--prefill",
         default="",
         metavar="TEXT",
-        help="what the prompt had already written of the reply, such as <think>",
+        help="beginning of the reply that the prompt already contains, such as <think>",
     )
 
 
@@ -95,33 +69,33 @@ def add_findings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--quiet",
-        dest="tell",
+        dest="finding_format",
         action="store_const",
         const=FindingFormat.NONE,
         default=FindingFormat.LINES,
-        help="tell no findings",
+        help="print no findings",
     )
     group.add_argument(
         "--json",
-        dest="tell",
+        dest="finding_format",
         action="store_const",
         const=FindingFormat.JSON,
-        help="tell findings as JSON lines (standard error)",
+        help="print findings as JSON lines (to standard error)",
     )
 
 
 def resolve_dialect(name: str) -> il.Dialect:
-    """The dialect with this name, or from this file."""
+    """Return the dialect with this name or from this file."""
     return il.load_dialect(name) if name.endswith(DIALECT_FILE_SUFFIXES) else get_dialect(name)
 
 
 def dialect_from_args(args: argparse.Namespace) -> il.Dialect:
-    """The dialect by its name or by the model; native text itself tells neither."""
+    """Return the dialect that --dialect or --model selects. Native text alone does not identify it."""
     if args.dialect != AUTO:
         return resolve_dialect(args.dialect)
     if args.model is None:
         raise UsageError(
-            "which dialect is it?", "give --dialect NAME (`interlingua dialects` lists them) or --model ID"
+            "the dialect is not specified", "add --dialect NAME (`interlingua dialects` lists them) or --model ID"
         )
     return il.dialect_for(args.model)
 

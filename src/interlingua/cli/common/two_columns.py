@@ -1,4 +1,4 @@
-"""Two columns where there is room for them, one below the other where there is not."""
+"""Two-column layout for the terminal. On a narrow terminal the right column goes below the left one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 MIN_TWO_COLUMN_WIDTH = 100
-"""From this width on, two columns are easier to read than one."""
+"""Terminals narrower than this get the stacked layout."""
 ROW_NUMBER_WIDTH = 4
 MAX_WRAPPED_LINES = 4
 
 
 class Style(Enum):
-    """What a line is about. The value is its colour on a terminal."""
+    """Role of a line. The value is its ANSI colour code."""
 
     PLAIN = "0"
     FAINT = "2"
@@ -45,7 +45,7 @@ class ColumnLine:
     text: str
     style: Style = Style.PLAIN
     prefix: str = ""
-    """What stands before it, such as an arrow."""
+    """Symbol before the text, such as an arrow."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ def style_for(is_terminal: bool) -> Styler:
 
 
 class ColumnLayout:
-    """Rows as text of a given width. The number of a row stands before its left side."""
+    """Formatter of rows for a given width. The row number is printed before the left column."""
 
     def __init__(self, width: int, styler: Styler = no_style) -> None:
         self._styler = styler
         self._width = width
-        available = width - ROW_NUMBER_WIDTH - 5  # for the two columns, without what stands before and between them
-        self._left_width = available * 41 // 100  # what goes out takes more words than what came
+        available = width - ROW_NUMBER_WIDTH - 5  # without row number and separator
+        self._left_width = available * 41 // 100  # the right column has the explanations, so it is wider
         self._right_width = available - self._left_width
 
     def format_header(self, left: str, right: str) -> str:
@@ -101,7 +101,7 @@ class ColumnLayout:
         )
 
     def format_note(self, text: str) -> str:
-        """Text across both columns."""
+        """Format text that spans both columns."""
         return "".join(f"{line.rstrip()}\n" for line in _wrap_text(text, self._width))
 
     def _side_by_side(self, row: ColumnRow) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _wrap_lines(lines: list[ColumnLine], width: int) -> Iterator[tuple[str, Styl
 
 
 def _wrap_text(text: str, width: int) -> Iterator[str]:
-    """Pieces that fit, cut after a space or comma where one is near. All of them, joined, are the text."""
+    """Yield pieces that fit into `width`, split after a space or comma if one is near. Joined, they are the text."""
     start = end = used_width = 0
     while end < len(text):
         used_width += _display_width(text[end])
@@ -149,7 +149,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
 
 
 def _display_width(text: str) -> int:
-    """How many cells of a terminal the text takes."""
+    """Return the number of terminal cells that the text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -157,7 +157,7 @@ def _display_width(text: str) -> int:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Long text without its middle."""
+    """Replace the middle of a text longer than `limit` by an ellipsis."""
     if len(text) <= limit:
         return text
     tail = limit // 3

@@ -1,17 +1,21 @@
-"""`interlingua config`: the gateway's settings. Its own commands check them, show them, and tell what may be set."""
+"""`interlingua config`: validate the gateway's settings, show them, print their JSON Schema."""
 
 from __future__ import annotations
 
 import argparse
 
-from interlingua.cli.common.options import add_command
-from interlingua.cli.config import check, schema, show
+from interlingua.cli.common.command_parser import CommandEntry, add_commands
 
-NAME = "config"
-HELP = "check and show the gateway's settings"
+COMMANDS = {
+    "check": CommandEntry("interlingua.cli.config.check", "validate the settings and print a summary"),
+    "show": CommandEntry("interlingua.cli.config.show", "print the effective settings, with secrets redacted"),
+    "schema": CommandEntry("interlingua.cli.config.schema", "print the JSON Schema of the settings file"),
+}
 DESCRIPTION = """\
-Reads the settings as `interlingua serve` does: ./interlingua.yaml, else the one
-in ~/.config/interlingua; over it INTERLINGUA_* of the environment."""
+Reads the settings in the same way as `interlingua serve`: from
+./interlingua.yaml, or if there is none, from
+~/.config/interlingua/interlingua.yaml. Environment variables INTERLINGUA_*
+override the file."""
 EPILOG = """\
 examples:
   interlingua config check
@@ -22,10 +26,10 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: check)")
-    for command in (check, show, schema):
-        add_command(commands, command)
+    add_commands(parser, COMMANDS, "commands (default: check)")
 
 
 def run(_: argparse.Namespace) -> None:
+    from interlingua.cli.config import check
+
     check.run(argparse.Namespace(file=None))

@@ -1,4 +1,4 @@
-"""`interlingua config check`: which file was read, what it says, and what is wrong with it."""
+"""`interlingua config check`: validate the settings and print a summary of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, Routes, routes_for
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.schema import Settings
 
-NAME = "check"
-HELP = "whether the settings are right, and what they mean"
 DESCRIPTION = """\
-Reads the settings and tells what was found: upstreams, models, and whom each
-model leads to. What is wrong is told with its line."""
+Validates the settings and prints a summary: the upstreams, the models, and the
+upstream that each model is routed to. Errors are reported with their line."""
 EPILOG = """\
 examples:
   interlingua config check
@@ -24,16 +22,18 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the settings; else as `interlingua serve` finds them")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="settings file; default: the one that `interlingua serve` would read"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     loaded = load_settings(args.file, os.environ)
     for note in loaded.notes:
-        io.print_stderr(f"note: {io.printable(note)}")
+        console.print_stderr(f"note: {console.printable(note)}")
     routes = routes_for(loaded)
     lines = [f"settings: {loaded.source or 'no file'}", *_summary_lines(loaded.settings, routes)]
-    io.write("".join(f"{io.printable(line)}\n" for line in lines).encode())
+    console.write("".join(f"{console.printable(line)}\n" for line in lines).encode())
 
 
 def _summary_lines(settings: Settings, routes: Routes) -> Iterator[str]:
@@ -62,5 +62,5 @@ def _describe_routes(routes: list[Route]) -> str:
 
 
 def _dialect_note(route: Route) -> str:
-    """As far as it is known without the model's whole id."""
+    """Return the dialect in parentheses; "" for a pattern, because the dialect depends on the full model id."""
     return "" if "*" in route.model else f" ({route.dialect_name})"

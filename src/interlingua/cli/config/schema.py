@@ -1,4 +1,4 @@
-"""`interlingua config schema`: what may be set, as a JSON Schema, for editors."""
+"""`interlingua config schema`: print the JSON Schema of the settings file, for editors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.dialects.show import field_docs
-from interlingua.gateway.settings import schema as settings
+from interlingua.gateway.settings import schema
 
-NAME = "schema"
-HELP = "what may be set, as a JSON Schema"
 DESCRIPTION = (
-    "Writes the JSON Schema of a settings file, with what each setting means. Editors use it to complete and check."
+    "Prints the JSON Schema of the settings file, with a description of each setting.\n"
+    "Editors use it for completion and validation."
 )
 EPILOG = """\
 examples:
@@ -25,18 +24,18 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """None."""
+    """Add nothing: the command has no options."""
 
 
 def run(_: argparse.Namespace) -> None:
-    io.write_json(settings_schema())
+    console.write_json(settings_schema())
 
 
 def settings_schema() -> dict[str, Any]:
-    """The types' own schema, with the docstrings of their fields."""
-    json_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(settings.Settings)}
+    """Return the JSON Schema of the settings types, with the field docstrings as descriptions."""
+    json_schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(schema.Settings)}
     for name, definition in json_schema["$defs"].items():
-        docs = struct_field_docs(getattr(settings, name))
+        docs = struct_field_docs(getattr(schema, name))
         for field, property_schema in definition.get("properties", {}).items():
             if field in docs:
                 property_schema["description"] = docs[field]
@@ -44,8 +43,8 @@ def settings_schema() -> dict[str, Any]:
 
 
 def struct_field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """What is said of each field, those of its base classes first."""
+    """Return the docstring of each field, including inherited ones; base classes come first."""
     structs = [
         base for base in reversed(struct.__mro__) if issubclass(base, msgspec.Struct) and base is not msgspec.Struct
     ]
-    return {name: " ".join(doc.split()) for one in structs for name, doc in field_docs(one).items()}
+    return {name: " ".join(doc.split()) for base in structs for name, doc in field_docs(base).items()}

@@ -1,4 +1,4 @@
-"""`interlingua config show`: all settings as they are in the end, without secrets."""
+"""`interlingua config show`: print the effective settings, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import os
 
 import yaml
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.config.check import add_options
 from interlingua.gateway.settings.loader import load_settings
 from interlingua.gateway.settings.redacted_view import redacted_settings
 
-__all__ = ["DESCRIPTION", "EPILOG", "HELP", "add_options", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_options", "run"]
 
-NAME = "show"
-HELP = "all settings as they are in the end, without secrets"
 DESCRIPTION = """\
-Writes all settings as YAML: what the file says, over it the environment, and
-the defaults of all the rest. Keys are ***, and headers and further fields that
-look like them or have a variable in them."""
+Prints the effective settings as YAML: the file, overridden by the environment,
+with defaults for everything else. Secrets are printed as ***: API keys, and
+headers and extra fields that look like a key or get their value from a variable."""
 EPILOG = """\
 examples:
   interlingua config show
@@ -31,7 +29,7 @@ MAX_LINE_WIDTH = 120
 def run(args: argparse.Namespace) -> None:
     loaded = load_settings(args.file, os.environ)
     for note in loaded.notes:
-        io.print_stderr(f"note: {io.printable(note)}")
-    io.print_stderr(f"settings: {io.printable(loaded.source or 'no file')}")
+        console.print_stderr(f"note: {console.printable(note)}")
+    console.print_stderr(f"settings: {console.printable(loaded.source or 'no file')}")
     data = redacted_settings(loaded.settings, loaded.variable_secrets)
-    io.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=MAX_LINE_WIDTH).encode())
+    console.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=MAX_LINE_WIDTH).encode())

@@ -1,4 +1,4 @@
-"""`interlingua dialects`: what is known. Its own commands show one, check one on recorded text, and draft a new one."""
+"""`interlingua dialects`: list the dialects. Subcommands show, check and draft a dialect."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import textwrap
 from typing import Any
 
 import interlingua as il
-from interlingua.cli.common import console as io
-from interlingua.cli.common.options import add_command
-from interlingua.cli.dialects import check, draft, show
+from interlingua.cli.common import console
+from interlingua.cli.common.command_parser import CommandEntry, add_commands
 from interlingua.dialects.registry import DETECT_DIALECT
 from interlingua.dialects.validation import shape_name
 
-NAME = "dialects"
-HELP = "the dialects that are known, and how to write a new one"
-DESCRIPTION = "Lists every dialect: its name, what it is, its shape, and the models that speak it."
+COMMANDS = {
+    "show": CommandEntry("interlingua.cli.dialects.show", "print a dialect as a YAML file, to copy and change"),
+    "check": CommandEntry("interlingua.cli.dialects.check", "test a dialect with recorded texts"),
+    "draft": CommandEntry("interlingua.cli.dialects.draft", "draft a dialect file from a model's chat template"),
+}
+DESCRIPTION = """\
+Lists all dialects: name, summary, shape, and the models that use it. A dialect is
+the format in which a model family writes tool calls and reasoning as text. Its
+shape is the layout that it shares with other dialects."""
 EPILOG = """\
 examples:
   interlingua dialects
@@ -25,23 +30,23 @@ examples:
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
 """
 MIN_TWO_COLUMN_WIDTH = 60
-"""From this width on, names stand beside what is said of them."""
+"""On narrower terminals, the summary goes below the name."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as a JSON list")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the list)")
-    for command in (show, check, draft):
-        add_command(commands, command)
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    add_commands(parser, COMMANDS, "commands (default: list all dialects)")
 
 
 def run(args: argparse.Namespace) -> None:
     all_dialects = il.dialects()
     if args.json:
-        io.write_json([_as_json(dialect) for dialect in all_dialects])
+        console.write_json([_as_json(dialect) for dialect in all_dialects])
     else:
         name_width = max(len(dialect.name) for dialect in all_dialects)
-        io.write("".join(_format_entry(dialect, name_width) for dialect in (*all_dialects, DETECT_DIALECT)).encode())
+        console.write(
+            "".join(_format_entry(dialect, name_width) for dialect in (*all_dialects, DETECT_DIALECT)).encode()
+        )
 
 
 def _as_json(dialect: il.Dialect) -> dict[str, Any]:
@@ -50,8 +55,8 @@ def _as_json(dialect: il.Dialect) -> dict[str, Any]:
 
 
 def _format_entry(dialect: il.Dialect, name_width: int) -> str:
-    """The name, and beside it, or below where there is little room, the summary and the models."""
-    width = io.terminal_width()
+    """Format one list entry: the name, and next to it or below it the summary and the models."""
+    width = console.terminal_width()
     two_columns = width >= MIN_TWO_COLUMN_WIDTH
     indent = " " * (name_width + 2 if two_columns else 2)
     no_models_note = "(every other model)" if dialect is il.dialect_for("") else "(by name only)"

@@ -1,4 +1,4 @@
-"""`interlingua dialects check`: recorded texts and what they should be read as → what they are read as, however cut."""
+"""`interlingua dialects check`: parse recorded texts and compare the result with the expected replies."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any
 import msgspec
 
 import interlingua as il
-from interlingua.cli.common import console as io
-from interlingua.cli.common import options
+from interlingua.cli.common import console, options
 from interlingua.cli.common.two_columns import shorten
 from interlingua.errors import BadInput, InterlinguaError
 
-NAME = "check"
-HELP = "a dialect on recorded texts, however they are cut"
 DESCRIPTION = """\
-Reads each line's text whole, one character at a time and cut at random, and
-compares the reply with what the line expects. A line is a JSON object:
+Parses the text of each line as a whole, one character at a time, and split at
+random positions, and compares each reply with the expected one. A line is a JSON
+object:
 
   {"text": "…", "calls": [{"name": "ls", "arguments": {"path": "/"}}]}
 
-and may also have dialect, tools (as in a request), prefill (what the prompt had
-already written of the reply), content and reasoning; what is not there is not
-compared. The names generated_text, expected_calls, expected_content,
-expected_reasoning and prompt_prefill are understood too. The exit status is 1
-if any line is not read as expected."""
+Optional fields: dialect, tools (as in a request), prefill (the beginning of the
+reply that the prompt already contains), content (the expected text) and
+reasoning. Fields that are missing are not compared. The names generated_text,
+expected_calls, expected_content, expected_reasoning and prompt_prefill are
+accepted too.
+
+The exit status is 1 if any reply differs from the expected one."""
 EPILOG = """\
 examples:
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
@@ -40,7 +40,7 @@ ROW_HINT = (
     'a line is {"text": "…", "calls": [{"name": "…", "arguments": {…}}]}; see `interlingua dialects check --help`'
 )
 PROGRESS_INTERVAL_SECONDS = 2.0
-"""After so many seconds, progress is told, and each time again."""
+"""Time between two progress messages."""
 RESULT_LABELS = {True: "right", False: "WRONG", None: "–"}
 COLUMN_WIDTHS = (5, 16, 5, 9, 5, 0)
 FIELD_ALIASES = {
@@ -58,7 +58,7 @@ class _ExpectedCall(msgspec.Struct):
 
 
 class _CorpusRow(msgspec.Struct, kw_only=True):
-    """One line of the file."""
+    """One line of the input."""
 
     text: str
     calls: list[_ExpectedCall]
@@ -69,7 +69,7 @@ class _CorpusRow(msgspec.Struct, kw_only=True):
     reasoning: str | None = None
     content_in_text: bool = True
     reasoning_in_text: bool = True
-    """Some corpora expect what the text does not hold, and say so."""
+    """False in corpora whose expected content or reasoning is not part of the text; then it is not compared."""
 
 
 class _RowResult(msgspec.Struct, kw_only=True):
@@ -82,30 +82,37 @@ class _RowResult(msgspec.Struct, kw_only=True):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dialect", metavar="NAME", help="a name or a file such as ./my.yaml; else each line's own")
-    parser.add_argument("--cuts", type=int, default=20, metavar="N", help="cut at random so many times (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="for other random cuts (default: 0)")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
-    options.add_file(parser, "the lines, as JSON")
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="a name, or a file such as ./my.yaml; default: the dialect that each line names",
+    )
+    parser.add_argument(
+        "--cuts", type=int, default=20, metavar="N", help="number of random splits of each text (default: 20)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random splits (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    options.add_file(parser, "JSON Lines file")
 
 
 def run(args: argparse.Namespace) -> None:
     dialect = options.resolve_dialect(args.dialect) if args.dialect else None
-    lines = io.read_all(args.file, "lines of JSON").splitlines()
+    lines = console.read_all(args.file, "lines of JSON").splitlines()
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
-        raise BadInput(f"there is no line in {args.file}", ROW_HINT)
+        raise BadInput(f"{args.file} has no lines", ROW_HINT)
     rng = random.Random(args.seed)
     results = _with_progress((_check_row(number, line, dialect, args.cuts, rng) for number, line in rows), len(rows))
     wrong_count = _write_json_lines(results) if args.json else _write_table(results)
     if wrong_count:
         raise BadInput(
-            f"{wrong_count} of {len(rows)} not read as expected", "what is wrong stands at the end of each line"
+            f"{wrong_count} of {len(rows)} lines are not parsed as expected",
+            "the column 'problems' describes the differences",
         )
-    io.print_stderr(f"{len(rows)} of {len(rows)} right")
+    console.print_stderr(f"{len(rows)} of {len(rows)} right")
 
 
-# ── one line ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── check of one line ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_row(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, rng: random.Random) -> _RowResult:
@@ -120,7 +127,7 @@ def _check_row(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, 
     call_problems = list(_call_problems(row.calls, reply.calls, typed=tools is not None))
     text_problems = list(_text_problems(row, reply))
     cut_problems = [
-        f"cut otherwise ({cut_name}), it is read otherwise: {_format_value(chunks)}"
+        f"the result differs if the text is split ({cut_name}): {_format_value(chunks)}"
         for cut_name, chunks in _cut_variants(row.text, cuts, rng)
         if _parse_chunks(chunks, dialect, tools, prefill) != reply
     ]
@@ -135,7 +142,7 @@ def _check_row(number: int, line: bytes, dialect: il.Dialect | None, cuts: int, 
 
 
 def _read_row(line: bytes) -> _CorpusRow:
-    fields = io.read_json(line, dict[str, Any], "it", ROW_HINT)
+    fields = console.read_json(line, dict[str, Any], "the line", ROW_HINT)
     canonical = {
         FIELD_ALIASES.get(name, name): value
         for name, value in fields.items()
@@ -144,20 +151,20 @@ def _read_row(line: bytes) -> _CorpusRow:
     try:
         return msgspec.convert({**fields, **canonical}, _CorpusRow)
     except msgspec.ValidationError as error:
-        raise BadInput(f"it cannot be used: {error}", ROW_HINT) from None
+        raise BadInput(f"the line cannot be used: {error}", ROW_HINT) from None
 
 
 def _dialect_of(row: _CorpusRow) -> il.Dialect:
     if row.dialect is None:
-        raise BadInput("it names no dialect", "give --dialect NAME")
+        raise BadInput("the line names no dialect", "add --dialect NAME")
     return options.resolve_dialect(row.dialect)
 
 
 def _cut_variants(text: str, cuts: int, rng: random.Random) -> Iterator[tuple[str, list[str]]]:
-    yield "per character", list(text)
+    yield "one character at a time", list(text)
     for n in range(cuts):
         positions = sorted(rng.choices(range(len(text) + 1), k=rng.randint(1, 12)))
-        yield f"random cut {n + 1}", [text[start:end] for start, end in pairwise([0, *positions, len(text)])]
+        yield f"random split {n + 1}", [text[start:end] for start, end in pairwise([0, *positions, len(text)])]
 
 
 def _parse_chunks(chunks: Iterable[str], dialect: il.Dialect, tools: list[il.Tool] | None, prefill: str) -> il.Reply:
@@ -173,18 +180,20 @@ def _call_problems(expected: list[_ExpectedCall], actual: list[il.Call], *, type
         if expected_call.name != call.name:
             yield f"call {number}: expected the name {expected_call.name!r}, got {call.name!r}"
         elif not call.complete:
-            yield f"call {number}: it is cut off: {_format_value(call.arguments)}"
+            yield f"call {number}: incomplete: {_format_value(call.arguments)}"
         elif decode_arguments(expected_call.arguments) != decode_arguments(call.arguments):
             equal_as_text = not typed and _stringify_values(expected_call.arguments) == _stringify_values(
                 call.arguments
             )
-            hint = "; only `tools` in the line would tell its types" if equal_as_text else ""
+            hint = (
+                "; add `tools` to the line: without it, the types of the arguments are unknown" if equal_as_text else ""
+            )
             expected_text, actual_text = _format_value(expected_call.arguments), _format_value(call.arguments)
             yield f"call {number}: expected the arguments {expected_text}, got {actual_text}{hint}"
 
 
 def decode_arguments(arguments: dict[str, Any] | str) -> Any:
-    """What the arguments say, however they are written."""
+    """Decode arguments that are JSON text. Invalid JSON is returned unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -194,7 +203,7 @@ def decode_arguments(arguments: dict[str, Any] | str) -> Any:
 
 
 def _stringify_values(arguments: dict[str, Any] | str) -> Any:
-    """The same, with all that is not a text written as one."""
+    """Decode the arguments and convert all values that are not strings to JSON text."""
     value = decode_arguments(arguments)
     if not isinstance(value, dict):
         return value
@@ -211,10 +220,10 @@ def _text_problems(row: _CorpusRow, reply: il.Reply) -> Iterator[str]:
 
 def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) and value.startswith("{") else msgspec.json.encode(value).decode()
-    return io.printable(shorten(text, 120))
+    return console.printable(shorten(text, 120))
 
 
-# ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── output ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _with_progress(results: Iterable[_RowResult], total: int) -> Iterator[_RowResult]:
@@ -223,25 +232,25 @@ def _with_progress(results: Iterable[_RowResult], total: int) -> Iterator[_RowRe
         yield result
         if time.monotonic() - last_report > PROGRESS_INTERVAL_SECONDS:
             last_report = time.monotonic()
-            io.print_stderr(f"checked {done} of {total}")
+            console.print_stderr(f"checked {done} of {total}")
 
 
 def _write_json_lines(results: Iterable[_RowResult]) -> int:
     wrong_count = 0
     for result in results:
-        io.write_json_line(result)
+        console.write_json_line(result)
         wrong_count += bool(result.problems)
     return wrong_count
 
 
 def _write_table(results: Iterable[_RowResult]) -> int:
     wrong_count = 0
-    io.write(_table_row("  row", "dialect", "calls", "cut-proof", "text", "problems"))
+    console.write(_table_row("  row", "dialect", "calls", "cut-proof", "text", "problems"))
     for result in results:
         labels = (RESULT_LABELS[right] for right in (result.calls_right, result.cut_proof, result.text_right))
-        first, *remainder = [io.printable(problem) for problem in result.problems] or [""]
-        io.write(_table_row(f"{result.row:5}", result.dialect, *labels, first))
-        io.write(b"".join(_table_row("", "", "", "", "", problem) for problem in remainder))
+        first, *remainder = [console.printable(problem) for problem in result.problems] or [""]
+        console.write(_table_row(f"{result.row:5}", result.dialect, *labels, first))
+        console.write(b"".join(_table_row("", "", "", "", "", problem) for problem in remainder))
         wrong_count += bool(result.problems)
     return wrong_count
 

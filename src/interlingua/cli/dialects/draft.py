@@ -1,4 +1,4 @@
-"""`interlingua dialects draft`: a model's chat template → a dialect file to begin with."""
+"""`interlingua dialects draft`: draft a dialect file from a model's chat template."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import interlingua as il
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.common.two_columns import shorten
 from interlingua.cli.dialects.check import decode_arguments
 from interlingua.cli.dialects.drafting.dialect_guesser import DialectGuess, guess_dialect
@@ -16,57 +16,57 @@ from interlingua.cli.dialects.drafting.template_probe import CONTENT, THINKING, 
 from interlingua.cli.dialects.show import dialect_yaml
 from interlingua.errors import BadInput, InterlinguaError
 
-NAME = "draft"
-HELP = "a model's chat template → a dialect file to begin with"
 DESCRIPTION = """\
-Has the template write a turn with thinking, text and two calls, and tells the
-dialect by what it puts around them. Then it reads that turn back with the
-draft and says what came of it. What is not certain stands in the draft as a
-comment: read it, and try it on what the model really writes."""
+Renders the chat template with a probe message (reasoning, text and two calls)
+and derives the dialect from the markers around them. Then parses the rendered
+message with the draft and reports whether the result equals the probe.
+
+Comments in the draft mark everything that is uncertain. Review them, and test
+the draft with real output of the model."""
 EPILOG = """\
 examples:
   interlingua dialects draft chat_template.jinja
   interlingua dialects draft chat_template.jinja -o my_model.yaml
   interlingua dialects check recorded.jsonl --dialect ./my_model.yaml
 
-It needs jinja2: pip install 'interlingua[draft]'. The exit status is 1 if no
-dialect could be told, or if the draft does not read the turn back.
+This command needs jinja2: pip install 'interlingua[draft]'. The exit status is 1
+if no dialect can be derived, or if the draft does not parse the rendered message.
 """
-BY_HAND_HINT = "begin with the nearest of `interlingua dialects show NAME`, and write it by hand"
+BY_HAND_HINT = "write the dialect by hand, starting from a similar one: `interlingua dialects show NAME`"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("template", metavar="TEMPLATE", help="the chat template (Jinja); - for standard input")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the draft goes; else standard output")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file for the draft; default: standard output")
 
 
 def run(args: argparse.Namespace) -> None:
-    text = io.read_all(args.template, "a chat template").decode("utf-8", "replace")
+    text = console.read_all(args.template, "a chat template").decode("utf-8", "replace")
     probe_result = probe_template(text)
     guess = guess_dialect(probe_result)
     if guess.shape is None:
-        calls = io.printable(shorten(guess.calls, 400))
-        raise BadInput(f"no shape fits the calls that the template writes: {calls}", BY_HAND_HINT)
+        calls = console.printable(shorten(guess.calls, 400))
+        raise BadInput(f"no known shape matches the calls that the template renders: {calls}", BY_HAND_HINT)
     dialect = with_sample(guess.build_dialect(_dialect_name(args.template)))
     problems = round_trip_problems(dialect, probe_result, guess)
     if dialect.sample != guess.reply:
         guess.add_note(
-            "sample", "The template writes it with other white space, which makes no difference when it is read."
+            "sample", "The template renders it with different whitespace. The parser ignores that difference."
         )
     guess.notes[""] = _header_comment(args.template, problems)
     _write_draft(dialect_yaml(dialect, guess.notes), args.output)
     if problems:
         raise BadInput(
-            f"the draft does not read what the template writes: {problems[0]}", f"mend it, or {BY_HAND_HINT}"
+            f"the draft does not parse what the template renders: {problems[0]}", f"correct it, or {BY_HAND_HINT}"
         )
-    io.print_stderr(
-        f"the draft reads what the template writes: {len(probe_result.calls)} of {len(probe_result.calls)} calls"
+    console.print_stderr(
+        f"the draft parses what the template renders: {len(probe_result.calls)} of {len(probe_result.calls)} calls"
     )
-    io.print_stderr("next: try it on what the model really writes, see `interlingua dialects check --help`")
+    console.print_stderr("next: test it with real output of the model, see `interlingua dialects check --help`")
 
 
 def _dialect_name(path: str) -> str:
-    stem = "my_model" if path == io.STDIN else Path(path).stem
+    stem = "my_model" if path == console.STDIN else Path(path).stem
     return re.sub(r"\W+", "_", stem.lower()).strip("_") or "my_model"
 
 
@@ -74,11 +74,11 @@ def _header_comment(path: str, problems: list[str]) -> str:
     draft = f"Drafted from {Path(path).name} by `interlingua dialects draft`."
     if problems:
         return f"{draft} It does NOT WORK yet: {'; '.join(problems)}."
-    return f"{draft} It reads what the template writes. The model may write more than that."
+    return f"{draft} It parses what the template renders. The model may also write other formats."
 
 
 def with_sample(dialect: il.Dialect) -> il.Dialect:
-    """The dialect with its sample as we would write it; without one if it cannot be read."""
+    """Return the dialect with its sample parsed and rendered again; with an empty sample if that fails."""
     try:
         reply = il.parse(dialect.sample, dialect)
         sample = il.render(reply, dialect) if reply.calls else ""
@@ -88,7 +88,7 @@ def with_sample(dialect: il.Dialect) -> il.Dialect:
 
 
 def round_trip_problems(dialect: il.Dialect, probe_result: ProbeResult, guess: DialectGuess) -> list[str]:
-    """What does not come back as it went in."""
+    """Parse the rendered probe and return the differences from it; [] if there are none."""
     try:
         dialect = il.load_dialect(dialect_yaml(dialect))
     except InterlinguaError as error:
@@ -98,18 +98,20 @@ def round_trip_problems(dialect: il.Dialect, probe_result: ProbeResult, guess: D
     expected = [(call.name, call.args) for call in probe_result.calls]
     actual = [(call.name, decode_arguments(call.arguments)) for call in reply.calls]
     if actual != expected:
-        problems.append(f"{len(expected)} calls went in, and this came back: {actual or 'none'}")
-    for field, text, actual_text in (("thinking", THINKING, reply.reasoning), ("text", CONTENT, reply.text)):
+        problems.append(f"the probe has {len(expected)} calls, but these were parsed: {actual or 'none'}")
+    for field, text, actual_text in (("reasoning", THINKING, reply.reasoning), ("text", CONTENT, reply.text)):
         if text in guess.reply and actual_text != text:
-            problems.append(f"the {field} {text!r} came back as {actual_text!r}")
+            problems.append(f"the {field} {text!r} was parsed as {actual_text!r}")
     return problems
 
 
 def _write_draft(draft: str, path: str | None) -> None:
     if path is None:
-        io.write(draft.encode())
+        console.write(draft.encode())
         return
     try:
         Path(path).write_text(draft, encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}", "give another -o, or leave it out") from error
+        raise BadInput(
+            f"cannot write {path}: {error.strerror}", "choose another file for -o, or leave -o out"
+        ) from error

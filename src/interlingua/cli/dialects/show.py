@@ -1,4 +1,4 @@
-"""`interlingua dialects show`: a dialect as the YAML file that load_dialect reads, for a person to copy and change."""
+"""`interlingua dialects show`: print a dialect as the YAML file that `load_dialect` reads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import interlingua as il
-from interlingua.cli.common import console as io
-from interlingua.cli.common import options
+from interlingua.cli.common import console, options
 from interlingua.dialects.registry import DETECT_DIALECT
 from interlingua.dialects.validation import shape_name
 from interlingua.errors import UsageError
 
-NAME = "show"
-HELP = "one dialect as a YAML file, to copy and change"
 DESCRIPTION = """\
-Writes a dialect as the YAML file that --dialect FILE.yaml reads, with what each
-field means and a sample. Fields that say nothing are left out."""
+Prints a dialect in the YAML format that --dialect FILE.yaml reads, with a
+description of each field and a sample. Fields with default values are left out."""
 EPILOG = """\
 examples:
   interlingua dialects show kimi_k2
@@ -30,22 +27,29 @@ examples:
 """
 MAX_LINE_WIDTH = 100
 NEWLINE = "\n"
-DEFAULT_HEADER = "A dialect, for `--dialect FILE.yaml`. Markers stand in double quotes, where \\n is a line break."
+DEFAULT_HEADER = "A dialect, for `--dialect FILE.yaml`. Markers are in double quotes, so \\n is a line break."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a dialect's name, or a file such as ./my_model.yaml")
+    parser.add_argument("name", metavar="NAME", help="name of a dialect, or a file such as ./my_model.yaml")
 
 
 def run(args: argparse.Namespace) -> None:
     dialect = options.resolve_dialect(args.name)
     if dialect is DETECT_DIALECT:
-        raise UsageError("'detect' tries all dialects and is none of its own", "show the one that it finds")
-    io.write(dialect_yaml(dialect).encode())
+        raise UsageError(
+            "'detect' is not a dialect of its own: it tries all dialects", "show the dialect that it detects"
+        )
+    console.write(dialect_yaml(dialect).encode())
 
 
 def dialect_yaml(dialect: il.Dialect, notes: Mapping[str, str] | None = None) -> str:
-    """The dialect as YAML. A note stands above the field with its path, such as `shape.framed_json.open`."""
+    """Return the dialect as YAML.
+
+    Args:
+        dialect: The dialect.
+        notes: Comments by field path, such as `shape.framed_json.open`; they go above the field. "" is the header.
+    """
     lines = _YamlWriter(notes or {}).fields(dialect, "", "")
     return "".join(f"{line}\n" for line in (*_comment((notes or {}).get("", DEFAULT_HEADER), ""), *lines))
 
@@ -70,7 +74,7 @@ class _YamlWriter:
             yield from _comment(doc, indent)
 
     def _field(self, name: str, value: Any, indent: str, path: str) -> Iterator[str]:
-        """`name: value` on one line if there is room, else with its parts below."""
+        """Yield `name: value` on one line if it fits, otherwise in block style."""
         inner_indent, one_line = f"{indent}  ", _one_line_or_none(value)
         if isinstance(value, str) and ("\n" in value or '"' in value) and _is_block(value):
             yield f"{indent}{name}: |{'' if value.endswith(NEWLINE) else '-'}"
@@ -93,7 +97,7 @@ class _YamlWriter:
 
 
 def _one_line_or_none(value: Any) -> str | None:
-    """The value on one line; None if that would not be read easily."""
+    """Return the value on one line; None if that would be hard to read."""
     if isinstance(value, str):
         return _quote(value)
     if isinstance(value, bool):
@@ -111,12 +115,12 @@ def _one_line_or_none(value: Any) -> str | None:
 
 
 def format_value(value: Any) -> str:
-    """The value on one line, easily read or not."""
+    """Return the value on one line, even if it is hard to read."""
     return _one_line_or_none(value) or _flow_mapping(value)
 
 
 def _flow_mapping(value: Any) -> str:
-    """A dataclass on one line."""
+    """Return a dataclass as a YAML flow mapping, on one line."""
     fields = [(field.name, getattr(value, field.name), field.default) for field in dataclasses.fields(value)]
     flow = (
         "{" + ", ".join(f"{name}: {format_value(inner)}" for name, inner, default in fields if inner != default) + "}"
@@ -136,7 +140,7 @@ def _escape(char: str) -> str:
 
 
 def _is_block(text: str) -> bool:
-    """Whether a block shows the text just as it is: nothing invisible in it, and at most one line end after it."""
+    """Return whether a YAML block scalar shows the text exactly: no invisible characters, at most one final newline."""
     lines = text.removesuffix(NEWLINE).split(NEWLINE)
     visible = all(line.isprintable() and line == line.rstrip() for line in lines)
     return visible and bool(lines[-1]) and lines[0] == lines[0].lstrip() != ""
@@ -151,7 +155,7 @@ def _comment(text: str, indent: str) -> Iterator[str]:
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """What stands under each field in the source, where there is one: said once, and read here too."""
+    """Return the docstring below each field in the source of the class; {} if the source is not available."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     except OSError:

@@ -1,32 +1,36 @@
-"""`interlingua faults`: upstreams that fail in every way that is known, to try a gateway or an agent with."""
+"""`interlingua faults`: fault injection for gateways and agents."""
 
 from __future__ import annotations
 
 import argparse
 
-from interlingua.cli.common.options import add_command
-from interlingua.cli.faults import check, serve
-from interlingua.cli.faults import list_ as list
+from interlingua.cli.common.command_parser import CommandEntry, add_commands
 
-NAME = "faults"
-HELP = "a server with every known fault, and a check for gateways"
+COMMANDS = {
+    "list": CommandEntry("interlingua.cli.faults.list_", "list the faults and the expected behaviour"),
+    "serve": CommandEntry(
+        "interlingua.cli.faults.serve", "run an upstream that injects the fault that the model id selects"
+    ),
+    "check": CommandEntry("interlingua.cli.faults.check", "test a gateway that has the fault server as its upstream"),
+}
 DESCRIPTION = """\
-The faults that upstreams and clients of a gateway have: 42, each in one or more
-scenarios. A server plays them, picked by the name of the model; a check plays
-the client of any gateway in front of it, and judges what comes."""
+42 faults of upstreams and clients, each with one or more scenarios. `serve` runs
+an upstream that injects the fault that the model name selects. `check` sends
+requests to a gateway in front of that upstream, and rates the replies. It works
+with any gateway."""
 EPILOG = """\
 examples:
   interlingua faults list
-  interlingua faults serve                          says how to point a gateway at it
+  interlingua faults serve                          prints how to configure a gateway for it
   interlingua faults check http://127.0.0.1:8484
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands (without one: list)")
-    for command in (list, serve, check):
-        add_command(commands, command)
+    add_commands(parser, COMMANDS, "commands (default: list)")
 
 
 def run(_: argparse.Namespace) -> None:
-    list.run(argparse.Namespace(json=False))
+    from interlingua.cli.faults import list_
+
+    list_.run(argparse.Namespace(json=False))

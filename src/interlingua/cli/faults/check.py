@@ -1,4 +1,4 @@
-"""`interlingua faults check`: what a gateway makes of each fault."""
+"""`interlingua faults check`: test how a gateway handles each fault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.common.two_columns import Style, style_for
 from interlingua.cli.faults.serve import DEFAULT_PORT
 from interlingua.errors import BadInput, UsageError
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from interlingua.faults.checker.trial import GatewayTarget
     from interlingua.faults.runner import ScenarioResult
 
-NAME = "check"
-HELP = "plays a client of any gateway in front of the fault server, and judges it"
 DESCRIPTION = """\
-Asks a gateway for each fault, and says whether a client gets what it needs:
-right, wrong, refused (the gateway takes no such request), or not judged (it
-cannot be told from outside). One line each, with the reason.
+Sends a request for each fault to the gateway and rates what the client receives:
 
-The gateway's upstream must be a running `interlingua faults serve`, and it must
-pass on the ids of models. Give it short timeouts, or this more --patience: of
-one that still waits, it cannot be told what will come of that."""
+  right       the client receives a correct reply or a proper error
+  wrong       it does not
+  refused     the gateway does not accept this request
+  not judged  the result cannot be observed from outside
+
+Each result is one line, with the reason.
+
+The gateway's upstream must be a running `interlingua faults serve`, and the
+gateway must forward model ids. Its timeouts must be shorter than --patience: a
+gateway that is still waiting after that time cannot be rated correctly."""
 EPILOG = """\
 examples:
   interlingua faults check http://127.0.0.1:8484
@@ -35,7 +38,7 @@ examples:
   interlingua faults check http://127.0.0.1:4000 --key-env LITELLM_KEY --json
   interlingua faults check http://127.0.0.1:3456 --api messages --model-prefix faults,
 
-exit status: 1 if anything is wrong, or if even fault-00-none does not come through
+exit status: 1 if any result is wrong, or if fault-00-none (no fault) fails
 """
 _OUTCOME_STYLES = {
     "right": Style.SENT,
@@ -47,25 +50,32 @@ _API_SHORT_NAMES = {api: name for name, api in API_BY_NAME.items()}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help="the gateway, with or without /v1")
+    parser.add_argument("url", metavar="URL", help="URL of the gateway, with or without /v1")
     parser.add_argument(
-        "--api", choices=[*API_BY_NAME, "all"], default="all", metavar="API", help="chat, messages, responses or all"
+        "--api",
+        choices=[*API_BY_NAME, "all"],
+        default="all",
+        metavar="API",
+        help="chat, messages, responses or all (default)",
     )
-    parser.add_argument("--only", metavar="ROWS", help="the numbers of some rows, such as 4,9")
+    parser.add_argument("--only", metavar="ROWS", help="run only the faults with these numbers, such as 4,9")
     parser.add_argument(
-        "--model-prefix", default="", metavar="P", help="what the gateway wants before a model's id, such as openai/"
+        "--model-prefix",
+        default="",
+        metavar="P",
+        help="prefix that the gateway requires before a model id, such as openai/",
     )
     parser.add_argument(
         "--faults",
         default=f"http://127.0.0.1:{DEFAULT_PORT}",
         metavar="URL",
-        help=f"the fault server; default: http://127.0.0.1:{DEFAULT_PORT}",
+        help=f"URL of the fault server; default: http://127.0.0.1:{DEFAULT_PORT}",
     )
-    parser.add_argument("--key-env", metavar="NAME", help="the variable that holds the gateway's key for clients")
+    parser.add_argument("--key-env", metavar="NAME", help="environment variable that holds the gateway's client key")
     parser.add_argument(
-        "--patience", type=float, default=25, metavar="S", help="how many seconds a client waits; default: 25"
+        "--patience", type=float, default=25, metavar="S", help="seconds to wait for a reply; default: 25"
     )
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each")
+    parser.add_argument("--json", action="store_true", help="print each result as a JSON line")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,9 +94,10 @@ def run(args: argparse.Namespace) -> None:
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     if counts["wrong"]:
         raise BadInput(
-            f"the gateway is not right everywhere: {summary}", "`interlingua faults list` says what is right"
+            f"the gateway handles some faults incorrectly: {summary}",
+            "`interlingua faults list` describes the correct behaviour",
         )
-    io.print_stderr(summary)
+    console.print_stderr(summary)
 
 
 def _target(args: argparse.Namespace) -> GatewayTarget:
@@ -94,12 +105,14 @@ def _target(args: argparse.Namespace) -> GatewayTarget:
 
     for url in (args.url, args.faults):
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise UsageError(f"{url!r} is no URL of a server", "write it as http://127.0.0.1:8484")
+            raise UsageError(f"{url!r} is not an http or https URL", "for example: http://127.0.0.1:8484")
     if args.patience <= 0:
-        raise UsageError("--patience must be more than nothing", "give it some seconds, such as 25")
+        raise UsageError("--patience must be greater than 0", "for example: --patience 25")
     key = ""
     if args.key_env and not (key := os.environ.get(args.key_env, "")):
-        raise UsageError(f"the variable {args.key_env} is not set", "set it to the key that clients show the gateway")
+        raise UsageError(
+            f"the environment variable {args.key_env} is not set", "set it to the key that clients of the gateway use"
+        )
     return GatewayTarget(args.url.rstrip("/"), args.faults.rstrip("/"), args.model_prefix, key, args.patience)
 
 
@@ -110,19 +123,19 @@ def _parse_rows(rows_option: str | None) -> list[int] | None:
         return [int(number) for number in rows_option.split(",")]
     except ValueError:
         raise UsageError(
-            f"--only {rows_option!r} is no list of rows", "write numbers with commas between: 4,9"
+            f"--only {rows_option!r} is not a list of fault numbers", "separate numbers by commas: 4,9"
         ) from None
 
 
 def _print_result(result: ScenarioResult) -> None:
     outcome = result.verdict.outcome.value
-    styler = style_for(io.stdout_is_terminal())
+    styler = style_for(console.stdout_is_terminal())
     name = f"{result.scenario.name} ({_API_SHORT_NAMES[result.api]})"
-    line = f"{name:52} {io.printable(result.verdict.reason)}"
-    io.write(f"{styler(f'{outcome:10}', _OUTCOME_STYLES[outcome])} {line}\n".encode())
+    line = f"{name:52} {console.printable(result.verdict.reason)}"
+    console.write(f"{styler(f'{outcome:10}', _OUTCOME_STYLES[outcome])} {line}\n".encode())
 
 
 def _print_result_json(result: ScenarioResult) -> None:
     scenario, verdict = result.scenario, result.verdict
     fields = {"row": scenario.row, "name": scenario.name, "api": _API_SHORT_NAMES[result.api]}
-    io.write_json_line({**fields, "outcome": verdict.outcome.value, "why": verdict.reason})
+    console.write_json_line({**fields, "outcome": verdict.outcome.value, "why": verdict.reason})

@@ -1,4 +1,4 @@
-"""`interlingua faults list`: what goes wrong, and what is right then."""
+"""`interlingua faults list`: list the faults and the expected behaviour."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 
 if TYPE_CHECKING:
     from interlingua.faults.checker.scenario import FaultRow, Scenario
 
-NAME = "list"
-HELP = "every fault: what happens, and what is right"
 DESCRIPTION = """\
-Lists all scenarios by the number of their fault. The name is the model to ask
-the fault server for."""
+Lists all scenarios by fault number: name, description and expected behaviour
+(→). The name is the model id that selects the scenario on the fault server."""
 EPILOG = """\
 examples:
   interlingua faults list
@@ -25,17 +23,17 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as a JSON list")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
 
 
 def run(args: argparse.Namespace) -> None:
     from interlingua.faults.catalog import FAULT_ROWS
 
     if args.json:
-        io.write_json([_as_json(scenario, row.title) for row in FAULT_ROWS for scenario in row.scenarios])
+        console.write_json([_as_json(scenario, row.title) for row in FAULT_ROWS for scenario in row.scenarios])
         return
-    width = io.terminal_width()
-    io.write("".join(f"{line}\n" for line in _lines(FAULT_ROWS, width)).encode())
+    width = console.terminal_width()
+    console.write("".join(f"{line}\n" for line in _lines(FAULT_ROWS, width)).encode())
 
 
 def _as_json(scenario: Scenario, fault: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`interlingua faults serve`: the upstream that fails as it is asked to."""
+"""`interlingua faults serve`: run an upstream that injects faults."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from interlingua.faults.upstream.script import ReceivedRequest
 
-NAME = "serve"
-HELP = "an upstream that plays each fault, picked by the model's name"
 DESCRIPTION = """\
-Listens on loopback and answers Chat Completions, Messages and Responses. The
-model's id says which fault is played: fault-04-reset-inside-call. Whatever
-stands behind `--` in it begins a run of its own, for faults that only the first
-request meets: fault-01-reset-once--7.
+Listens on loopback and serves Chat Completions, Messages and Responses. The
+model id selects the fault, for example fault-04-reset-inside-call.
 
-Each request is told on standard output, as a line of JSON."""
+Some faults occur only on the first request of a run. To begin a new run, append
+`--` and any text to the id, for example fault-01-reset-once--7.
+
+Each request is logged to standard output as a line of JSON."""
 EPILOG = """\
 examples:
   interlingua faults serve
@@ -33,20 +32,20 @@ _SETTINGS_TEMPLATE = (
     'upstreams: {{faults: {{url: "{url}", key: sk-any-0123456789abcdef, timeouts: {{first_event: 5, idle: 5}}}}}}'
 )
 _STARTUP_MESSAGE = """\
-interlingua: {count} faults at {url} (`interlingua faults list` names them; Ctrl-C ends it)
+interlingua: {count} fault scenarios at {url} (list: `interlingua faults list`; stop: Ctrl-C)
 
-Point a gateway at it:
+Use it as the upstream of a gateway:
 
   echo '{settings}' > faults.yaml
-  interlingua serve --config faults.yaml        with shorter timeouts than the check is patient
+  interlingua serve --config faults.yaml        its timeouts are shorter than --patience of the check
 
   LiteLLM       model_list: [{{model_name: "*", litellm_params: {{model: "openai/*", api_base: {url}, api_key: none}}}}]
 
-then judge it:
+Then test the gateway:
 
   interlingua faults check http://127.0.0.1:8484 --faults {base}
 
-Or an agent:
+Or test an agent:
 
   ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=any ANTHROPIC_MODEL=fault-09-error-inside-call claude
   openai SDK    OpenAI(base_url="{url}", api_key="any"), model="fault-05-end-inside-call"
@@ -55,7 +54,11 @@ Or an agent:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"default: {DEFAULT_PORT}; 0: any that is free"
+        "--port",
+        type=int,
+        default=DEFAULT_PORT,
+        metavar="N",
+        help=f"port to listen on; default: {DEFAULT_PORT}; 0: any free port",
     )
 
 
@@ -64,15 +67,15 @@ def run(args: argparse.Namespace) -> None:
     from interlingua.faults.upstream.server import UpstreamServer
 
     if not 0 <= args.port <= 65535:
-        raise UsageError(f"there is no port {args.port}", "give --port a number from 0 to 65535")
+        raise UsageError(f"{args.port} is not a valid port", "use a --port from 0 to 65535")
     try:
         server = UpstreamServer(args.port, scripts_for, _log_request)
     except OSError as error:
-        hint = "give --port another number, or 0 for any that is free"
+        hint = "choose another --port, or 0 for any free port"
         raise BadInput(f"cannot listen on port {args.port}: {error.strerror}", hint) from error
     base = server.url.removesuffix("/v1")
     settings = _SETTINGS_TEMPLATE.format(url=server.url)
-    io.print_stderr(_STARTUP_MESSAGE.format(count=len(SCENARIOS), url=server.url, base=base, settings=settings))
+    console.print_stderr(_STARTUP_MESSAGE.format(count=len(SCENARIOS), url=server.url, base=base, settings=settings))
     try:
         while True:
             time.sleep(3600)
@@ -87,6 +90,6 @@ def _log_request(request: ReceivedRequest) -> None:
         "path": request.path[:200],
         "stream": request.body.get("stream"),
     }
-    io.write_json_line(
+    console.write_json_line(
         {**fields, "sent": request.bytes_sent, "seconds": seconds, "client_left": request.client_left_at is not None}
     )

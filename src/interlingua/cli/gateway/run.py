@@ -1,4 +1,4 @@
-"""`interlingua run`: a coding agent, with a gateway of its own for as long as it runs."""
+"""`interlingua run`: run a coding agent with a temporary gateway."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentSetup, AgentTarget
-from interlingua.cli.common import console as io
-from interlingua.cli.common import gateway_options as serve_options
+from interlingua.cli.common import console, gateway_options
 from interlingua.cli.gateway.daemon.log_reader import LogPosition, failure_lines
 from interlingua.errors import BadInput, UnknownModel, UsageError
 from interlingua.gateway.routing.routes import DEMO_UPSTREAM, Route, routes_for
@@ -31,14 +30,14 @@ from interlingua.gateway.upstream.connector import proxy_for
 if TYPE_CHECKING:
     from interlingua.gateway.processes.sidecar import SidecarProcess
 
-NAME = "run"
-HELP = "a coding agent, with a gateway of its own behind it"
 DESCRIPTION = """\
-Starts a gateway on a free port of loopback, points the agent at it, runs the
-agent, and stops the gateway when it ends. Nothing of the agent's own settings
-is changed: what it needs is in its environment and in a temporary folder. The
-key that it shows to the gateway is made for this run, and variables with the
-keys of upstreams are not in its environment."""
+Starts a gateway on a free loopback port, runs the agent against it, and stops
+the gateway when the agent exits.
+
+The agent's own settings are not changed: it is configured by environment
+variables and by files in a temporary folder. The API key that the agent uses
+for the gateway is generated for this run. Environment variables that hold
+upstream keys are removed from the agent's environment."""
 EPILOG = f"""\
 agents:
 {chr(10).join(f"  {name:<9} {agent.title}: {', '.join(agent.apis)}" for name, agent in AGENTS.items())}
@@ -51,34 +50,38 @@ examples:
   interlingua run opencode --config interlingua.yaml --model kimi
   interlingua run claude --demo -- -p "what is in this folder?"
 
-The exit status is the agent's; 128 and the signal's number if one has ended it.
+The exit status is that of the agent, or 128 + N if signal N ended the agent.
 """
 LOOPBACK = "127.0.0.1"
 MAX_DRAIN_SECONDS = 1.0
-"""Nobody reads a stream whose agent has ended."""
+"""Upper limit for `drain`: after the agent has exited, no client reads the streams."""
 CLIENT_KEYS_VARIABLE = "INTERLINGUA_KEYS"
 OWN_VARIABLE_PREFIX = "INTERLINGUA_"
 MAX_LOG_TAIL_CHARS = 2000
 MAX_LISTED_ITEMS = 5
-"""Lines about requests that failed, if the agent ends with an error."""
+"""Maximum number of items in a list: model ids in a hint, failed requests after the agent's exit."""
 MIN_CONTEXT_TOKENS = 1000
 CONNECT_TIMEOUT_SECONDS = 2.0
-"""Seconds in which an upstream should take a connection, or a person is told."""
+"""If the upstream does not accept a connection within this time, a note is printed."""
 MIN_SECRET_CHARS = 6
-"""What is shorter than this and a secret is the value of other variables by chance."""
+"""Shorter secrets are not removed from the environment: unrelated variables can have the same value by chance."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("agent", metavar="AGENT", choices=AGENTS, help=", ".join(AGENTS))
-    add("--model", help="what the agent asks for; default: the first of `models` in the settings")
-    add("--api", help="what the agent speaks, if it can speak more than one")
-    add("--context", metavar="N", help=f"for how many tokens the model has room; default: {DEFAULT_CONTEXT_TOKENS}")
-    serve_options.add_upstream_options(parser)
-    serve_options.add_observability_options(parser)
-    add("--log", type=Path, metavar="FILE", help="add what the gateway tells to this file")
+    add("--model", help="model that the agent requests; default: the first of `models` in the settings")
+    add("--api", help="API that the agent uses, if it supports more than one")
+    add(
+        "--context",
+        metavar="N",
+        help=f"size of the model's context window in tokens; default: {DEFAULT_CONTEXT_TOKENS}",
+    )
+    gateway_options.add_upstream_options(parser)
+    gateway_options.add_observability_options(parser)
+    add("--log", type=Path, metavar="FILE", help="append the gateway's log to this file")
     parser.usage = "%(prog)s [options] AGENT [options] [-- ARGS]"
-    parser.set_defaults(behind=[])
+    parser.set_defaults(program_args=[])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,36 +110,40 @@ def run(args: argparse.Namespace) -> int:
         with _open_log(log) as log_fd:
             for note in (*loaded.notes, key_problem, _unreachable_note(route)):
                 if note:
-                    io.print_stderr(f"interlingua: note: {note}")
-            io.print_stderr(_describe_route(agent, api, base, route, context))
+                    console.print_stderr(f"interlingua: note: {note}")
+            console.print_stderr(_describe_route(agent, api, base, route, context))
             environment = _agent_environment(setup, os.environ, loaded.all_secrets)
             log_position = LogPosition(log)
             with run_sidecar(loaded, listener, seal_key, log_fd) as gateway:
                 _check_gateway_alive(gateway, log_position)
-                exit_code = _run_agent([*setup.argv, *setup.override_argv, *args.behind], environment)
+                exit_code = _run_agent([*setup.argv, *setup.override_argv, *args.program_args], environment)
                 gateway_died = gateway.has_died()
         _report_failures(log_position, exit_code, gateway_died=gateway_died)
     return exit_code
 
 
-# ── what is asked where ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── API, model and route ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _resolve_api(agent: Agent, requested: str | None) -> str:
     if requested and requested not in agent.apis:
-        raise UsageError(f"{agent.title} does not speak {requested}", f"it speaks {', '.join(agent.apis)}")
+        raise UsageError(f"{agent.title} does not support the API {requested}", f"it supports {', '.join(agent.apis)}")
     return requested or agent.apis[0]
 
 
 def _resolve_context(agent: Agent, requested: str | None) -> int:
-    """For how many tokens the model has room."""
+    """Return the size of the context window in tokens."""
     if requested is None:
         return DEFAULT_CONTEXT_TOKENS
     if not agent.has_context_setting:
-        raise UsageError(f"{agent.title} cannot be told of --context", "it goes by the model's name")
+        raise UsageError(
+            f"--context does not work with {agent.title}",
+            "leave it out: this agent derives the context size from the model name",
+        )
     if not (requested.isascii() and requested.isdigit() and int(requested) >= MIN_CONTEXT_TOKENS):
         raise UsageError(
-            f"--context: {requested!r} is no number of tokens", f"for example: --context {DEFAULT_CONTEXT_TOKENS}"
+            f"--context: {requested!r} is not a number of tokens (at least {MIN_CONTEXT_TOKENS})",
+            f"for example: --context {DEFAULT_CONTEXT_TOKENS}",
         )
     return int(requested)
 
@@ -148,15 +155,13 @@ def _resolve_route(loaded: LoadedSettings, model: str) -> Route:
     except UnknownModel as error:
         ids = sorted(routes.model_ids())
         remainder = f" and {len(ids) - MAX_LISTED_ITEMS} more" if len(ids) > MAX_LISTED_ITEMS else ""
-        known_models = (
-            f"known are {', '.join(ids[:MAX_LISTED_ITEMS])}{remainder}; `interlingua config show` has the settings"
-        )
+        known_models = f"known models: {', '.join(ids[:MAX_LISTED_ITEMS])}{remainder}; see `interlingua config show`"
         hint = error.hint if error.hint.startswith("did you mean") else known_models if ids else "add --upstream URL"
-        raise UsageError(f"--model: no model is called {model!r}", hint) from None
+        raise UsageError(f"--model: unknown model {model!r}", hint) from None
 
 
 def _unreachable_note(route: Route) -> str:
-    """A word about an upstream that takes no connection. An agent would only ask it again and again, for minutes."""
+    """Return a note if the upstream accepts no connection, else "". Without it, the agent would retry for minutes."""
     url = urlsplit(route.upstream.url)
     if route.name == DEMO_UPSTREAM or not url.hostname or proxy_for(url.scheme, url.hostname):
         return ""
@@ -164,15 +169,15 @@ def _unreachable_note(route: Route) -> str:
         port = url.port or {"https": 443}.get(url.scheme, 80)
         socket.create_connection((url.hostname, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except OSError as error:
-        return f"nobody answers at {route.upstream.url}: {error.strerror or error}"
+        return f"the upstream {route.upstream.url} cannot be reached: {error.strerror or error}"
     return ""
 
 
 def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
-    """The settings as for `serve`, but on a port of its own, for nobody but the agent."""
+    """Load the settings as `serve` does, but with a free loopback port, one worker and `key` as the only client key."""
     overrides = {"host": LOOPBACK, "port": "0", "workers": "1"}
-    loaded = serve_options.settings_from_args(args, {**os.environ, CLIENT_KEYS_VARIABLE: key}, **overrides)
-    log_settings = msgspec.structs.replace(loaded.settings.log, file="")  # --log says where to
+    loaded = gateway_options.settings_from_args(args, {**os.environ, CLIENT_KEYS_VARIABLE: key}, **overrides)
+    log_settings = msgspec.structs.replace(loaded.settings.log, file="")  # the log goes to --log
     settings = msgspec.structs.replace(
         loaded.settings, drain=min(loaded.settings.drain, MAX_DRAIN_SECONDS), log=log_settings
     )
@@ -182,21 +187,24 @@ def _load_settings(args: argparse.Namespace, key: str) -> LoadedSettings:
 def _first_model(loaded: LoadedSettings) -> str:
     ids = routes_for(loaded).model_ids()
     if not ids:
-        raise UsageError("which model is meant is not known", "add --model NAME, as the upstream calls it")
+        raise UsageError(
+            "the model is not specified, and the settings list none",
+            "add --model NAME, with the name that the upstream uses",
+        )
     configured = [id for id in ids if not id.startswith(f"{DEMO_UPSTREAM}/")]
     return (configured or [f"{DEMO_UPSTREAM}/kimi_k2"])[0]
 
 
 def _describe_route(agent: Agent, api: str, base: str, route: Route, context: int) -> str:
-    """What will be sent where."""
+    """Return the startup lines: agent, gateway, upstream, model, dialect."""
     demo = route.name == DEMO_UPSTREAM
-    upstream = "the demo model in it" if demo else f"{route.upstream.url} ({route.upstream.api})"
+    upstream = "its built-in demo model" if demo else f"{route.upstream.url} ({route.upstream.api})"
     lines = [
-        f"{agent.title} asks {base} ({api}), with a key for this run alone",
-        f"that asks {upstream} for {route.model}, and reads its calls as {route.dialect_name}",
+        f"{agent.title} uses the gateway at {base} ({api}), with a key that is valid for this run only",
+        f"the gateway uses {upstream}: model {route.model}, dialect {route.dialect_name}",
     ]
     if agent.has_context_setting:
-        lines.append(f"{agent.title} is told that this model has room for {context} tokens (--context)")
+        lines.append(f"{agent.title} is configured for a context window of {context} tokens (--context)")
     return "\n".join(f"interlingua: {line}" for line in lines)
 
 
@@ -208,7 +216,7 @@ def _install_hint(agent: Agent) -> str:
 
 
 def _write_files(folder: Path, setup: AgentSetup) -> None:
-    """The folder around it is for its owner only."""
+    """Write the agent's configuration files. The temporary folder that holds them is accessible to its owner only."""
     for name, text in setup.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,9 +224,11 @@ def _write_files(folder: Path, setup: AgentSetup) -> None:
 
 
 def _agent_environment(setup: AgentSetup, inherited: Mapping[str, str], secret_values: Iterable[str]) -> dict[str, str]:
-    """The user's own, without what is meant for the gateway or would lead elsewhere. No proxy leads to loopback.
+    """Return the agent's environment.
 
-    Nor has it what the gateway keeps secret, under whatever name: a command that a model writes could print it.
+    It is the user's environment without INTERLINGUA_*, without variables that would point the agent at another
+    server, and without every variable that contains a secret of the gateway: a command that a model writes could
+    print it. NO_PROXY includes loopback, so that requests to the gateway use no proxy.
     """
     long_secrets = {secret for secret in secret_values if len(secret) >= MIN_SECRET_CHARS}
     filtered = {
@@ -233,12 +243,16 @@ def _agent_environment(setup: AgentSetup, inherited: Mapping[str, str], secret_v
 
 
 def _contains_secret(text: str, secret_values: Iterable[str]) -> bool:
-    """Whether a secret is made of it, as `Bearer ${NAME}` is, or it has one in it."""
+    """Return whether the value contains a secret, or is part of one (as NAME is in `Bearer ${NAME}`)."""
     return any(secret in text or (len(text) >= MIN_SECRET_CHARS and text in secret) for secret in secret_values)
 
 
 def _run_agent(argv: list[str], environment: dict[str, str]) -> int:
-    """Its exit status. It has the terminal: what is typed there is for it to heed, and what we are told it is told."""
+    """Run the agent and return its exit status.
+
+    The agent shares the terminal, so Ctrl-C and Ctrl-\\ reach it directly and are ignored here. SIGTERM and SIGHUP
+    are forwarded to it.
+    """
     processes: list[subprocess.Popen[bytes]] = []
 
     def forward_signal(number: int, _: object) -> None:
@@ -247,13 +261,15 @@ def _run_agent(argv: list[str], environment: dict[str, str]) -> int:
                 process.send_signal(number)
 
     for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, lambda *_: None)  # not ignored: that would hold for the agent as well
+        signal.signal(number, lambda *_: None)  # not SIG_IGN, which the agent would inherit
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, forward_signal)
     try:
         processes.append(subprocess.Popen(argv, env=environment))
     except OSError as error:
-        raise BadInput(f"cannot start {argv[0]}: {error.strerror}", "try to start it without interlingua") from error
+        raise BadInput(
+            f"cannot start {argv[0]}: {error.strerror}", "check whether it starts without interlingua"
+        ) from error
     exit_code = processes[0].wait()
     return exit_code if exit_code >= 0 else 128 - exit_code
 
@@ -263,12 +279,12 @@ def _run_agent(argv: list[str], environment: dict[str, str]) -> int:
 
 @contextmanager
 def _open_log(log: Path) -> Iterator[int]:
-    """What the gateway tells goes there. It is opened before anything runs: nobody sees what goes wrong later."""
+    """Open the gateway's log. It is opened before the agent takes the terminal, so that the user sees errors."""
     try:
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise BadInput(
-            f"cannot write the log {log}: {error.strerror}", "give --log a file in a folder of yours"
+            f"cannot write the log {log}: {error.strerror}", "choose a --log file in a folder that you can write to"
         ) from error
     try:
         yield descriptor
@@ -278,17 +294,20 @@ def _open_log(log: Path) -> Iterator[int]:
 
 def _check_gateway_alive(gateway: SidecarProcess, log_position: LogPosition) -> None:
     if gateway.has_died():
-        raise BadInput(f"the gateway ended at once:\n{_log_tail(log_position)}", "`interlingua serve` shows it, too")
+        raise BadInput(
+            f"the gateway failed to start:\n{_log_tail(log_position)}",
+            "run `interlingua serve` with the same options to reproduce it",
+        )
 
 
 def _report_failures(log_position: LogPosition, exit_code: int, *, gateway_died: bool) -> None:
-    """If the agent did, the gateway may know why."""
+    """Print log lines that may explain the failure, if the gateway or the agent failed."""
     if gateway_died:
-        io.print_stderr(f"interlingua: the gateway ended before the agent did:\n{_log_tail(log_position)}")
+        console.print_stderr(f"interlingua: the gateway ended before the agent:\n{_log_tail(log_position)}")
     elif exit_code and (lines := failure_lines(log_position.read_after())[-MAX_LISTED_ITEMS:]):
-        failures = [f"  {io.printable(line)[:MAX_LOG_TAIL_CHARS]}" for line in lines]
-        io.print_stderr(
-            "\n".join(["interlingua: the agent ended with an error; these requests had failed:", *failures])
+        failures = [f"  {console.printable(line)[:MAX_LOG_TAIL_CHARS]}" for line in lines]
+        console.print_stderr(
+            "\n".join(["interlingua: the agent ended with an error; these requests failed:", *failures])
         )
 
 

@@ -1,4 +1,4 @@
-"""`interlingua serve`: the gateway."""
+"""`interlingua serve`: run the gateway in the foreground."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import argparse
 import os
 
 from interlingua.agents import AGENTS, Agent, AgentTarget, format_shell_command
-from interlingua.cli.common import console as io
-from interlingua.cli.common import gateway_options as serve_options
-from interlingua.gateway.processes import systemd_notify as notify
+from interlingua.cli.common import console, gateway_options
+from interlingua.gateway.processes import systemd_notify
 from interlingua.gateway.routing.routes import routes_for
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.settings.signing_key import load_or_create_key
 
-NAME = "serve"
-HELP = "the gateway: point an agent at it, and its tool calls work"
 DESCRIPTION = """\
-Listens on loopback and answers Chat Completions, Messages and Responses, in
-front of upstreams that speak any of the three. What models write as text
-becomes the tool calls that the client's API has.
+Listens on loopback and serves three APIs: OpenAI Chat Completions, Anthropic
+Messages and OpenAI Responses. Upstreams can have any of these APIs. Tool calls
+that a model writes as text are translated to tool calls of the client's API.
 
-Settings come from a file, the environment (INTERLINGUA_*) and these options;
-options win. See `interlingua config`."""
+Settings come from a file, the environment (INTERLINGUA_*) and these options.
+The environment overrides the file, and options override both. See
+`interlingua config`."""
 EPILOG = """\
 examples:
   interlingua serve --demo
@@ -33,8 +31,9 @@ examples:
   interlingua serve --config interlingua.yaml --workers 2 --log-format json
 
 signals:
-  SIGTERM, Ctrl-C  no new requests; streams may finish, then end properly
-  SIGHUP           reads the settings again; streams go on with the old ones
+  SIGTERM, Ctrl-C  stop: refuse new requests, let open streams finish, and end the
+                   remaining ones with an error after `drain` seconds
+  SIGHUP           reload the settings; open streams keep the old ones
 """
 _CURL_EXAMPLES = """\
   curl -sN {base}/v1/chat/completions -H 'content-type: application/json'{auth} -d '{{
@@ -58,40 +57,43 @@ _CURL_EXAMPLES = """\
 _SDK_EXAMPLES = """\
   openai SDK    OpenAI(base_url="{base}/v1", api_key="{key}")
   anthropic SDK Anthropic(base_url="{base}", api_key="{key}")
-  others        docs/reference/agents.md; `interlingua run` starts an agent and a gateway at once
+  others        see docs/reference/agents.md; `interlingua run` starts a gateway and an agent together
 """
 _PRINTED_AGENTS = ("claude", "codex", "opencode")
-"""What is shorter than a screen."""
+"""A selection, so that the startup message fits on a screen."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    serve_options.add_options(parser)
+    gateway_options.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from interlingua.gateway.processes.server import bind_sockets, check_settings, raise_file_limit, serve
 
-    loaded = serve_options.settings_from_args(args)
-    check_settings(loaded)  # what is wrong is told before anything listens
+    loaded = gateway_options.settings_from_args(args)
+    check_settings(loaded)  # reports invalid settings before the port is opened
     settings = loaded.settings
     sockets = bind_sockets(settings)
     key, key_problem = (b"", "") if settings.seal_key else load_or_create_key()
     for note in (*loaded.notes, key_problem, raise_file_limit(settings)):
         if note:
-            io.print_stderr(f"interlingua: note: {note}")
-    io.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
-    serve(loaded, sockets, key, lambda: serve_options.settings_from_args(args))
+            console.print_stderr(f"interlingua: note: {note}")
+    console.print_stderr(startup_message(settings, loaded, sockets[0].getsockname()[1]))
+    serve(loaded, sockets, key, lambda: gateway_options.settings_from_args(args))
 
 
 def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> str:
-    """Where it is, what it does, and what to paste next, which no program needs that has started it."""
+    """Return the startup message: address, upstreams, and commands to copy.
+
+    The commands are left out if the log is JSON or a service manager started the gateway.
+    """
     host = settings.host.strip("[]")
     source_note = f", settings: {loaded.source}" if loaded.source else ""
-    heading = f"interlingua: listening on {notify.http_url(host, port)} (process {os.getpid()}{source_note})"
+    heading = f"interlingua: listening on {systemd_notify.http_url(host, port)} (process {os.getpid()}{source_note})"
     upstream_lines = [f"  {name}: {upstream.url} ({upstream.api})" for name, upstream in settings.upstreams.items()]
-    if settings.log.format == "json" or notify.is_enabled():
+    if settings.log.format == "json" or systemd_notify.is_enabled():
         return heading
-    base = notify.http_url(notify.client_host(host), port)
+    base = systemd_notify.http_url(systemd_notify.client_host(host), port)
     ids = routes_for(loaded).model_ids()
     model = "demo/kimi_k2" if settings.demo else next(iter(ids), "MODEL")
     parts = [heading, *upstream_lines]
@@ -103,7 +105,7 @@ def startup_message(settings: Settings, loaded: LoadedSettings, port: int) -> st
         auth = " -H 'authorization: Bearer KEY'" if settings.keys else ""
         parts += [
             "",
-            "Try it, in another terminal:",
+            "Try it in another terminal:",
             "",
             _CURL_EXAMPLES.format(base=base, model=model, auth=auth).rstrip(),
         ]

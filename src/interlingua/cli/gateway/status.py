@@ -1,4 +1,4 @@
-"""`interlingua status`: how a gateway in the background is, or one that is somewhere else."""
+"""`interlingua status`: show the state of a background gateway, or of the gateway at a URL."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from datetime import datetime
 from typing import Any
 
 from interlingua import __version__
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore, add_name_option, instance_name
 from interlingua.cli.gateway.daemon.process_identity import is_before_last_boot
 
-NAME = "status"
-HELP = "how the gateway in the background is"
 DESCRIPTION = """\
-Whether a gateway that `interlingua start` has started is running, since when,
-where it listens and what it has done. With --url: whether one takes requests
-that was started in another way, as in a container."""
+Shows whether the gateway that `interlingua start` started is running, since
+when, its address and its number of requests. With --url: shows whether another
+gateway, such as one in a container, accepts requests."""
 EPILOG = """\
 exit status:
-  0  it is running, or stopping: streams may finish; with --url: it takes requests
-  3  it is not
+  0  the gateway is running, or is stopping and waits for open streams;
+     with --url: it accepts requests
+  3  otherwise
 """
 EXIT_RUNNING, EXIT_NOT_RUNNING = 0, 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_name_option(parser)
-    parser.add_argument("--url", metavar="URL", help="ask this gateway, such as http://127.0.0.1:8484")
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("--url", metavar="URL", help="check the gateway at this URL, such as http://127.0.0.1:8484")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,9 +41,9 @@ def _report_remote(url: str, as_json: bool) -> int:
     answer = readiness(url)
     ready = answer == "ready"
     if as_json:
-        io.write_json({"running": ready, "address": url, "answer": answer})
+        console.write_json({"running": ready, "address": url, "answer": answer})
     else:
-        io.write(f"{url}: {io.printable(answer)}\n".encode())
+        console.write(f"{url}: {console.printable(answer)}\n".encode())
     return EXIT_RUNNING if ready else EXIT_NOT_RUNNING
 
 
@@ -54,13 +53,13 @@ def _report_local(name: str, as_json: bool) -> int:
     running = instance is not None and instance.is_running
     if instance is not None and not running:
         with instances.lock(name):
-            if instances.find(name) == instance:  # and no newer one
+            if instances.find(name) == instance:  # not replaced by a newer one meanwhile
                 instances.remove(name)
     if as_json:
-        io.write_json(_instance_facts(instance) if instance is not None else {"name": name, "running": False})
+        console.write_json(_instance_facts(instance) if instance is not None else {"name": name, "running": False})
     else:
         others = [other for other in instances.names() if other != name]
-        io.write("\n".join([*_status_lines(name, instance), *_other_instances_lines(others), ""]).encode())
+        console.write("\n".join([*_status_lines(name, instance), *_other_instances_lines(others), ""]).encode())
     return EXIT_RUNNING if running else EXIT_NOT_RUNNING
 
 
@@ -73,7 +72,7 @@ def _instance_facts(instance: Instance) -> dict[str, Any]:
         "running": instance.is_running,
         "stopping": instance.is_running and _is_stopping(instance),
         "pid": instance.pid,
-        "since": datetime.fromtimestamp(instance.since).astimezone().isoformat(timespec="seconds"),
+        "since": datetime.fromtimestamp(instance.started_at).astimezone().isoformat(timespec="seconds"),
         "address": instance.address,
         "version": instance.version,
         "workers": instance.workers,
@@ -84,10 +83,10 @@ def _instance_facts(instance: Instance) -> dict[str, Any]:
 
 
 def _is_stopping(instance: Instance) -> bool:
-    """Whether it only finishes what has begun: `interlingua stop` was told to it, or it says so itself."""
+    """Return whether the gateway is stopping: `interlingua stop` was run, or the gateway reports it."""
     from interlingua.cli.gateway.daemon.health_client import readiness
 
-    return instance.told_to_stop > 0 or (bool(instance.address) and readiness(instance.address) == "stopping")
+    return instance.stop_requested_at > 0 or (bool(instance.address) and readiness(instance.address) == "stopping")
 
 
 def _status_lines(name: str, instance: Instance | None) -> list[str]:
@@ -96,19 +95,21 @@ def _status_lines(name: str, instance: Instance | None) -> list[str]:
     facts = _instance_facts(instance)
     if not instance.is_running:
         reason = (
-            "the machine was started again"
-            if is_before_last_boot(instance.began)
+            "the machine was restarted"
+            if is_before_last_boot(instance.start_id)
             else "it ended without `interlingua stop`"
         )
         return [f"{name}: not running: {reason}", f"  process   {instance.pid}", f"  log       {instance.log}"]
-    version_note = "" if instance.version == __version__ else f"; this is {__version__}, which it has after a restart"
+    version_note = (
+        "" if instance.version == __version__ else f" (installed: {__version__}; restart the gateway to use it)"
+    )
     if facts["requests"] is not None:
-        requests = f"{facts['requests']}, and {facts['open']} under way"
+        requests = f"{facts['requests']} finished, {facts['open']} open"
     else:
-        requests = "not told: clients need a key, or it does not answer"
+        requests = "unknown (the gateway requires a key, or does not answer)"
     return [
         f"{name}: {'stopping' if facts['stopping'] else 'running'} on {instance.address or 'no address yet'}",
-        f"  since     {facts['since']} ({_format_duration(time.time() - instance.since)})",
+        f"  since     {facts['since']} ({_format_duration(time.time() - instance.started_at)})",
         f"  process   {instance.pid}",
         f"  version   {instance.version}{version_note}",
         f"  requests  {requests}",
@@ -117,7 +118,7 @@ def _status_lines(name: str, instance: Instance | None) -> list[str]:
 
 
 def _other_instances_lines(others: list[str]) -> list[str]:
-    return [f"others: {', '.join(others)} (--name)"] if others else []
+    return [f"other gateways: {', '.join(others)} (select one with --name)"] if others else []
 
 
 def _format_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""A capture of the gateway as something to translate: what came, and all that it is to be read with."""
+"""Replay of a gateway capture: the recorded chunks, and the wires, dialect and tools to translate them with."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class CaptureReplay(msgspec.Struct, frozen=True):
     tools: list[il.Tool] | None
     captured: CapturedExchange
     outcome: str
-    """How the exchange ended, as it was recorded."""
+    """Recorded outcome of the request, for display."""
 
     @property
     def chunks(self) -> Iterator[bytes]:
-        """As they came, one by one."""
+        """Received chunks in their original sizes."""
         return (line.data for line in self.captured.received)
 
 
@@ -42,13 +42,15 @@ def load_capture(path: str) -> CaptureReplay:
     try:
         captured = read_capture(path)
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}", "give a file of the gateway's --capture") from error
+        raise BadInput(
+            f"cannot read {path}: {error.strerror}", "pass a file that `interlingua serve --capture` has written"
+        ) from error
     ends = captured.lines_of(EndLine)
     exchange: dict[str, Any] = ends[-1].exchange if ends else {}
-    outcome = _describe_outcome(ends[-1]) if ends else "its end was never written"
+    outcome = _describe_outcome(ends[-1]) if ends else "the capture has no end record"
     source, target = exchange.get("upstream_wire"), exchange.get("wire")
     if not isinstance(source, str) or not isinstance(target, str) or not source:
-        problem = "no upstream was asked in this exchange" if ends else "it is not known which upstream was asked"
+        problem = "no request was sent to an upstream" if ends else "the upstream is not recorded"
         raise BadInput(f"{path}: {problem} ({outcome})", "there is nothing to translate")
     dialect, model = exchange.get("dialect"), exchange.get("upstream_model")
     return CaptureReplay(
@@ -60,12 +62,14 @@ def _describe_outcome(end: EndLine) -> str:
     exchange = end.exchange
     facts = [f"status {exchange.get('status') or 'none'}", str(exchange.get("outcome") or "outcome unknown")]
     facts += [f"error: {exchange['error']}"] if exchange.get("error") else []
-    facts += ["pieces are missing, which came faster than they could be written"] if end.truncated else []
+    facts += (
+        ["some chunks are missing, because they arrived faster than the disk could write them"] if end.truncated else []
+    )
     return ", ".join(facts)
 
 
 def _offered_tools(captured: CapturedExchange) -> list[il.Tool] | None:
-    """What the model was offered."""
+    """Return the tools of the last upstream request; None if they are unknown."""
     upstream_requests = captured.lines_of(UpstreamRequestLine)
     body = read_full_object(upstream_requests[-1].data.decode("utf-8", "replace")) if upstream_requests else None
     if body is None:

@@ -1,4 +1,4 @@
-"""What is shown of a chunk: what matters in it, on one line, with nothing in it that a terminal could obey."""
+"""One-line summary of a chunk for the terminal: essential fields only, control characters escaped."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from interlingua.wires.streaming import sse
 __all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message", "quote", "strings"]
 
 MAX_TEXT_CHARS = 60
-"""The middle of a longer text is left out."""
+"""Longer texts are shortened in the middle."""
 MAX_DEPTH = 12
-"""What is nested deeper than this is left out; no field of any wire is."""
+"""Deeper values are left out. No field of any wire is nested that deeply."""
 _ENVELOPE_FIELDS = frozenset(
     ("id", "object", "created", "model", "provider", "system_fingerprint", "service_tier", "choices")
 )
@@ -37,7 +37,7 @@ def format_message(message: sse.SseMessage) -> str:
 
 
 def decode_value(data: str) -> Any:
-    """The JSON value, as deep as it may be shown; None if it is none."""
+    """Decode JSON and cut it off at `MAX_DEPTH`; None if it is not valid JSON."""
     try:
         return _limit_depth(MAX_DEPTH, msgspec.json.decode(data))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -55,7 +55,7 @@ def _limit_depth(depth: int, value: Any) -> Any:
 
 
 def essential_fields(chunk: Any) -> Any:
-    """The chunk without what every chunk repeats."""
+    """Return the chunk without empty fields and without the envelope that every chunk repeats."""
     if not isinstance(chunk, dict):
         return chunk
     choices = chunk.get("choices")
@@ -70,7 +70,7 @@ def essential_fields(chunk: Any) -> Any:
 
 
 def _essential_choice(choice: Any) -> Any:
-    """The delta, and what stands beside it. What is no object is shown as it is."""
+    """Merge the delta with the other fields of the choice. Malformed choices are returned unchanged."""
     if not isinstance(choice, dict) or not isinstance(choice.get("delta"), dict):
         return choice
     delta = _without_empty(choice["delta"])
@@ -83,12 +83,12 @@ def _essential_choice(choice: Any) -> Any:
 
 
 def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
+    """Return the fields that are not null or empty."""
     return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _shorten_texts(value: Any) -> Any:
-    """The value with its long texts shortened."""
+    """Return the value with long strings shortened."""
     if isinstance(value, str):
         return shorten(value, MAX_TEXT_CHARS)
     if isinstance(value, dict):
@@ -99,7 +99,7 @@ def _shorten_texts(value: Any) -> Any:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All the texts in a value."""
+    """Yield all strings in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -108,7 +108,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def field_names(value: Any) -> Iterator[str]:
-    """The names of all the fields in a value."""
+    """Yield the names of all fields in a JSON value."""
     if isinstance(value, dict):
         yield from value
     if isinstance(value, dict | list):

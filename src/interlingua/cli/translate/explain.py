@@ -1,4 +1,4 @@
-"""What came, what went out, and why: a translation told step by step, for whoever has to debug an upstream."""
+"""Explainer for `translate --explain`: what was received, what was sent, and why, step by step."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ _REMARKED_EVENTS = (ev.CallStart, ev.CallEnd, ev.Failure, ev.Finding)
 
 
 class Explainer:
-    """Explains the steps of one Translator, in their order."""
+    """Explains the steps of one translator, in order."""
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
         self._dialect: Dialect | None = None
         self._buffered = ""
-        self._last_marker = ""  # the last marker, until something comes of it
+        self._last_marker = ""  # reset when text or arguments are sent
         self._counts: Counter[str] = Counter()
 
     def explain(self, step: TraceStep) -> ColumnRow:
         received, sent = decode_messages(step.received), decode_messages(step.sent)
         self._count(received, sent, step.events)
         number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
-        left = [ColumnLine(format_message(message)) for message in received] or [ColumnLine("(the end)", Style.FAINT)]
+        left = [ColumnLine(format_message(message)) for message in received] or [
+            ColumnLine("(end of stream)", Style.FAINT)
+        ]
         dialect_lines = self._dialect_lines() if number else []
         passthrough = _passthrough_line(step, received, sent)
         if passthrough:
@@ -74,7 +76,7 @@ class Explainer:
         self._counts["frame"] += sum(message.has_data for message in sent)
         self._counts["finding"] += sum(isinstance(event, ev.Finding) for event in events)
 
-    # ── why ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reasons ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _reason_lines(self, step: TraceStep) -> list[ColumnLine]:
         lines = self._marker_lines(step) + _event_lines(step.events) + self._buffered_lines(step.buffered)
@@ -85,13 +87,13 @@ class Explainer:
         return [_reason_line(f"dialect: {self._dialect.name}")] if self._dialect and not previous else []
 
     def _marker_lines(self, step: TraceStep) -> list[ColumnLine]:
-        """The markers that are gone. One that went on was data."""
+        """Lines for the markers that the parser removed. A marker that was forwarded was data."""
         forwarded = _delta_text(step.events)
         lines = []
         if forwarded:
             self._last_marker = ""
             if self._buffered and forwarded.startswith(self._buffered):
-                lines.append(_reason_line(f"{quote(self._buffered)} was no marker after all"))
+                lines.append(_reason_line(f"{quote(self._buffered)} is not a marker after all"))
         for marker in dict.fromkeys(self._find_markers(step.data)):
             if marker not in forwarded and marker.encode() not in step.sent:
                 self._last_marker = marker
@@ -110,26 +112,26 @@ class Explainer:
         if not buffered:
             return []
         if buffered.isspace():
-            description = "white space may belong to a marker"
+            description = "(whitespace may belong to a marker)"
         elif self._dialect and compile_markers(*self._dialect.markers).is_partial(buffered.lstrip(), 0):
-            description = "may become a marker"
+            description = "(may become a marker)"
         else:
-            description = "is not known to be a call yet"
-        return [_reason_line(f"held back: {quote(buffered)} {description}")]
+            description = "(may become a call)"
+        return [_reason_line(f"buffered: {quote(buffered)} {description}")]
 
     def _no_event_line(self, step: TraceStep) -> ColumnLine:
         if step.sent:
-            return _reason_line("rewritten for the client" if step.received else "the client's stream is ended")
+            return _reason_line("rewritten for the client" if step.received else "end of the client's stream")
         return _reason_line(
-            f"held back: more must follow {self._last_marker}" if self._last_marker else "nothing to send"
+            f"buffered: waiting for the text after {self._last_marker}" if self._last_marker else "nothing to send"
         )
 
 
 def _passthrough_line(step: TraceStep, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> ColumnLine | None:
-    """A chunk that says to the client what it said to us needs no further reasons."""
+    """Return the line for a chunk that is forwarded unchanged or with the same essential fields; else None."""
     if received and step.sent.endswith(step.received):
         prefix = "" if step.sent == step.received else "a role, then "
-        return ColumnLine(f"{prefix}untouched, byte for byte", Style.FAINT, "=")
+        return ColumnLine(f"{prefix}unchanged, byte for byte", Style.FAINT, "=")
     received_values, sent_values = ([decode_value(message.data) for message in side] for side in (received, sent))
     if (
         len(received_values) != 1
@@ -142,10 +144,15 @@ def _passthrough_line(step: TraceStep, received: list[sse.SseMessage], sent: lis
     added = ", ".join(field for field in sent_fields if field not in received_fields)
     changes = [f"without {removed}"] if removed else []
     changes += [f"with {added}"] if added else []
-    return ColumnLine(printable(f"the same, {' and '.join(changes) or 'written anew'}"), Style.FAINT, "≈")
+    return ColumnLine(printable(f"the same, {' and '.join(changes) or 'reformatted'}"), Style.FAINT, "≈")
 
 
-_DELTA_NAMES = {ev.TextDelta: "text", ev.ReasoningDelta: "thinking", ev.RefusalDelta: "refusal", ev.Seal: "seal"}
+_DELTA_NAMES = {
+    ev.TextDelta: "text",
+    ev.ReasoningDelta: "reasoning",
+    ev.RefusalDelta: "refusal",
+    ev.Seal: "reasoning signature",
+}
 
 
 def _event_lines(events: list[ev.Event]) -> list[ColumnLine]:
@@ -161,17 +168,17 @@ def _event_line(event: ev.Event) -> ColumnLine:
         case ev.CallStart():
             return _reason_line(f"call opened: {event.name}, id {event.id}")
         case ev.ArgsDelta():
-            return _reason_line("arguments passed on")
+            return _reason_line("arguments forwarded")
         case ev.CallEnd():
-            return _reason_line("call closed" if event.complete else "call left incomplete")
+            return _reason_line("call closed" if event.complete else "call ended incomplete")
         case ev.TextDelta() | ev.ReasoningDelta() | ev.RefusalDelta() | ev.Seal():
-            return _reason_line(f"{_DELTA_NAMES[type(event)]} passed on")
+            return _reason_line(f"{_DELTA_NAMES[type(event)]} forwarded")
         case ev.Usage():
             return _reason_line(f"usage: {event.input} tokens in, {event.output} out")
         case ev.Stop():
             return _reason_line(f"stop reason: {event.reason}")
         case ev.Begin():
-            return _reason_line("the reply begins")
+            return _reason_line("start of the reply")
         case _:
             assert_never(event)
 

@@ -1,4 +1,4 @@
-"""Did the text hold calls that nobody looked for? The same reply, read a second time by what its text says."""
+"""Detector of missed tool calls: translate the reply a second time with automatic dialect detection."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from interlingua.dialects.registry import STANDARD_DIALECT
 __all__ = ["MissedCallDetector"]
 
 DETECTED_FINDING_KIND = "detected"
-"""The finding that tells which dialect a text is in."""
+"""Kind of the finding that names the detected dialect."""
 
 
 class MissedCallDetector:
-    """Listens to what a Translator is fed, and has a word to say where that one looks into no text."""
+    """Detects calls in the text of a reply that a translator forwards without parsing."""
 
     def __init__(self, translator: il.Translator, detecting_translator: il.Translator) -> None:
         self._translator = translator
@@ -27,7 +27,7 @@ class MissedCallDetector:
         self._detecting_translator.close()
 
     def hint(self) -> str:
-        """What to do about it; nothing, if all is well."""
+        """Return a hint for the user; "" if no calls were missed."""
         detection = next(
             (finding for finding in self._detecting_translator.findings if finding.kind == DETECTED_FINDING_KIND), None
         )
@@ -35,6 +35,6 @@ class MissedCallDetector:
             return ""
         description = detection.message.partition(":")[0]
         return (
-            f"no text was looked into, for this model is not known, but {description}; "
+            f"the text was not parsed for calls, because the dialect of this model is unknown, but {description}; "
             "try --dialect with that name, and set it for the model in the gateway's settings"
         )

@@ -1,4 +1,4 @@
-"""The official SDKs, with a transport that translates in the process: one line changes, and no gateway runs.
+"""Factories for clients of the official SDKs with an HTTP transport that translates in the process, without a gateway.
 
 client = interlingua.client.openai(base_url="http://localhost:8000/v1", api_key="…")
 client = interlingua.client.anthropic(base_url="https://openrouter.ai/api/v1", api_key="…")
@@ -31,70 +31,79 @@ if TYPE_CHECKING:
 __all__ = ["anthropic", "async_anthropic", "async_http_client", "async_openai", "http_client", "openai"]
 
 SYNC_CLIENT_CLASS, ASYNC_CLIENT_CLASS = "DefaultHttpxClient", "DefaultAsyncHttpxClient"
-"""What both SDKs call the HTTP clients that they make."""
+"""Names of the HTTP client classes in both SDKs."""
 
 
 def openai(base_url: str | URL, **options: Any) -> OpenAI:
-    """`openai.OpenAI` for this upstream: Chat Completions and Responses, whatever the upstream speaks.
+    """Create an `openai.OpenAI` client for this upstream: Chat Completions and Responses, whatever API it has.
 
-    Beside what OpenAI takes: `upstream_api` (openai-chat, anthropic-messages or openai-responses), `profile`,
-    `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, and `on_exchange`, which is told of every reply.
-    `inner` is the HTTP client that sends; without one, the SDK's own kind is made, which heeds HTTPS_PROXY.
-    A query in `base_url` is sent with every request.
+    Args:
+        base_url: Address of the upstream. A query string in it is sent with every request.
+        options: Options of `openai.OpenAI`, and also `upstream_api` (openai-chat, anthropic-messages or
+            openai-responses), `profile`, `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, `on_exchange` (called
+            after every reply) and `inner` (the HTTP client that sends the requests; by default one of the SDK's own
+            class, which respects HTTPS_PROXY).
     """
     client: OpenAI = _build_sdk_client("openai", "OpenAI", SYNC_CLIENT_CLASS, base_url, options)
     return client
 
 
 def async_openai(base_url: str | URL, **options: Any) -> AsyncOpenAI:
-    """`openai.AsyncOpenAI`, as `openai` is."""
+    """Create an `openai.AsyncOpenAI` client. The options are those of `openai`."""
     client: AsyncOpenAI = _build_sdk_client("openai", "AsyncOpenAI", ASYNC_CLIENT_CLASS, base_url, options)
     return client
 
 
 def anthropic(base_url: str | URL, **options: Any) -> Anthropic:
-    """`anthropic.Anthropic` for this upstream, whatever it speaks. It takes what `openai` here takes."""
+    """Create an `anthropic.Anthropic` client for this upstream, whatever API it has.
+
+    The options are those of `openai`.
+    """
     client: Anthropic = _build_sdk_client("anthropic", "Anthropic", SYNC_CLIENT_CLASS, base_url, options)
     return client
 
 
 def async_anthropic(base_url: str | URL, **options: Any) -> AsyncAnthropic:
-    """`anthropic.AsyncAnthropic`, as `anthropic` is."""
+    """Create an `anthropic.AsyncAnthropic` client. The options are those of `anthropic`."""
     client: AsyncAnthropic = _build_sdk_client("anthropic", "AsyncAnthropic", ASYNC_CLIENT_CLASS, base_url, options)
     return client
 
 
 def http_client(base_url: str | URL, package: str = "openai", **options: Any) -> Any:
-    """Only the HTTP client of such an SDK, for libraries that make the SDK's client themselves, such as LangChain. Give
-    them the same `base_url`."""
+    """Create only the HTTP client, for libraries that create the SDK client themselves, such as LangChain.
+
+    Pass the same `base_url` to the library. `package` is the SDK: openai or anthropic.
+    """
     return _build_http_client(package, SYNC_CLIENT_CLASS, base_url, options)
 
 
 def async_http_client(base_url: str | URL, package: str = "openai", **options: Any) -> Any:
-    """The same, for a client with a loop."""
+    """Create the async HTTP client. See `http_client`."""
     return _build_http_client(package, ASYNC_CLIENT_CLASS, base_url, options)
 
 
 def _build_sdk_client(package: str, name: str, client_class: str, base_url: str | URL, options: dict[str, Any]) -> Any:
-    """The SDK's client of this name, with an HTTP client whose transport is ours."""
+    """Create the SDK client class `name` with a translating HTTP client."""
     translating_client, address, sdk_options = _build_translating_client(package, client_class, base_url, options)
     return getattr(_import_sdk(package), name)(base_url=address, http_client=translating_client, **sdk_options)
 
 
 def _build_http_client(package: str, client_class: str, base_url: str | URL, options: dict[str, Any]) -> Any:
-    """Only the HTTP client."""
+    """Create the translating HTTP client. Raises UsageError for options of the SDK client."""
     translating_client, _, sdk_options = _build_translating_client(package, client_class, base_url, options)
     if sdk_options:
-        raise UsageError(f"{', '.join(sdk_options)}: an HTTP client takes no such thing", "give it to the SDK's client")
+        raise UsageError(f"{', '.join(sdk_options)}: not an option of the HTTP client", "pass it to the SDK's client")
     return translating_client
 
 
 def _build_translating_client(
     package: str, client_class: str, base_url: str | URL, options: dict[str, Any]
 ) -> tuple[Any, str, dict[str, Any]]:
-    """The HTTP client, the address for the SDK, and what else was given for that."""
+    """Return the translating HTTP client, the base address for the SDK, and the remaining options for the SDK."""
     if "http_client" in options:
-        raise UsageError("http_client is the one that translates here", "give the one that sends as inner=")
+        raise UsageError(
+            "http_client cannot be set: it is the client that translates", "pass your own HTTP client as inner="
+        )
     client_type = getattr(_import_sdk(package), client_class)
     httpx = _httpx_module(client_type)
     inner = options.pop("inner", None)
@@ -103,9 +112,7 @@ def _build_translating_client(
         if not isinstance(inner, expected_type):
             expected = f"{httpx.__name__}.{expected_type.__name__}"
             actual = f"{type(inner).__module__.partition('.')[0]}.{type(inner).__name__}"
-            raise UsageError(
-                f"inner is a {expected} here, not a {actual}", f"the SDK {package!r} sends with {expected}"
-            )
+            raise UsageError(f"inner should be a {expected}, not a {actual}", f"the SDK {package!r} uses {expected}")
     address, _, query = str(base_url).partition("?")
     upstream, sdk_options = _split_options(address, query, **options)
     transport_class = (make_transport_class if client_class == SYNC_CLIENT_CLASS else make_async_transport_class)(httpx)
@@ -130,7 +137,7 @@ def _split_options(
     on_exchange: Callable[[Exchange], None] | None = None,
     **sdk_options: Any,
 ) -> tuple[UpstreamConfig, dict[str, Any]]:
-    """What is ours of what was given, and what is the SDK's."""
+    """Split the options into the upstream configuration and the options of the SDK."""
     upstream = UpstreamConfig(
         url=url,
         query=query,
@@ -140,7 +147,7 @@ def _split_options(
         delivery=delivery,
         reasoning=reasoning,
         extra=extra or {},
-        seal_key=seal_key or os.urandom(32),  # for as long as this client lives
+        seal_key=seal_key or os.urandom(32),  # valid for the lifetime of this client
         on_exchange=on_exchange,
     )
     return upstream, sdk_options
@@ -154,7 +161,7 @@ def _import_sdk(package: str) -> ModuleType:
 
 
 def _httpx_module(client_type: type) -> ModuleType:
-    """The httpx that this HTTP client of an SDK is made of."""
+    """Return the httpx module (httpx or httpx2) of an SDK's HTTP client class."""
     name = next(
         base.__module__ for base in client_type.__mro__ if base.__module__.partition(".")[0].startswith("httpx")
     )

@@ -1,4 +1,4 @@
-"""A transport for an SDK's HTTP client that translates on the way. SDKs use httpx, or its successor httpx2."""
+"""Translating transports for an SDK's HTTP client. SDKs use httpx or its successor httpx2."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from interlingua.upstreams.profile import MESSAGES
 
 __all__ = ["make_async_transport_class", "make_self_closing_class", "make_transport_class"]
 
-DISCONNECTED_MESSAGE = "the upstream broke off in the middle of its reply"
+DISCONNECTED_MESSAGE = "the upstream closed the connection in the middle of its reply"
 NOT_FOUND_STATUS = 404
 
 
 @cache
 def make_transport_class(httpx: ModuleType) -> Any:
-    """The class of a transport, for this httpx: it is made with who is asked, and the client that sends."""
+    """Return the transport class for this httpx module.
+
+    Its constructor takes the upstream configuration and the HTTP client that sends the requests.
+    """
 
     class Stream(httpx.SyncByteStream):  # type: ignore[misc, name-defined]
         def __init__(self, session: SdkSession, response: Any) -> None:
@@ -33,7 +36,9 @@ def make_transport_class(httpx: ModuleType) -> Any:
         def __iter__(self) -> Iterator[bytes]:
             disconnect_reason = ""
             try:
-                for data in self._response.iter_bytes():  # and not raw: some compress what they were asked not to
+                for data in (
+                    self._response.iter_bytes()
+                ):  # not iter_raw: some upstreams compress despite `accept-encoding: identity`
                     if output := self._session.feed(data):
                         yield output
             except httpx.RequestError as error:
@@ -70,9 +75,9 @@ def make_transport_class(httpx: ModuleType) -> Any:
 
 @cache
 def make_async_transport_class(httpx: ModuleType) -> Any:
-    """The same, for a client with a loop."""
+    """Return the async transport class for this httpx module. See `make_transport_class`."""
 
-    class Stream(httpx.AsyncByteStream):  # type: ignore[misc, name-defined]
+    class AsyncStream(httpx.AsyncByteStream):  # type: ignore[misc, name-defined]
         def __init__(self, session: SdkSession, response: Any) -> None:
             self._session, self._response = session, response
 
@@ -105,7 +110,7 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
             session = SdkSession(upstream, wire, await request.aread(), _query_string(request), int(time.time()))
             response = await self._inner.send(_upstream_request(httpx, session, request), stream=True)
             if _is_stream(session, response):
-                return _stream_response(httpx, session, response, Stream(session, response))
+                return _stream_response(httpx, session, response, AsyncStream(session, response))
             return _body_response(httpx, session, response, await response.aread())
 
         async def aclose(self) -> None:
@@ -116,12 +121,14 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
 
 @cache
 def make_self_closing_class(client_type: type) -> type:
-    """This HTTP client of an SDK, which lets go of its connections when nobody has it any more, as those do that the
-    SDKs keep for themselves."""
+    """Return a subclass of an SDK's HTTP client that closes its connections when it is garbage-collected.
+
+    The HTTP clients that the SDKs create internally behave the same.
+    """
 
     class SelfClosingClient(client_type):  # type: ignore[misc]
         def __del__(self) -> None:
-            with suppress(Exception):  # it may be half made, or the loop gone
+            with suppress(Exception):  # __init__ may have failed, or the event loop may be gone
                 if self.is_closed:
                     return
                 if hasattr(self, "aclose"):
@@ -132,16 +139,16 @@ def make_self_closing_class(client_type: type) -> type:
     return SelfClosingClient
 
 
-# ── the way there ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _require_same_origin(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> None:
-    """Raises UsageError if the SDK was told another address since: its key is not for this upstream."""
+    """Raise UsageError if the SDK's base_url was changed later: its key is not meant for this upstream."""
     configured, requested = httpx.URL(upstream.url), request.url
     if (configured.scheme, configured.host, configured.port) != (requested.scheme, requested.host, requested.port):
         raise UsageError(
-            f"this client is for {configured.scheme}://{configured.netloc.decode()}, and cannot ask {requested.scheme}://{requested.netloc.decode()}",
-            "for another base_url make another client: interlingua.client.openai(base_url=…)",
+            f"this client is for {configured.scheme}://{configured.netloc.decode()} and cannot send requests to {requested.scheme}://{requested.netloc.decode()}",
+            "for another base_url create another client: interlingua.client.openai(base_url=…)",
         )
 
 
@@ -159,17 +166,17 @@ def _upstream_request(httpx: ModuleType, session: SdkSession, request: Any) -> A
 
 
 def _forwarded_request(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any:
-    """A request for something else than a reply: only where it goes is ours."""
+    """Return a request for an endpoint that is not translated: only address and authentication change."""
     url = upstream.other_url(request.url.path) + upstream.query_string(_query_string(request))
     headers = upstream.with_auth(request.headers)
     return httpx.Request(request.method, url, headers=headers, stream=request.stream, extensions=request.extensions)
 
 
-# ── the way back ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _unsupported_response(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any | None:
-    """What the client hears of a request that makes no sense for this upstream."""
+    """Return the error response for a request that this upstream does not support, or None if it does."""
     reason = upstream.unsupported_reason(request.url.path)
     return _httpx_response(httpx, error_response(MESSAGES, NOT_FOUND_STATUS, Failure(reason)), []) if reason else None
 
@@ -190,7 +197,7 @@ def _body_response(httpx: ModuleType, session: SdkSession, response: Any, body: 
 
 
 def _httpx_response(httpx: ModuleType, sdk_response: SdkResponse, headers: list[tuple[str, str]]) -> Any:
-    """As a stream, for only what is read by the client itself has its time taken."""
+    """Convert to an httpx response with a stream, because httpx sets `elapsed` only on bodies that it reads itself."""
     all_headers = [
         *headers,
         ("content-type", sdk_response.content_type),

@@ -1,6 +1,7 @@
-"""One request of an SDK on its way to an upstream that speaks another wire, or writes calls as text, and the way back.
+"""Sans-I/O translation of one SDK request to the upstream's wire, and of the response back.
 
-It moves no bytes: a transport sends what `Crossing.request` says, and gives the answer to `Crossing.answer`.
+The transport sends `SdkSession.body` to `SdkSession.url` and passes the response to `translate_body`, or, for a stream,
+to `feed` and `close`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from interlingua.client.sdk.upstream_config import ANTHROPIC_VERSION, Exchange, UpstreamConfig, extract_api_key
+from interlingua.client.sdk.upstream_config import Exchange, UpstreamConfig, extract_api_key
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
@@ -19,26 +20,26 @@ from interlingua.errors import InterlinguaError, shorten
 from interlingua.events import Failure
 from interlingua.translation.request_translation import prepare_request
 from interlingua.translation.translator import Translator
-from interlingua.upstreams.profile import MESSAGES, UNKNOWN
+from interlingua.upstreams.profile import UNKNOWN
 from interlingua.wires import get_wire
-from interlingua.wires.error_types import error_type, status_of
+from interlingua.wires.error_types import status_of
 
 __all__ = ["SdkResponse", "SdkSession", "error_response"]
 
 LOG = logging.getLogger("interlingua.client")
 BAD_GATEWAY_STATUS = 502
 MAX_ERROR_TEXT_CHARS = 2000
-"""How much of a body that nobody understands is told."""
+"""Maximum length of an unrecognised error body in an error message."""
 JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
 _BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type", "connection"})
 _UNSENT_HEADERS = _BODY_HEADERS | {"host", "accept-encoding", "accept", "authorization", "x-api-key"}
 _SDK_HEADER_PREFIXES = ("x-stainless-", "anthropic-")
 _SSE_LINE_PREFIXES = (b"data:", b"event:")
-"""What a stream begins with, whatever the upstream calls it."""
+"""Prefixes that identify an event stream with a wrong content type."""
 
 
 class SdkResponse(msgspec.Struct, frozen=True):
-    """What a client is told that is told all at once."""
+    """Non-streamed response to the SDK."""
 
     status: int
     content_type: str
@@ -46,7 +47,15 @@ class SdkResponse(msgspec.Struct, frozen=True):
 
 
 class SdkSession:
-    """One request and its reply. `query` is the SDK's, `created` the time, in seconds since 1970."""
+    """Translation of one request and its reply.
+
+    Args:
+        upstream: Configuration of the upstream.
+        wire: Wire of the SDK's request.
+        body: Body of the SDK's request.
+        query: Query string of the SDK's request.
+        created: Unix time in seconds.
+    """
 
     def __init__(self, upstream: UpstreamConfig, wire: str, body: bytes, query: str, created: int) -> None:
         self._upstream = upstream
@@ -55,7 +64,7 @@ class SdkSession:
         self._failure = ""
         request = read_full_object(body.decode("utf-8", "replace"))
         if request is None:
-            raise InterlinguaError("the request's body is no JSON object", "ask through the SDK")
+            raise InterlinguaError("the request body is not a JSON object", "send requests through the SDK's methods")
         self._wants_stream = bool(request.get("stream"))
         profile = upstream.resolve_profile()
         upstream_identity = f"@{urlsplit(upstream.url).netloc}" if profile.name == UNKNOWN else profile.name
@@ -83,7 +92,7 @@ class SdkSession:
         )
 
     def headers(self, sdk_headers: Mapping[str, str]) -> dict[str, str]:
-        """What the SDK says, as this upstream understands it."""
+        """Return the SDK's headers as this upstream expects them."""
         same_wire = self._wire == self._upstream.api
         dropped_prefixes = () if same_wire else _SDK_HEADER_PREFIXES
         headers = {
@@ -101,22 +110,23 @@ class SdkSession:
             headers["x-api-key"] = key
         elif key:
             headers["authorization"] = f"Bearer {key}"
-        if self._upstream.api == MESSAGES:
-            headers = {"anthropic-version": ANTHROPIC_VERSION, **headers} | ({"x-api-key": key} if key else {})
-        return headers
+        api = get_wire(self._upstream.api).HTTP_API
+        if api.key_header == "x-api-key" and key:
+            headers["x-api-key"] = key
+        return {**api.version_headers, **headers}
 
-    # ── the way back ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def should_stream(self, status: int, content_type: str) -> bool:
-        """Whether the answer is read as it comes."""
+        """Return whether the response is translated as a stream."""
         return self._wants_stream and status < 300 and content_type.lower().startswith(EVENT_STREAM_TYPE)
 
     def response_headers(self, upstream_headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """What the upstream says, but for what it says of a body that is another one now."""
+        """Return the upstream's headers without those that describe the body, because the body is rewritten."""
         return [(name, value) for name, value in upstream_headers if name.lower() not in _BODY_HEADERS]
 
     def translate_body(self, status: int, content_type: str, body: bytes) -> SdkResponse:
-        """The answer that came at once, for the client. What is no reply is an error, whatever its status says."""
+        """Translate a non-streamed response. A body that is not a reply becomes an error, whatever the status is."""
         if status >= 300:
             return self._error_status_response(status, content_type, body)
         translator = self._translator
@@ -129,7 +139,7 @@ class SdkSession:
         if streamed:
             translated = encode_json(translator.fold(body))
         elif value is None:
-            return self._failure_response(Failure(f"what the upstream sent is no reply: {_error_text(body)!r}"))
+            return self._failure_response(Failure(f"the upstream's response is not a reply: {_error_text(body)!r}"))
         else:
             translated = translator.stream(value) if self._wants_stream else encode_json(translator.reply(value))
         if (failure := translator.tally.failure) and not (self._wants_stream and translator.tally.has_content):
@@ -139,13 +149,16 @@ class SdkSession:
         )
 
     def _failure_response(self, failure: Failure) -> SdkResponse:
-        """It said that all is well, and it is not."""
+        """Return the error response for a failure that the upstream sent with a success status."""
         status = status_of(failure.type, failure.code) or BAD_GATEWAY_STATUS
         native = failure.native if self._wire == self._upstream.api else None
         return self._error_response(status, msgspec.structs.replace(failure, native=native))
 
     def _error_status_response(self, status: int, content_type: str, body: bytes) -> SdkResponse:
-        """It said no. A client that speaks as it does hears that in its own words, any other by its status."""
+        """Translate a response with an error status.
+
+        A client on the same wire gets the upstream's body unchanged. For other wires the error is rewritten.
+        """
         value = read_full_object(body.decode("utf-8-sig", "replace"))
         self._failure = _error_text(body) or f"status {status}"
         if value is None or self._wire == self._upstream.api:
@@ -166,17 +179,17 @@ class SdkSession:
         return self._report_exchange(output) if self._translator.ended else output
 
     def close(self, disconnect_reason: str = "") -> bytes:
-        """The end of a stream; `broken` says why it is over, if that was not its own will."""
+        """Return the end of a stream. `disconnect_reason` is set if the connection broke."""
         return self._report_exchange(
             self._translator.abort(disconnect_reason) if disconnect_reason else self._translator.close()
         )
 
     def finish(self) -> None:
-        """The client has heard enough, be it all or not."""
+        """Report the exchange when the client closes the stream, whether it has read all of it or not."""
         self._report_exchange(b"")
 
     def _report_exchange(self, output: bytes) -> bytes:
-        """Tells the hook, if nobody has yet, and gives back what goes to the client."""
+        """Call the `on_exchange` hook once, and return `output` unchanged."""
         hook, self._on_exchange = self._on_exchange, None
         if hook is None:
             return output
@@ -190,14 +203,14 @@ class SdkSession:
         )
         try:
             hook(exchange)
-        except Exception:  # it is the program's own, and the reply is as good as before
+        except Exception:  # an error in the program's hook must not break the reply
             LOG.exception("on_exchange raised")
         return output
 
 
 def error_response(wire: str, status: int, failure: Failure) -> SdkResponse:
-    """An error as clients of this wire know it by its status."""
-    typed_failure = msgspec.structs.replace(failure, type=error_type(wire, status))
+    """Return an error response in the format of this wire, with the error type for the status."""
+    typed_failure = msgspec.structs.replace(failure, type=get_wire(wire).HTTP_API.error_type(status))
     body, _ = get_wire(wire).write_body([], [typed_failure], Options(), ToolSet(None), None)
     return SdkResponse(status, JSON_TYPE, encode_json(body))
 

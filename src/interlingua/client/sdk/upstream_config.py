@@ -1,4 +1,4 @@
-"""Who is asked, where, and how it wants to be asked: the address that a program gave, and what an SDK makes of it."""
+"""Configuration of an SDK client's upstream: its address, the URLs and the authentication headers of requests."""
 
 from __future__ import annotations
 
@@ -14,34 +14,30 @@ from interlingua.errors import UsageError, expect_type
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
 from interlingua.upstreams import get_profile, profile_for_url
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, Profile
-from interlingua.wires import get_wire
+from interlingua.upstreams.profile import CHAT, MESSAGES, Profile
+from interlingua.wires import WIRES, get_wire
+from interlingua.wires.http_api import VERSION_PATH, HttpApi
 
 __all__ = ["Exchange", "UpstreamConfig", "wire_for_path"]
 
-ENDPOINT_PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
-ANTHROPIC_VERSION = "2023-06-01"
-VERSION_PATH = "/v1"
-"""Anthropic's SDK puts it before its paths, OpenAI's has it in its address."""
-
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook is told of one request, once its reply is over."""
+    """Summary of one request and its reply, for the `on_exchange` hook."""
 
     url: str
     model: str
     dialect: str
     findings: list[Finding]
     failure: str = ""
-    """Why the reply failed; nothing if it did not."""
+    """Error message if the reply failed, otherwise empty."""
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asked, and how its replies are treated. Whatever is wrong with that is told when it is made."""
+    """Upstream and translation options. Invalid values raise UsageError in the constructor."""
 
     url: str
     query: str = ""
-    """What every request has behind its path, such as `api-version=1`."""
+    """Query string of every request, such as `api-version=1`."""
     api: str = CHAT
     profile: str = "auto"
     dialect: str | Dialect = "auto"
@@ -49,47 +45,48 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy = "keep"
     seal_key: bytes = b""
     extra: dict[str, Any] = {}
-    """Further fields of every request body."""
+    """Additional fields of every request body."""
     on_exchange: Callable[[Exchange], None] | None = None
 
     def __post_init__(self) -> None:
         try:
             url = urlsplit(self.url)
             is_valid = url.scheme in ("http", "https") and bool(url.hostname) and (url.port is None or url.port > 0)
-        except ValueError:  # half an IPv6 address, a port that is no number
+        except ValueError:  # a malformed IPv6 address or port
             is_valid = False
         if not is_valid:
-            raise UsageError(f"base_url {self.url!r} is no address", "write it as 'http://localhost:8000/v1'")
+            raise UsageError(f"base_url {self.url!r} is not a valid URL", "write it as 'http://localhost:8000/v1'")
         get_wire(self.api)
         self.resolve_profile()
         if self.dialect != "auto":
             get_dialect(self.dialect)
-        expect_type(self.seal_key, bytes, "seal_key is bytes", "any 32 bytes, such as those of os.urandom(32)")
-        expect_type(self.extra, dict, "extra is a dict", "write extra={'top_k': 20}")
+        expect_type(self.seal_key, bytes, "seal_key should be bytes", "use 32 random bytes: os.urandom(32)")
+        expect_type(self.extra, dict, "extra should be a dict", "write extra={'top_k': 20}")
         if self.on_exchange is not None and not callable(self.on_exchange):
-            raise UsageError("on_exchange is a function", "it is called with an Exchange")
+            raise UsageError("on_exchange should be a function", "it is called with an Exchange")
         Options(delivery=self.delivery, reasoning=self.reasoning)
 
     def resolve_profile(self) -> Profile:
         return profile_for_url(self.url) if self.profile == "auto" else get_profile(self.profile)
 
-    # ── where ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def _http_api(self) -> HttpApi:
+        return get_wire(self.api).HTTP_API
+
+    # ── URLs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def base_url(self) -> str:
-        """What all its paths begin with. Its address may lack the version, as Anthropic's does, or have a path."""
-        base = self.url.rstrip("/").removesuffix(ENDPOINT_PATHS[self.api])
-        path = urlsplit(base).path.strip("/")
-        has_version = any(part[:1] == "v" and part[1:2].isdigit() for part in path.split("/"))
-        return base + ("" if has_version or (path and self.api != MESSAGES) else VERSION_PATH)
+        """Base of all URLs, with the version path. The configured URL may lack it, as Anthropic's does."""
+        return self._http_api.base_url(self.url)
 
     @property
     def endpoint(self) -> str:
-        """Where it is asked for a reply."""
-        return self.base_url + ENDPOINT_PATHS[self.api]
+        """URL for requests that return a reply."""
+        return self.base_url + self._http_api.path
 
     def other_url(self, path: str) -> str:
-        """Where it is asked for something else, such as its models, if this is where the SDK asks."""
+        """Return the URL for another endpoint, such as the model list. `path` is the path of the SDK's request."""
         base_path = urlsplit(self.url).path.rstrip("/")
         if not path.startswith(f"{base_path}/"):
             url = urlsplit(self.url)
@@ -100,38 +97,38 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def query_string(self, query: str) -> str:
-        """What stands behind the path, `?` included, if the SDK puts this there."""
+        """Return the query string with its `?`: the SDK's parameters and the configured ones."""
         params = parse_qsl(query, keep_blank_values=True)
-        if self.api != MESSAGES:
-            params = [(name, value) for name, value in params if name != "beta"]  # Anthropic's, of its own API
+        if not self._http_api.forwarded_query:
+            params = [(name, value) for name, value in params if name != "beta"]  # a parameter of Anthropic's own API
         names = {name for name, _ in params}
         default_params = [pair for pair in parse_qsl(self.query, keep_blank_values=True) if pair[0] not in names]
         return f"?{urlencode([*default_params, *params])}" if default_params or params else ""
 
     def unsupported_reason(self, path: str) -> str:
-        """Why it cannot be asked for this at all; nothing if it may."""
+        """Return the reason why the upstream cannot serve this path, or "" if it can."""
         if self.api != MESSAGES and path.endswith("/messages/count_tokens"):
-            return f"tokens cannot be counted: the upstream speaks {self.api}, which has no request for that"
+            return f"tokens cannot be counted: the upstream's API {self.api} has no endpoint for that"
         return ""
 
-    # ── by whom ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── authentication ────────────────────────────────────────────────────────────────────────────────────────────
 
     def with_auth(self, sdk_headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers of a request that is no question, with the key where this upstream looks for it."""
+        """Return the headers of a request that is not translated, with the key in the header that this API uses."""
         headers = {name.lower(): value for name, value in sdk_headers.items()}
         key = extract_api_key(headers)
-        if self.api == MESSAGES:
-            return {"anthropic-version": ANTHROPIC_VERSION, **headers} | ({"x-api-key": key} if key else {})
+        if self._http_api.key_header == "x-api-key":
+            return {**self._http_api.version_headers, **headers} | ({"x-api-key": key} if key else {})
         if headers.pop("x-api-key", "") and "authorization" not in headers:
             headers["authorization"] = f"Bearer {key}"
         return headers
 
 
 def extract_api_key(headers: Mapping[str, str]) -> str:
-    """The key that an SDK was given."""
+    """Return the API key in the SDK's headers."""
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
 
 
 def wire_for_path(path: str) -> str | None:
-    """What a client speaks that asks this path; None if it asks for something else than a reply."""
-    return next((wire for wire, suffix in ENDPOINT_PATHS.items() if path.rstrip("/").endswith(suffix)), None)
+    """Return the wire of a request to this path, or None if the path does not return a reply."""
+    return next((wire for wire in WIRES if path.rstrip("/").endswith(get_wire(wire).HTTP_API.path)), None)

@@ -1,4 +1,4 @@
-"""What does a docstring say of a function, and of each of its params? In the ways of Google, NumPy and Sphinx."""
+"""Docstring parser: the description of a function and of its params, in Google, NumPy and Sphinx style."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IGNORED_FIELDS = {"type", "return", "returns", "rtype", "raise", "raises", "exc
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What is said of the function, and of each param by its name."""
+    """Return the description of the function, and of each param by name."""
     description: list[str] = []
     params: dict[str, str] = {}
     for heading, underlined, lines in _sections(inspect.cleandoc(text).splitlines()):
@@ -46,7 +46,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, bool, list[str]]]:
-    """Each section: its heading, whether that is underlined, and its lines. Text under no heading has none."""
+    """Yield each section: heading ("" for text without one), whether the heading is underlined, and lines."""
     heading, underlined, section = "", False, list[str]()
     for line, next_line in itertools.pairwise([*lines, ""]):
         heading_match, is_underlined = (
@@ -69,7 +69,7 @@ def _is_indented(section: list[str]) -> bool:
 
 
 def _parse_param_section(lines: list[str], item_pattern: re.Pattern[str]) -> dict[str, str]:
-    """`name (type): about`, or `name : type`; the rest is in the lines below, further in."""
+    """Parse `name (type): description` or `name : type`, with continuation lines that are indented further."""
     params: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc("\n".join(["", *lines])).splitlines():
@@ -83,7 +83,7 @@ def _parse_param_section(lines: list[str], item_pattern: re.Pattern[str]) -> dic
 
 
 def _split_fields(lines: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The text, and what `:param name: about` or `@param name: about` says, over as many lines as it takes."""
+    """Split text from fields `:param name: description` or `@param name: description`, which may span several lines."""
     text_lines: list[str] = []
     params: dict[str, str] = {}
     in_field, name = False, ""

@@ -1,4 +1,4 @@
-"""A plain function as a tool: its schema from its type hints, what is said of it and its params from its docstring."""
+"""Python function as a tool: the schema from its type hints, the descriptions from its docstring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlingua.errors import UsageError, expect_type
 __all__ = ["FunctionTool"]
 
 MAX_EXACT_INTEGER = 2**53
-"""Whole numbers below are the same as a float."""
+"""Integers below this are exactly representable as a float."""
 _name_pattern = re.compile(r"[A-Za-z0-9_.-]+")
 _UNSUPPORTED_PARAM_KINDS = (
     inspect.Parameter.VAR_POSITIONAL,
@@ -27,11 +27,11 @@ _UNSUPPORTED_PARAM_KINDS = (
     inspect.Parameter.POSITIONAL_ONLY,
 )
 _LIMIT_NAMES = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length")
-_SCHEMA_HINT = "give its schema: box.add(function, tool=Tool(name, schema)); it gets the arguments as they are then"
+_SCHEMA_HINT = "pass a schema: box.add(function, tool=Tool(name, schema)); the arguments are then passed unconverted"
 
 
 class FunctionTool:
-    """A function that a model may call: with a tool that is given, or with one made of its hints and docstring."""
+    """Function that a model may call. Its tool definition is passed, or built from type hints and docstring."""
 
     def __init__(
         self,
@@ -41,10 +41,8 @@ class FunctionTool:
         tool: Tool | Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
-            raise UsageError(f"{function!r:.60} cannot be a tool: it is no function", "give what can be called")
-        expect_type(
-            tool, Tool | Mapping | None, "a tool should be a Tool", "give a Tool, or the dict that a request has"
-        )
+            raise UsageError(f"{function!r:.60} cannot be a tool: it is not callable", "pass a function")
+        expect_type(tool, Tool | Mapping | None, "tool should be a Tool", "pass a Tool, or a tool dict as in a request")
         self.run = function
         self._arguments_type: type[msgspec.Struct] | None = None
         if tool is None:
@@ -54,10 +52,10 @@ class FunctionTool:
             self.tool = msgspec.structs.replace(
                 base_tool, name=name or base_tool.name, description=description or base_tool.description
             )
-            validation_errors({}, self.tool.schema, self.tool.name)  # it raises if the schema is none
+            validation_errors({}, self.tool.schema, self.tool.name)  # raises if the schema is invalid
         self.name = self.tool.name
         if not _name_pattern.fullmatch(self.name) or len(self.name) > MAX_NAME_CHARS:
-            raise UsageError(f"{self.name!r} is no name of a tool", "give it another: box.add(function, name=…)")
+            raise UsageError(f"{self.name!r} is not a valid tool name", "pass another: box.add(function, name=…)")
 
     @property
     def is_async(self) -> bool:
@@ -78,47 +76,50 @@ class FunctionTool:
         return Tool(name, schema, description or summary)
 
     def convert_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function's types have them: enums, dates. Raises msgspec.ValidationError, or whatever
-        the types raise."""
+        """Convert the arguments to the function's types, such as enums and dates.
+
+        Raises:
+            msgspec.ValidationError: An argument does not fit its type. The types may raise other exceptions.
+        """
         if self._arguments_type is None:
             return {**arguments}
         try:
             converted = msgspec.convert(arguments, self._arguments_type)
-        except msgspec.ValidationError:  # to JSON Schema, 5.0 is an integer
+        except msgspec.ValidationError:  # in JSON Schema, 5.0 is an integer
             converted = msgspec.convert(_floats_to_integers(arguments), self._arguments_type)
         return {key: getattr(converted, key) for key in self._arguments_type.__struct_fields__ if key in arguments}
 
 
 def _unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that a partial is a part of."""
+    """Return the function inside `functools.partial` objects."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
 def _annotated_callable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What has the hints: for an object, its `__call__`."""
+    """Return the callable with the type hints: for an object, its `__call__`."""
     function = _unwrap_partial(function)
     is_plain = inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__wrapped__")
     return function if is_plain else type(function).__call__
 
 
-# ── its schema ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── schema ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _arguments_struct(
     name: str, function: Callable[..., Any], param_docs: Mapping[str, str]
 ) -> tuple[type[msgspec.Struct], dict[str, Any]]:
-    """The params as one type, of which msgspec knows the schema, and the defaults that they have."""
+    """Return the params as one struct type, from which msgspec derives the schema, and their defaults."""
     try:
         hints = get_type_hints(_annotated_callable(function), include_extras=True)
         params = inspect.signature(function).parameters.values()
     except (TypeError, ValueError, NameError) as error:
-        raise UsageError(f"{name!r} cannot be a tool: {error}", "give it a signature with type hints") from None
+        raise UsageError(f"{name!r} cannot be a tool: {error}", "add type hints to its signature") from None
     fields: list[Any] = []
     for param in params:
         if param.kind in _UNSUPPORTED_PARAM_KINDS:
-            raise UsageError(f"{name!r} cannot be a tool: a model cannot give {param}", "name each of its params")
+            raise UsageError(f"{name!r} cannot be a tool: a model cannot pass {param}", "declare each param by name")
         param_type = _param_type(name, param.name, hints.get(param.name, Any), param_docs.get(param.name, ""))
         optional = () if param.default is param.empty else (msgspec.field(default=msgspec.UNSET),)
         fields.append((param.name, param_type, *optional))
@@ -127,7 +128,7 @@ def _arguments_struct(
 
 
 def _param_type(name: str, param: str, hint: Any, doc: str) -> Any:
-    """The type of a param, with what is said of it. Raises UsageError if JSON has no such type."""
+    """Return the type of a param with its description. Raises UsageError if the type has no JSON schema."""
     metas = list(_annotation_metas(hint))
     doc_text = next((meta.description for meta in metas if meta.description), doc)
     param_type = Any if hint is object else hint
@@ -147,7 +148,7 @@ def _param_type(name: str, param: str, hint: Any, doc: str) -> Any:
 
 
 def _annotation_metas(hint: Any) -> Iterator[msgspec.Meta]:
-    """What `Annotated` says: a text, or a pydantic Field with its description and limits."""
+    """Yield the metadata in `Annotated`: a description, or the description and limits of a pydantic Field."""
     for annotation in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(annotation, str):
             yield msgspec.Meta(description=annotation)
@@ -170,7 +171,7 @@ def _struct_schema(struct_type: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
-    """The default is told if JSON has it: a param has it in any case."""
+    """Add the default to the schema if JSON can represent it. The function applies its default in any case."""
     try:
         json_default = json.loads(json.dumps(msgspec.to_builtins(default), allow_nan=False))
     except (TypeError, ValueError, RecursionError):

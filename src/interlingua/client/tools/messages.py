@@ -1,4 +1,4 @@
-"""How does a conversation go on? A reply, and what its tools answered, as each wire writes them."""
+"""Conversion of a reply, its tool results and the offered tools to the request format of each wire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["as_messages", "as_tools"]
 
 
 def as_messages(wire: str, reply: Reply | None = None, results: Iterable[ToolResult] = ()) -> list[Json]:
-    """What is added to `messages`, or to `input` of Responses."""
+    """Return the messages to append to `messages`, or to `input` of Responses."""
     tool_results = [Result(result.call.id, [Text(result.content)], error=not result.ok) for result in results]
     pieces = _reply_pieces(wire, reply) if reply is not None else []
     messages = [Message("assistant", pieces)] if pieces else []
@@ -32,7 +32,7 @@ def as_messages(wire: str, reply: Reply | None = None, results: Iterable[ToolRes
 
 
 def _reply_pieces(wire: str, reply: Reply) -> list[Piece]:
-    """What the model said, as far as this wire takes it back: Messages wants a signature of its own on thinking."""
+    """Return the parts of the reply that this wire accepts back. Messages accepts only its own reasoning signatures."""
     pieces: list[Piece] = [part for part in reply.parts if wire != MESSAGES or not _is_foreign(part)]
     return [*pieces, Text(reply.refusal)] if reply.refusal and wire != CHAT else pieces
 
@@ -42,7 +42,7 @@ def _is_foreign(part: Part) -> bool:
 
 
 def as_tools(wire: str, tools: list[Tool]) -> list[Json]:
-    """What `tools` of a request are."""
+    """Return the value of `tools` in a request."""
     tool_objects: list[Json] = _write_request_body(wire, Request(wire=wire, model="", tools=tools)).get("tools", [])
     return tool_objects
 

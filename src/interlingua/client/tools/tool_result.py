@@ -1,4 +1,4 @@
-"""What came of running one call."""
+"""Result of running one tool call."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from interlingua.events import Finding
 __all__ = ["Outcome", "ToolResult", "safe_str", "value_to_text"]
 
 Outcome: TypeAlias = Literal["ok", "bad-call", "unknown-tool", "failed", "timeout", "cancelled"]
-"""Whether it ran well; else whether the call was wrong, no such tool is there, the tool raised, or took too long."""
+"""Outcome of a call.
+
+ok: the tool returned. bad-call: the arguments are invalid. unknown-tool: no tool has this name. failed: the tool
+raised an exception. timeout: the tool took too long. cancelled: the tool was cancelled.
+"""
 _lone_surrogate = re.compile("[\ud800-\udfff]")
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool answered to a call, in words for the model: whatever it was, it goes back as the call's result."""
+    """Result of one call. `content` is the text for the model, also if the call failed."""
 
     call: Call
     outcome: Outcome
     content: str
     seconds: float = 0.0
     value: Any = None
-    """What the tool returned, if it did; of a generator, the list of what it yielded."""
+    """Return value of the tool. For a generator: the list of yielded items."""
     error: BaseException | None = None
-    """What it raised, or what is wrong with the call."""
+    """Exception that the tool raised, or the CallError of an invalid call."""
     findings: list[Finding] = []
-    """What was mended in the arguments, if that was allowed."""
+    """Repairs of the arguments, if `repair` allows them."""
 
     @property
     def ok(self) -> bool:
@@ -39,8 +43,11 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def value_to_text(value: Any, limit: int) -> str:
-    """What a tool returned, as a model reads it: text as it is, all else as JSON, the middle left out if too long.
-    Half a surrogate pair is no character, and no request can have it: it is replaced."""
+    """Convert the return value of a tool to text for the model.
+
+    Strings are kept, other values are written as JSON. Text over the limit loses its middle. A lone surrogate is
+    replaced, because a request cannot encode it.
+    """
     text = value if isinstance(value, str) else _value_to_json(value)
     if len(text) > limit:
         half_limit = limit // 2
@@ -50,10 +57,10 @@ def value_to_text(value: Any, limit: int) -> str:
 
 
 def safe_str(value: object) -> str:
-    """What an object says of itself; its type if it cannot."""
+    """Return `str(value)`, or the name of its type if that raises."""
     try:
         return str(value)
-    except Exception:  # noqa: BLE001  it is the tool's own code
+    except Exception:  # noqa: BLE001  __str__ may be the tool's own code
         return f"<{type(value).__name__}>"
 
 
@@ -71,7 +78,7 @@ def _value_to_json(value: Any) -> str:
 
 
 def _json_with_surrogates(value: Any) -> str:
-    """JSON writes half a surrogate pair as an escape."""
+    """Encode with the standard library, which writes a lone surrogate as an escape."""
     try:
         return json.dumps(msgspec.to_builtins(value, enc_hook=_encode_unknown))
     except Exception:  # noqa: BLE001  it is the tool's own code
@@ -79,7 +86,7 @@ def _json_with_surrogates(value: Any) -> str:
 
 
 def _encode_unknown(value: Any) -> Any:
-    """A value that JSON does not know: a pydantic model is an object, all else is what it says of itself."""
+    """Encode a value without a JSON type: a pydantic model as an object, any other as its `str`."""
     try:
         return value.model_dump(mode="json")
     except Exception:  # noqa: BLE001  it is the tool's own code

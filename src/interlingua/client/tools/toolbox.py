@@ -1,4 +1,4 @@
-"""Tools that a program has, and running what a model calls: at once, with limits, and never with an exception.
+"""Tool box: offers Python functions to a model and runs its calls concurrently, with limits and without exceptions.
 
 box = ToolBox(read_file, search)
 request["tools"] = box.offer("openai-chat")
@@ -34,15 +34,22 @@ __all__ = ["ToolBox"]
 
 LOG = logging.getLogger("interlingua.client")
 MAX_GENERATOR_ITEMS = 10_000
-"""So many may a generator yield: a result is no stream."""
+"""Maximum number of items that a generator may yield: a tool result is not a stream."""
 F = TypeVar("F", bound=Callable[..., Any])
 RunResult: TypeAlias = tuple[Any, BaseException | None]
-"""What a tool returned, or what it raised."""
+"""Return value of a tool, and the exception that it raised."""
 
 
 class ToolBox:
-    """Functions as tools. `timeout` is for each call, in seconds; `parallel` how many run at once; `longest` how many
-    characters of a result a model is told."""
+    """Collection of functions that a model may call.
+
+    Args:
+        functions: Functions with type hints. See `add` for other tools.
+        timeout: Limit for each call, in seconds; None for no limit.
+        parallel: Maximum number of calls that run at the same time.
+        longest: Maximum number of characters of a result; a longer result loses its middle.
+        repair: Policy for malformed arguments.
+    """
 
     def __init__(
         self,
@@ -53,7 +60,7 @@ class ToolBox:
         repair: RepairPolicy = "never",
     ) -> None:
         if timeout is not None and not timeout > 0:
-            raise UsageError(f"timeout should be more than 0 s, not {timeout}", "None is to wait for ever")
+            raise UsageError(f"timeout should be more than 0 s, not {timeout}", "use None for no limit")
         for name, number in (("parallel", parallel), ("longest", longest)):
             if number < 1:
                 raise UsageError(f"{name} should be 1 or more, not {number}")
@@ -83,18 +90,23 @@ class ToolBox:
         description: str = "",
         tool: Tool | Mapping[str, Any] | None = None,
     ) -> F | Callable[[F], F]:
-        """One more tool. It gives the function back, so that it can stand over it as a decorator: `@box.add`, or
-        `@box.add(name="read")`.
+        """Add a tool and return the function, so that it works as a decorator: `@box.add` or `@box.add(name="read")`.
 
-        With a `tool`, its schema is what a model is told and what calls have to fit, and the function gets the
-        arguments as they are.
+        Args:
+            function: Function to call.
+            name: Name of the tool; default is the name of the function.
+            description: Description for the model; default is the docstring of the function.
+            tool: Tool definition. The model gets its schema, and calls are validated against it. The function then
+                gets the arguments unconverted.
         """
         if function is None:
-            return lambda later: self.add(later, name, description, tool)
-        one = FunctionTool(function, name, description, tool)
-        if one.name in self._functions:
-            raise UsageError(f"there is a tool {one.name!r} already", "give it another name: box.add(function, name=…)")
-        self._functions[one.name] = one
+            return lambda decorated: self.add(decorated, name, description, tool)
+        function_tool = FunctionTool(function, name, description, tool)
+        if function_tool.name in self._functions:
+            raise UsageError(
+                f"the tool {function_tool.name!r} exists already", "pass another name: box.add(function, name=…)"
+            )
+        self._functions[function_tool.name] = function_tool
         return function
 
     @property
@@ -102,26 +114,26 @@ class ToolBox:
         return [function.tool for function in self._functions.values()]
 
     def offer(self, wire: str) -> list[Json]:
-        """The tools as a request of this wire has them."""
+        """Return the tools in the request format of this wire."""
         return as_tools(wire, self.tools)
 
     def messages(self, wire: str, reply: Reply | None, results: Iterable[ToolResult] = ()) -> list[Json]:
-        """What the conversation goes on with: the reply, and the results of its calls."""
+        """Return the messages that continue the conversation: the reply and the results of its calls."""
         return as_messages(wire, reply, results)
 
     def run_sync(self, calls: Iterable[Call]) -> list[ToolResult]:
-        """`run`, for programs without a loop."""
+        """Run the calls from code without an event loop. See `run`."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.run(calls))
-        raise UsageError("a loop is running already", "write `await box.run(calls)`")
+        raise UsageError("an event loop is already running", "use `await box.run(calls)`")
 
     async def run(self, calls: Iterable[Call]) -> list[ToolResult]:
-        """The result of each call, in their order. Whatever goes wrong is a result too, in words for the model.
+        """Run the calls and return their results in order. An error is also a result, with a text for the model.
 
-        If this is cancelled, all tools are. A function that is not async runs in a thread of its own, and a thread
-        cannot be stopped: after its timeout it goes on, but nobody waits for it, and it does not keep the program.
+        Cancelling this coroutine cancels all tools. A function that is not async runs in its own thread, and a thread
+        cannot be stopped: after a timeout it continues in the background. It does not keep the program alive.
         """
         calls = _require_calls(calls)
         slots = asyncio.Semaphore(self._parallel)
@@ -163,7 +175,7 @@ class ToolBox:
     async def _execute(
         self, function: FunctionTool, arguments: dict[str, Any]
     ) -> tuple[Outcome, str, Any, BaseException | None]:
-        """How it went, what the model is told, what was returned, and what was raised."""
+        """Return the outcome, the text for the model, the return value and the raised exception."""
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 value, raised = await _run_tool(function, arguments)
@@ -172,21 +184,21 @@ class ToolBox:
         if raised is None:
             return "ok", value_to_text(value, self._max_result_chars), value, None
         if deadline.expired():
-            return "timeout", f"The tool {function.name!r} took more than {self._timeout:g} s: given up.", None, raised
+            return "timeout", f"The tool {function.name!r} took more than {self._timeout:g} s: timed out.", None, raised
         if isinstance(raised, asyncio.CancelledError):
             return "cancelled", f"The tool {function.name!r} was cancelled.", None, raised
         return "failed", self._failure_text(function, raised), None, raised
 
     def _failure_text(self, function: FunctionTool, error: BaseException) -> str:
-        """What it raised is named. Where, is for the log: a model has no use for it, and it may tell too much."""
+        """Return type and message of the exception. The traceback goes to the log only: it may expose internals."""
         LOG.error("the tool %r failed", function.name, exc_info=error)
         message = value_to_text(f"{type(error).__name__}: {safe_str(error)}".rstrip(": "), self._max_result_chars)
         return f"The tool {function.name!r} failed. {message}"
 
 
 def _require_calls(calls: Iterable[Call]) -> list[Call]:
-    """Raises UsageError if they are no calls: a program's fault is no result."""
-    message, hint = "run() takes a list of calls", "give acc.calls or reply.calls"
+    """Return the calls as a list. Raises UsageError for anything else, because that is a bug of the program."""
+    message, hint = "run() expects a list of calls", "pass acc.calls or reply.calls"
     expect_type(calls, Iterable, message, hint)
     checked = list(calls)
     for call in checked:
@@ -194,11 +206,11 @@ def _require_calls(calls: Iterable[Call]) -> list[Call]:
     return checked
 
 
-# ── running one ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── running one call ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _run_tool(function: FunctionTool, arguments: dict[str, Any]) -> RunResult:
-    """Whatever a tool raises is told. Only who cancels us, or ends the program, is let through."""
+    """Run a tool and return its value or its exception. Only our own cancellation and KeyboardInterrupt propagate."""
     try:
         if function.is_async:
             value = await function.run(**arguments)
@@ -215,26 +227,29 @@ async def _run_tool(function: FunctionTool, arguments: dict[str, Any]) -> RunRes
         return None, error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001  whatever a tool raises is its result
+    except BaseException as error:  # noqa: BLE001  any exception of a tool is its result
         return None, error
 
 
 async def _run_in_thread(function: FunctionTool, arguments: dict[str, Any]) -> RunResult:
-    """In a thread of its own: a pool would be used up by tools that never return, and be waited for at the end."""
+    """Run a function in its own thread.
+
+    A thread pool would be exhausted by tools that never return, and joined when the program exits.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[RunResult] = loop.create_future()
     context = contextvars.copy_context()
 
     def set_result(result: RunResult) -> None:
-        if not future.done():  # nobody has given it up
+        if not future.done():  # the call may have timed out
             future.set_result(result)
 
     def run_function() -> None:
         try:
             result: RunResult = context.run(_call_function, function.run, arguments), None
-        except BaseException as error:  # noqa: BLE001  whatever a tool raises is its result
+        except BaseException as error:  # noqa: BLE001  any exception of a tool is its result
             result = None, error
-        with contextlib.suppress(RuntimeError):  # the loop has ended
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(set_result, result)
 
     threading.Thread(target=run_function, name=f"tool {function.name}", daemon=True).start()
@@ -266,5 +281,5 @@ def _check_item_count(items: list[Any]) -> list[Any]:
 def _convert_arguments(function: FunctionTool, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
         return function.convert_arguments(arguments)
-    except Exception as error:  # its types are its own, and raise what they like
+    except Exception as error:  # the function's own types may raise any exception
         raise CallError(function.name, "misfit", [f"the arguments do not fit: {safe_str(error)}"]) from error

@@ -1,9 +1,11 @@
-"""One call's arguments on their way through: a JSON object passes as it comes, anything else is held and mended.
+"""Streaming of one call's arguments: a JSON object is forwarded as it arrives, anything else is buffered and repaired.
 
-A wire feeds its text to `feed`. A shape, which has to look for markers at the same time, drives the `cursor` itself.
+A wire feeds its text to `feed`. A shape has to look for markers at the same time, so it drives the `scanner` itself.
 """
 
 from __future__ import annotations
+
+import sys
 
 from interlingua.common.jsontext.codec import read_json, read_shallow_object
 from interlingua.common.jsontext.scanner import JsonScanner
@@ -12,22 +14,29 @@ __all__ = ["STREAMED_OPENERS", "ArgumentsStream"]
 
 
 STREAMED_OPENERS = ("{", "[")
-"""What arguments begin with that go on as they come."""
+"""First characters of arguments that are forwarded as they arrive."""
 
 
 EMPTY_ARGUMENTS = ("", "null", '""')
-"""What arguments are that are none."""
+"""Texts that mean "no arguments"."""
 
 
 class ArgumentsStream:
-    """Takes the arguments as the model writes them and gives back what may go on.
+    """Consumes arguments as the model writes them and returns the text that can be forwarded.
 
-    An object or array goes on piece by piece. Anything else (`null`, a string that holds an object, prose) is held
-    until it ends, because only then is known what to make of it. `notes` says what was odd, as (kind, message).
+    An object or array is forwarded piece by piece. Anything else (`null`, a string that contains an object, prose) is
+    buffered until it ends, because only then its kind is known. `notes` lists the irregularities as (kind, message).
     """
 
-    def __init__(self, max_buffered: int) -> None:
-        self.scanner = JsonScanner()
+    def __init__(self, max_buffered: int, max_whitespace: int = sys.maxsize) -> None:
+        """Create a stream for one call.
+
+        Args:
+            max_buffered: maximum number of characters of arguments that are not streamed.
+            max_whitespace: maximum number of whitespace characters between two tokens. Over it, the arguments are
+                `runaway`: some models never stop writing whitespace.
+        """
+        self.scanner = JsonScanner(max_whitespace)
         self.notes: list[tuple[str, str]] = []
         self._max_buffered = max_buffered
         self._buffered: list[str] = []
@@ -35,21 +44,36 @@ class ArgumentsStream:
         self._over_limit = False
 
     def feed(self, text: str) -> tuple[str, str]:
-        """Text that holds nothing but arguments. Returns what may go on, and what came after the end of an object."""
+        """Consume text that contains only arguments.
+
+        Returns:
+            The text to forward, and the text after the end of the object.
+        """
         scanner = self.scanner
         if not scanner.first_char:
             if self._buffered or self._over_limit or text.lstrip()[:1] not in STREAMED_OPENERS:
                 return self.buffer(text), ""
             text = text.lstrip()
         pos = scanner.scan(text, 0)
-        if pos == len(text):
-            return text, ""
         while pos < len(text) and not scanner.ended:
             pos = scanner.scan(text, scanner.skip_char(text, pos))
-        return text[:pos], text[pos:]
+        if scanner.whitespace_overflow is not None:
+            return self.cut_runaway(text[:pos]), ""
+        return (text, "") if pos == len(text) else (text[:pos], text[pos:])
+
+    @property
+    def runaway(self) -> bool:
+        """True if more whitespace came between two tokens than is allowed."""
+        return self.scanner.whitespace_overflow is not None
+
+    def cut_runaway(self, scanned: str) -> str:
+        """Return the part before the overflow of the text that was scanned last."""
+        overflow = self.scanner.whitespace_overflow
+        assert overflow is not None, "only runaway arguments are cut"
+        return scanned[: max(0, len(scanned) - (self.scanner.offset - overflow))]
 
     def buffer(self, text: str) -> str:
-        """Arguments that are not streamed. Returns what can be held no longer."""
+        """Buffer arguments that are not streamed. Return the text that exceeds the buffer limit."""
         if text.strip() or self._buffered:
             self._buffered.append(text)
             self._buffered_chars += len(text)
@@ -59,7 +83,8 @@ class ArgumentsStream:
         return self._take_buffered()
 
     def end(self) -> str:
-        """The model has closed the call: what is still to go on, so that the arguments are an object if they can be."""
+        """End the arguments after the model closed the call. Return the remaining text, so that the arguments are a
+        JSON object if possible."""
         if self.scanner.first_char in STREAMED_OPENERS:
             self.scanner.finish()
             self._check_streamed()
@@ -69,14 +94,14 @@ class ArgumentsStream:
             return "{}"
         inner = _unwrap_string(text)
         if inner is not None:
-            self.notes.append(("unwrapped-arguments", "the arguments were an object inside a string: taken out of it"))
+            self.notes.append(("unwrapped-arguments", "the arguments were an object inside a string: unwrapped"))
             return inner
-        self.notes.append(("bad-arguments", "the arguments are not a JSON object: passed on as they are"))
+        self.notes.append(("bad-arguments", "the arguments are not a JSON object: forwarded unchanged"))
         return text
 
     @property
     def unfinished(self) -> bool:
-        """Whether the arguments have begun as JSON and not ended."""
+        """True if the arguments are the beginning of a JSON value that has not ended."""
         if self.scanner.first_char in STREAMED_OPENERS:
             return not self.scanner.ended
         text = "".join(self._buffered).strip()
@@ -86,11 +111,11 @@ class ArgumentsStream:
 
     @property
     def empty(self) -> bool:
-        """Whether there are none. If more was to come, they do not show it."""
+        """True if there are no arguments so far, and no sign that more will follow."""
         return not self.scanner.first_char and not self._over_limit and "".join(self._buffered).strip() in ("", "null")
 
     def flush(self) -> str:
-        """The reply ended inside the call: what is still held, as it is."""
+        """Return the buffered text unchanged, because the reply ended inside the call."""
         return self._take_buffered().strip()
 
     def _take_buffered(self) -> str:
@@ -100,10 +125,10 @@ class ArgumentsStream:
 
     def _check_streamed(self) -> None:
         if self.scanner.problem is not None:
-            message = f"the arguments are not JSON: {self.scanner.problem}; passed on as they are"
+            message = f"the arguments are not JSON: {self.scanner.problem}; forwarded unchanged"
             self.notes.append(("bad-arguments", message))
         elif self.scanner.first_char != "{":
-            self.notes.append(("bad-arguments", "the arguments are not a JSON object: passed on as they are"))
+            self.notes.append(("bad-arguments", "the arguments are not a JSON object: forwarded unchanged"))
 
 
 def _unwrap_string(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Text that may not be JSON: its value, or None. The only place that knows all the ways in which decoding fails."""
+"""Lenient JSON decoding: return the value, or None for invalid text. All decoding errors are handled here."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 T = TypeVar("T")
 INVALID_JSON_KEY = "INVALID_JSON"
-"""The one key of an object that stands for arguments which are none: many clients and upstreams take nothing else."""
+"""Only key of an object that wraps invalid arguments: many clients and upstreams accept nothing but an object."""
 
-# Text with half a surrogate pair cannot be encoded, and nesting beyond any use exhausts the stack.
+# Text with an unpaired surrogate cannot be encoded, and extreme nesting exhausts the stack.
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def read_json(text: str, type: type[T]) -> T | None:
-    """The value, if this is JSON of that type."""
+    """Return the value if the text is JSON of that type, else None."""
     try:
         return msgspec.json.decode(text, type=type)
     except _DECODE_ERRORS:
@@ -38,19 +38,19 @@ def read_json(text: str, type: type[T]) -> T | None:
 
 
 def read_shallow_object(text: str) -> dict[str, Any] | None:
-    """The object if this is one. Its values are left unread where that can be."""
+    """Return the object, or None if the text is not a JSON object. Values stay undecoded if possible."""
     value = read_json(text, dict[str, msgspec.Raw])
     return value if value is not None else _read_leniently(text)
 
 
 def read_full_object(text: str) -> dict[str, Any] | None:
-    """The same, with all its values."""
+    """Return the object with all values decoded, or None if the text is not a JSON object."""
     value = read_json(text, dict[str, Any])
     return value if value is not None else _read_leniently(text)
 
 
 def explain_invalid_object(text: str) -> str:
-    """What is wrong with a text that is no JSON object, in words."""
+    """Describe why a text is not a JSON object."""
     try:
         value = json.loads(
             text, parse_constant=_reject_constant, parse_float=_parse_finite_float, parse_int=_parse_bounded_int
@@ -60,22 +60,22 @@ def explain_invalid_object(text: str) -> str:
     except ValueError as error:
         return str(error)
     except RecursionError:
-        return "it is nested too deep"
-    return f"it is {_TYPE_DESCRIPTIONS.get(type(value), 'nested too deep')}"
+        return "it is nested too deeply"
+    return f"it is {_TYPE_DESCRIPTIONS.get(type(value), 'nested too deeply')}"
 
 
 _TYPE_DESCRIPTIONS = {
     list: "a list",
-    str: "a text",
+    str: "a string",
     int: "a number",
     float: "a number",
-    bool: "a truth value",
+    bool: "a boolean",
     type(None): "null",
 }
 
 
 def _read_leniently(text: str) -> dict[str, Any] | None:
-    """Half a surrogate pair is no character, but `"\\ud83d"` is JSON: the standard library reads it."""
+    """Decode with the standard library, which accepts unpaired surrogates: `"\\ud83d"` is valid JSON."""
     try:
         value = json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite_float)
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ def _reject_constant(constant: str) -> None:
 
 
 def _parse_finite_float(digits: str) -> float:
-    """What is beyond any float would be written as Infinity, which is not JSON."""
+    """Reject numbers that overflow a float: they would be written as Infinity, which is not JSON."""
     value = float(digits)
     if math.isinf(value):
         raise ValueError(f"the number {digits[:40]} is too large")
@@ -103,12 +103,12 @@ def _parse_bounded_int(digits: str) -> int:
 
 
 def write_json(value: Any) -> str:
-    """The value as JSON text; `null` if it is nested too deep to be written."""
+    """Return the value as JSON text; `null` if it is nested too deeply to be encoded."""
     return encode_json(value).decode()
 
 
 def encode_json(value: Any) -> bytes:
-    """The same, as bytes."""
+    """Return the value as JSON bytes; `null` if it is nested too deeply to be encoded."""
     try:
         return msgspec.json.encode(value)
     except UnicodeError:
@@ -118,12 +118,12 @@ def encode_json(value: Any) -> bytes:
 
 
 def wrap_invalid_arguments(arguments: str) -> dict[str, Any]:
-    """Arguments that are no JSON object, as one."""
+    """Wrap arguments that are not a JSON object into one."""
     return {INVALID_JSON_KEY: arguments}
 
 
 def unwrap_invalid_arguments(arguments: str) -> str:
-    """The arguments that were wrapped; any others as they are."""
+    """Return the original text of wrapped arguments; other arguments are returned unchanged."""
     value = _read_leniently(arguments) if INVALID_JSON_KEY in arguments else None
     text = value.get(INVALID_JSON_KEY) if value is not None and len(value) == 1 else None
     return text if isinstance(text, str) else arguments

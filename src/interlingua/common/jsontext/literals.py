@@ -1,7 +1,7 @@
-"""Literals to JSON text: `{'a': True}` is `{"a": true}`, and what is JSON already stays so, byte for byte.
+"""Conversion of Python literals to JSON text: `{'a': True}` becomes `{"a": true}`. Valid JSON stays unchanged.
 
-Templates print objects and arrays as JSON or as Python does, and models mix the two. The text is walked once and
-copied; only what JSON spells otherwise is replaced. Nothing is evaluated, so a number keeps its digits.
+Chat templates print objects and arrays as JSON or as Python does, and models mix the two. The text is scanned once and
+copied; only the parts that JSON writes differently are replaced. Nothing is evaluated, so numbers keep their digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from interlingua.common.jsontext.codec import read_json, write_json
 __all__ = ["MAX_DEPTH", "literal_to_json"]
 
 MAX_DEPTH = 64
-"""How many brackets may be open at once in what is not JSON: more than any tool takes, less than any stack bears."""
+"""Maximum nesting of brackets in text that is not JSON: deeper than any tool needs, and safe for the stack."""
 
 _CONSTANTS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
@@ -34,10 +34,14 @@ _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[0-7
 
 
 def literal_to_json(text: str) -> str | None:
-    """The JSON text of a JSON or Python literal, without outer white space. None if it is none, or nested too deep."""
+    """Return the JSON text of a JSON or Python literal, without outer whitespace.
+
+    Returns:
+        The JSON text; None if the text is not a literal or is nested too deeply.
+    """
     text = text.strip()
     if read_json(text, msgspec.Raw) is not None:
-        return text  # the walk would come to the same, a hundred times slower
+        return text  # the rewriter has the same result, but is a hundred times slower
     try:
         return _LiteralRewriter(text).rewrite()
     except _NotALiteral:
@@ -45,11 +49,11 @@ def literal_to_json(text: str) -> str | None:
 
 
 class _NotALiteral(Exception):
-    """Ends the walk from whatever depth it has come to."""
+    """Aborts the scan from any depth."""
 
 
 class _LiteralRewriter:
-    """Walks over one literal and copies it, as JSON spells it."""
+    """Scans one literal and copies it in JSON syntax."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -60,7 +64,7 @@ class _LiteralRewriter:
         self._rewrite_value(MAX_DEPTH)
         if self._peek():
             raise _NotALiteral
-        return "".join(self._out).strip()  # brackets that only group leave their white space
+        return "".join(self._out).strip()  # removed grouping parentheses leave their whitespace
 
     def _rewrite_value(self, depth: int) -> None:
         char = self._peek()
@@ -91,10 +95,10 @@ class _LiteralRewriter:
         if items and len(commas) == items:
             self._out[commas[-1]] = ""  # JSON has no trailing comma
         elif opener == "(" and items == 1:
-            self._out[start] = self._out[-1] = ""  # one item without a comma is no tuple
+            self._out[start] = self._out[-1] = ""  # parentheses around one item without a comma are not a tuple
 
     def _rewrite_key(self) -> None:
-        """JSON knows string keys only: others are spelled as strings, as json.dumps does."""
+        """Copy a key. JSON allows only string keys; other keys become strings, as in json.dumps."""
         key = self._read_atom()
         self._out.append(key if key[0] == '"' else f'"{key}"')
         if self._peek() != ":":
@@ -102,7 +106,7 @@ class _LiteralRewriter:
         self._advance(":")
 
     def _peek(self) -> str:
-        """The next character that is no white space; empty at the end."""
+        """Return the next character that is not whitespace; "" at the end."""
         spaces = _SPACES.match(self._text, self._pos)
         if spaces is not None:
             self._out.append(spaces[0])
@@ -110,12 +114,12 @@ class _LiteralRewriter:
         return self._text[self._pos : self._pos + 1]
 
     def _advance(self, replacement: str) -> None:
-        """Goes over one character, for which JSON has this."""
+        """Skip one character and write its JSON replacement."""
         self._out.append(replacement)
         self._pos += 1
 
     def _read_atom(self) -> str:
-        """A value without brackets."""
+        """Read a value without brackets."""
         quote = _QUOTE.match(self._text, self._pos)
         if quote is not None:
             self._pos = quote.end()
@@ -127,7 +131,7 @@ class _LiteralRewriter:
         return _CONSTANTS.get(scalar[0]) or _number_to_json(scalar[0])
 
     def _read_string_body(self, quote: str) -> str:
-        """What stands between the quotes, its escapes unread."""
+        """Return the text between the quotes, with its escapes undecoded."""
         start = self._pos
         while (stop := _STRING_STOPS[quote].search(self._text, self._pos)) is not None:
             self._pos = stop.end()
@@ -138,7 +142,7 @@ class _LiteralRewriter:
 
 
 def _number_to_json(text: str) -> str:
-    """JSON wants digits on both sides of the point, and no plus."""
+    """Convert a number. JSON requires digits on both sides of the decimal point and allows no plus sign."""
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[2] or len(match[3] or "") > 1):
         raise _NotALiteral
@@ -147,7 +151,7 @@ def _number_to_json(text: str) -> str:
 
 
 def _string_to_json(quote: str, body: str) -> str:
-    """Raw control characters, which neither language allows but models write, are read as meant."""
+    """Convert a string. Raw control characters are accepted: neither language allows them, but models write them."""
     escapes = [match[0] for match in _ESCAPE.finditer(body)]
     if quote == '"' and all(escape[1] in _JSON_ESCAPES or len(escape) == len("\\u0000") for escape in escapes):
         return f'"{_CONTROL.sub(lambda control: write_json(control[0])[1:-1], body)}"'
@@ -155,7 +159,7 @@ def _string_to_json(quote: str, body: str) -> str:
 
 
 def _unescape(escape: str) -> str:
-    """The character that Python means; a backslash that begins no escape stays, as in `'\\d+'`."""
+    """Decode a Python escape; a backslash that starts no escape is kept, as in `'\\d+'`."""
     char = escape[1]
     if char in "01234567":
         return chr(int(escape[1:], 8))
@@ -163,5 +167,5 @@ def _unescape(escape: str) -> str:
         return _PYTHON_ESCAPES.get(char, escape)
     code = int(escape[2:], 16) if len(escape) > 2 else -1
     if not 0 <= code <= 0x10FFFF:
-        raise _NotALiteral  # such as half an escape, or a character by its name
+        raise _NotALiteral  # such as a truncated escape, or `\N{name}`
     return chr(code)

@@ -1,9 +1,9 @@
-"""What does JSON say that has not come to its end? All that is certain of its value by now.
+"""Parser for incomplete JSON: returns the part of the value that is certain so far.
 
-    so_far('{"path": "a.txt", "limit": 12')    {"path": "a.txt"}
+    parse_partial('{"path": "a.txt", "limit": 12')    {"path": "a.txt"}
 
-A text that is still open is given as far as it goes. A number is not: its next digit may follow. Behind something that
-is no JSON nothing more is read.
+An open string is returned as far as it goes. An open number is not returned, because another digit may follow. Parsing
+stops at the first invalid token.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 __all__ = ["parse_partial"]
 
 MAX_DEPTH = 1000
-"""How many brackets may be open at once. What is deeper is not read."""
+"""Maximum number of open brackets. Deeper values are not parsed."""
 _match_separators = re.compile(r"[ \t\n\r,:]*").match
-_match_string = re.compile(r'"((?:[^"\\]+|\\[^u]|\\u[0-9A-Fa-f]{4})*)("?)', re.S).match  # half an escape is not in it
+_match_string = re.compile(r'"((?:[^"\\]+|\\[^u]|\\u[0-9A-Fa-f]{4})*)("?)', re.S).match  # excludes a partial escape
 _match_scalar = re.compile(r"[A-Za-z0-9+\-._]+").match
 _high_surrogate = re.compile(r"[\ud800-\udbff]$")
 
 
 def parse_partial(text: str) -> Any:
-    """None if nothing is certain."""
+    """Return the value so far, or None if nothing is certain."""
     value = _PartialValue()
     pos = 0
     while (
@@ -47,7 +47,7 @@ def parse_partial(text: str) -> Any:
 
 def _read_string(text: str, pos: int, value: _PartialValue) -> int:
     match = _match_string(text, pos)
-    assert match is not None  # it begins with a quotation mark
+    assert match is not None  # the caller has checked the opening quote
     body, quote = match.groups()
     string = _decode_string(f'"{body}"')
     if string is None or (not quote and value.expects_key):
@@ -84,7 +84,7 @@ def _match_end(match: re.Match[str] | None, pos: int) -> int:
 
 
 class _PartialValue:
-    """A value in the making: what is open of it, and the key that waits for its value."""
+    """A value under construction: its open containers, and the key whose value is missing."""
 
     def __init__(self) -> None:
         self.root: Any = None

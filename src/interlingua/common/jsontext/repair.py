@@ -1,7 +1,7 @@
-"""What arguments are meant, where only the writing is wrong: repairs that cannot change a meaning.
+"""Repair of malformed arguments, limited to changes that cannot alter their meaning.
 
-A code fence around them, a comma before a closing bracket, the same object twice, an object inside a string, a raw line
-break inside a string. What was cut short is never completed: nobody knows what would have followed.
+Repairs: a code fence around the arguments, a comma before a closing bracket, the same object twice, an object inside a
+string, a raw line break inside a string. Truncated arguments are never completed, because the missing part is unknown.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from interlingua.common.jsontext.codec import read_json, read_shallow_object
 __all__ = ["repair_arguments"]
 
 CODE_FENCE = "```"
-_token_pattern = (
-    re.compile(  # a string that nobody closed is matched as well: nothing is tried twice, however long it is
-        r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|[\[{][ \t\n\r]*,|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",\[{]+|.',
-        re.S,
-    )
+_token_pattern = re.compile(  # also matches an unterminated string, so that the scan stays linear for any length
+    r'(?P<string>"(?:[^"\\]++|\\.)*(?P<closed>"?))|[\[{][ \t\n\r]*,|(?P<extra>,)(?=[ \t\n\r]*[}\]])|[^",\[{]+|.',
+    re.S,
 )
 _fence_label = re.compile(r"[A-Za-z0-9]*[ \t\r]*")
 _raw_control = re.compile(r"\\.|[\n\r\t]", re.S)
@@ -28,7 +26,11 @@ _CONTROL_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def repair_arguments(text: str) -> tuple[str, list[str]] | None:
-    """The arguments as an object, and what was done for it; None if nothing safe makes them one."""
+    """Repair arguments.
+
+    Returns:
+        The arguments as the text of a JSON object, and a note for each repair; None if no safe repair makes them one.
+    """
     notes: list[str] = []
     for repair, note in _REPAIRS:
         candidate = repair(text)
@@ -52,14 +54,14 @@ def _unwrap_string(text: str) -> str | None:
 
 
 def _drop_trailing_commas(text: str) -> str:
-    """Commas before a closing bracket. Those behind an opening one stay, for a value is missing there, and so does what
-    stands in strings."""
+    """Remove commas before a closing bracket, outside of strings. Commas after an opening bracket stay, because a value
+    is missing there."""
     return _token_pattern.sub(lambda token: "" if token["extra"] else token[0], text)
 
 
 def _escape_control_characters(text: str) -> str:
-    """Raw line breaks and tabs in strings, as JSON writes them. Behind a backslash they stay, which is no JSON: whether
-    the backslash is meant nobody knows."""
+    """Escape raw line breaks and tabs in strings. After a backslash they stay, and the text stays invalid: it is
+    unknown whether the backslash is intended."""
 
     def escape(token: re.Match[str]) -> str:
         return (
@@ -72,9 +74,9 @@ def _escape_control_characters(text: str) -> str:
 
 
 def _drop_repetitions(text: str) -> str | None:
-    """The same object, again and again: one of them."""
+    """Return the first object if the text is the same object several times, else None."""
     decoder = json.JSONDecoder()
-    written: list[str] = []  # as text, for to Python 1 and true are the same
+    written: list[str] = []  # compared as text, because 1 == True in Python
     first, pos = text, _skip_whitespace(text, 0)
     while pos < len(text):
         try:
@@ -95,9 +97,9 @@ def _skip_whitespace(text: str, pos: int) -> int:
 
 
 _REPAIRS: tuple[tuple[Callable[[str], str | None], str], ...] = (
-    (_strip_fence, "a code fence around the arguments: taken off"),
-    (_unwrap_string, "the arguments were an object inside a string: taken out of it"),
-    (_drop_trailing_commas, "a comma before a closing bracket: taken out"),
+    (_strip_fence, "code fence around the arguments: removed"),
+    (_unwrap_string, "the arguments were an object inside a string: unwrapped"),
+    (_drop_trailing_commas, "comma before a closing bracket: removed"),
     (_escape_control_characters, "raw line breaks or tabs in a string: escaped"),
-    (_drop_repetitions, "the same object twice: taken once"),
+    (_drop_repetitions, "the same object twice: used once"),
 )

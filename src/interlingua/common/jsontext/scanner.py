@@ -1,16 +1,15 @@
-"""Walks over one JSON value in text that comes in pieces, and knows where the value ends.
+"""Incremental scanner that finds the end of one JSON value in text that arrives in pieces.
 
-The cursor builds no value and never looks at old text. All that it keeps is the *place* in the grammar where
-it stands, the places that the open brackets lead back to, and a token that the end of a piece has cut.
+The scanner builds no value and never reads old text again. It keeps only its *state* in the grammar, the states to
+return to when open brackets close, and a token that was cut at the end of a piece.
 
-    cursor = JsonCursor()
-    cursor.walk('{"a": "x', 0)       # 8: all walked, wants more
-    cursor.walk('y"} and so on', 0)  # 3: cursor.ended; the rest does not belong to the value
+    scanner = JsonScanner()
+    scanner.scan('{"a": "x', 0)       # 8: all scanned, needs more
+    scanner.scan('y"} and so on', 0)  # 3: scanner.ended; the rest does not belong to the value
 
-Models write things that are not JSON. The cursor notes the first of them in `problem` and walks on, because
-where a value ends matters even if the value is bad. It stops only at an odd character, one that JSON has no
-use for outside a string, so that the caller can look whether a marker begins there.
-If none does, `skip` steps over it.
+Models write text that is not JSON. The scanner records the first error in `problem` and continues, because the end of
+a value matters even if the value is invalid. It stops only at an unknown character, one that JSON never uses outside a
+string, so that the caller can check for a marker there. If there is no marker, `skip_char` skips the character.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 __all__ = ["JsonScanner"]
 
 MAX_DEPTH = 1000
-"""How many brackets may be open at once. Most parsers, json.loads among them, give up at about this depth."""
+"""Maximum number of open brackets. Most parsers, json.loads among them, fail at about this depth."""
 
 MAX_SCALAR_CHARS = 4096
-"""How long a number may be. What is longer is not JSON to us, and need not be remembered."""
+"""Maximum length of a number. A longer one is treated as invalid and need not be buffered."""
 
 # Tokens.
 #
-# What is possessive never backtracks, so a piece is walked in linear time. But Python 3.11.0 to 3.11.4 lose
-# the position when a possessive *group* fails halfway through structure of its own. So the alternatives in
-# `_BODY` are spelled out flat, and other groups are repeated greedily, up to a bound that keeps small what
-# the matcher remembers. `_BODY` lists what may stand in a string, not what may not: nearly twice as fast.
+# Possessive quantifiers never backtrack, so a piece is scanned in linear time. But Python 3.11.0 to 3.11.4 lose
+# the position when a possessive *group* fails halfway through a structure of its own. So the alternatives in
+# `_BODY` are written out flat, and other groups are repeated greedily, up to a bound that keeps the state of the
+# matcher small. `_BODY` lists the characters that a string may contain, not the excluded ones: nearly twice as fast.
 
 _MatchFunction: TypeAlias = Callable[[str, int], re.Match[str]]
 
 
 def _compile_match(pattern: str) -> _MatchFunction:
-    """The match method of a pattern that is content with nothing. It never returns None: hence the cast."""
+    """Return the match method of a pattern that matches the empty string. It never returns None: hence the cast."""
     return cast("_MatchFunction", re.compile(pattern).match)
 
 
 def _scalar_pattern(max_digits: int) -> str:
-    """A literal, or a number of which no part has more digits than this."""
+    """Return the pattern of a literal or a number in which no run of digits is longer than this."""
     digit_run = rf"[0-9]{{1,{max_digits}}}+"
     return rf"(?:true|false|null|-?(?:0|(?=[1-9]){digit_run})(?:\.{digit_run})?(?:[eE][+-]?{digit_run})?)"
 
 
 _WHITESPACE = r"[ \t\n\r]{0,64}+"
-"""Blanks between two tokens. Where there are more, they are walked over by themselves, and counted."""
+"""Whitespace between two tokens. A longer run is scanned separately, and counted."""
 _HEX = r"[0-9A-Fa-f]"
 _BODY = rf'(?:[ !#-\[\]-\U0010ffff]++|\\["\\/bfnrt]|\\u{_HEX}{_HEX}{_HEX}{_HEX})*+'
 _ITEM = rf'(?:"{_BODY}"|{_scalar_pattern(MAX_SCALAR_CHARS // 4)}(?=[ \t\n\r,\]}}]))'
@@ -64,10 +63,10 @@ _match_partial_escape = _compile_match(rf"(?:\\u{_HEX}{{0,3}}|\\)?")
 _match_escape = re.compile(rf'\\["\\/bfnrt]|\\u{_HEX}{{4}}').match
 _is_scalar = re.compile(_scalar_pattern(MAX_SCALAR_CHARS)).fullmatch
 
-# What kind of token a character begins. Punctuation is a kind of its own each; whatever is not here is odd.
+# Token type by first character. Each punctuation character is a type of its own; all other characters are unknown.
 _TOKEN_TYPES = {char: char for char in '"{}[],:'}
 _TOKEN_TYPES |= dict.fromkeys(" \t\n\r", " ")
-_TOKEN_TYPES |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar, right or wrong: its end will tell
+_TOKEN_TYPES |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar; it is validated at its end
 _UNKNOWN_TOKEN = "?"
 
 # Grammar.
@@ -78,9 +77,9 @@ _StateName: TypeAlias = Literal[
 
 
 class _State(NamedTuple):
-    """Where the cursor stands between two tokens: what may come, and where each that comes leads to.
+    """State of the scanner between two tokens: the legal tokens, and the next state for each token.
 
-    What may not come leads somewhere too: to where the model most likely meant to be.
+    Illegal tokens have a next state, too: the one that the model most likely intended.
     """
 
     expected: str
@@ -102,7 +101,7 @@ _STATES: dict[_StateName, _State] = {
     "after value": _State("',' or '}'", ",}", "after key", "key", "value"),
 }
 
-# Flat items and members that are all there and all right can be walked over many at a time.
+# Flat items and members that are complete and valid are scanned many at a time.
 _FLAT_RUNS: dict[_StateName, tuple[_MatchFunction, _StateName]] = {
     "first item": (_compile_match(rf"(?:{_ITEM}(?:{_WHITESPACE},{_WHITESPACE}{_ITEM}){{0,255}})?"), "after item"),
     "after item": (_compile_match(rf"(?:{_WHITESPACE},{_WHITESPACE}{_ITEM}){{0,256}}"), "after item"),
@@ -112,7 +111,7 @@ _FLAT_RUNS: dict[_StateName, tuple[_MatchFunction, _StateName]] = {
 
 
 class JsonScanner:
-    """Where in a JSON value the text so far has led to."""
+    """Incremental scanner of one JSON value."""
 
     __slots__ = (
         "_last_whitespace",
@@ -128,41 +127,41 @@ class JsonScanner:
     )
 
     def __init__(self, max_whitespace: int = sys.maxsize) -> None:
-        """`blanks` are as many as may stand between two tokens."""
+        """`max_whitespace` is the maximum number of whitespace characters between two tokens."""
         self.first_char = ""
-        """The value's first character; empty before it came."""
+        """First character of the value; empty before it arrives."""
         self.offset = 0
-        """How many characters have been walked over."""
+        """Number of characters scanned so far."""
         self.problem: str | None = None
-        """The first thing that is not JSON, in words."""
+        """Description of the first syntax error, or None."""
         self.whitespace_overflow: int | None = None
-        """Where more blanks came than may stand between two tokens, if they did."""
+        """Offset at which the whitespace between two tokens exceeded the maximum, or None."""
         self._max_whitespace = max_whitespace
-        self._last_whitespace = (0, 0)  # where the last blanks began and ended
+        self._last_whitespace = (0, 0)  # start and end offset of the last whitespace
         self._state: _StateName = "top"
-        self._return_states: list[_StateName] = []  # for each open bracket, the place after it is closed
-        # The token that the last piece was cut in. '"' stands for all of a string so far, a beginning of an
-        # escape for a string that was cut there. A scalar is kept: only its end tells whether it is right.
+        self._return_states: list[_StateName] = []  # for each open bracket, the state after it closes
+        # The token in which the last piece was cut. '"' represents a string so far, and a partial escape a string
+        # that was cut inside the escape. A scalar is kept completely, because it is validated only at its end.
         self._partial_token = ""
-        self._piece_offset = 0  # the offset of the current piece's first character
+        self._piece_offset = 0  # offset of the current piece's first character
 
     @property
     def ended(self) -> bool:
-        """Whether the value is complete: nothing more belongs to it."""
+        """True if the value is complete: no further text belongs to it."""
         return self._state == "end"
 
     @property
     def in_string(self) -> bool:
-        """Whether the text so far ends inside a string."""
+        """True if the text so far ends inside a string."""
         return self._partial_token[:1] in ('"', "\\")
 
     def scan(self, text: str, pos: int) -> int:
-        """Goes on from text[pos:] and returns where it stopped.
+        """Scan from text[pos:] and return the position where the scan stopped.
 
-        That is the end of the text, the end of the value (see `ended`), or else an odd character.
+        That is the end of the text, the end of the value (see `ended`), or an unknown character.
         """
         end = pos
-        if self._partial_token == '"':  # nearly always so while a long argument streams in: make it cheap
+        if self._partial_token == '"':  # fast path: nearly always taken while a long argument streams in
             end = _match_string_body(text, pos).end()
             if end == len(text):
                 self.offset += end - pos
@@ -176,14 +175,14 @@ class JsonScanner:
         return end
 
     def skip_char(self, text: str, pos: int) -> int:
-        """Steps over the odd character that `walk` stopped at, and returns where to go on."""
+        """Skip the unknown character at which `scan` stopped, and return the next position."""
         self._piece_offset = self.offset - pos
         self._note_unexpected(_STATES[self._state].expected, text[pos], pos)
         self.offset += 1
         return pos + 1
 
     def finish(self) -> None:
-        """The text is over: what is still open is a problem, but a number or literal is complete only now."""
+        """End the text: anything still open is a problem, but a number or literal is complete only now."""
         self._piece_offset = self.offset
         if self._partial_token and self._partial_token[0] not in '"\\':
             self._end_scalar(self._partial_token, 0)
@@ -196,7 +195,7 @@ class JsonScanner:
             self.problem = "empty"
 
     def _scan_tokens(self, text: str, pos: int) -> int:
-        """Goes on from between two tokens."""
+        """Continue between two tokens."""
         while pos < len(text) and self._state != "end":
             char = text[pos]
             token_type = _TOKEN_TYPES.get(char, _UNKNOWN_TOKEN)
@@ -248,7 +247,7 @@ class JsonScanner:
                 self._note_problem(f"more than {MAX_DEPTH} brackets open", pos)
 
     def _resume_token(self, text: str, pos: int) -> int:
-        """Goes on inside the token that the last piece was cut in."""
+        """Continue inside the token in which the last piece was cut."""
         if self._partial_token[0] == "\\":
             pos = self._scan_escape(text, pos)
         return self._scan_string(text, pos) if self._partial_token[0] in '"\\' else self._scan_scalar(text, pos)
@@ -269,7 +268,7 @@ class JsonScanner:
         return pos
 
     def _scan_escape(self, text: str, pos: int) -> int:
-        """Goes on inside the held escape: all of it, or none of it but the backslash if it is no escape."""
+        """Continue inside a partial escape. Consume all of it, or only the backslash if the escape is invalid."""
         prefix_length = len(self._partial_token)
         escape = self._partial_token + text[pos : pos + 6 - prefix_length]
         match = _match_escape(escape)

@@ -1,4 +1,4 @@
-"""How the raw text that a model wrote for a param becomes JSON, by the param's schema and without loss."""
+"""Schema-driven, lossless conversion of the raw text that a model wrote for a param to JSON."""
 
 from __future__ import annotations
 
@@ -29,46 +29,47 @@ _DIGITS = "-0123456789"
 
 
 class ConvertedValue(NamedTuple):
-    """A param's JSON text. If the raw text did not fit its type, it is that text as a string, and `problem` says so."""
+    """JSON text of a param. Raw text that does not match the type becomes a string, and `problem` describes that."""
 
     json: str
     problem: str | None = None
 
 
 class ValueCoercion:
-    """What becomes of the raw text of one param."""
+    """Conversion of the raw text of one param, derived from its schema."""
 
     def __init__(self, schema: object = True, root: object = True) -> None:
         facts = read_schema(schema, root)
         types = facts.types
         self.is_string_only = types == TYPES_BY_NAME["string"]
-        """Only a string fits: its text can go on as it comes."""
+        """True if the schema allows only a string: its text can be forwarded as it arrives."""
         self.accepts_string = "string" in types
         self.is_untyped = types == ANY_TYPE
-        """Nothing is known about the type: JSON counts as a value, all else as a string."""
+        """True if the type is unknown: JSON becomes a value, anything else a string."""
         self.kind: ValueKind = _kind_of(types)
-        """How it is built, null aside. A union that has both values with and without brackets is `any`."""
+        """Kind of the value, ignoring null. A union of types with and without brackets is `any`."""
         self._types = types
         self._parts = facts.parts
         self._root = root
         self._choices = {} if self.is_string_only or self.is_untyped else _spellings(facts.choices, types)
         self._readers = [read for read in _READERS if read.type in types]
         self._first_chars = "".join(read.first_chars for read in self._readers) + ('"' if self._choices else "")
-        self._members: dict[str | None, ValueCoercion] = {}  # under None what is not declared: models invent keys
+        self._members: dict[str | None, ValueCoercion] = {}  # None: undeclared keys, which models may invent
         self._item: ValueCoercion | None = None
 
     def can_be_value(self, first_char: str) -> bool:
-        """Whether text with this first character, white space aside, may become anything but that text as a string.
+        """Return whether text with this first character (after whitespace) can become something other than a string.
 
-        Where it may not, the text can go on as it comes. Where no string fits, it has to end before a problem is known.
-        Before the first character has come (it is empty), all may come.
+        If not, the text can be forwarded as it arrives. If the schema allows no string, the result is true: an error is
+        known only at the end of the text. An empty `first_char` means that the first character has not arrived yet;
+        then the result is true.
         """
         if self.is_untyped:
             return first_char in _UNTYPED_FIRST_CHARS
         return not self.is_string_only and ("string" not in self._types or first_char in self._first_chars)
 
     def convert(self, text: str) -> ConvertedValue:
-        """The JSON text for the raw text. Of several types, a string takes only what none of the others does."""
+        """Convert raw text to JSON text. In a union of types, a string is used only if no other type matches."""
         json = None if self.is_string_only else self._choices.get(text) or self._read_typed(text.strip())
         if json is not None:
             return ConvertedValue(json)
@@ -83,22 +84,22 @@ class ValueCoercion:
             return text if text[:1] in _UNTYPED_FIRST_CHARS and literal_to_json(text) == text else None
         for reader in self._readers:
             json = reader.read(text)
-            # `5.0` is an integer where nothing else will do; where a string will, it may be a version.
+            # `5.0` becomes an integer only if no string is allowed; otherwise it may be a version number.
             if json is not None and (reader.type != "integer" or json == text or "string" not in self._types):
                 return json
         return None
 
     def declares(self, key: str) -> bool:
-        """Whether this is an object with a property of that name."""
+        """Return whether this is an object with a property of that name."""
         return any(key in as_mapping(part.get("properties")) for part in self._parts)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The properties that this has as an object."""
+        """Names of the declared properties."""
         return tuple(dict.fromkeys(str(key) for part in self._parts for key in as_mapping(part.get("properties"))))
 
     def member(self, key: str) -> ValueCoercion:
-        """The plan for what an object has under this key."""
+        """Return the coercion of the object member with this key."""
         slot = key if self.declares(key) else None
         if slot not in self._members:
             declared = [as_mapping(part.get("properties")) for part in self._parts]
@@ -109,7 +110,7 @@ class ValueCoercion:
 
     @property
     def item(self) -> ValueCoercion:
-        """The plan for what an array has in it."""
+        """Coercion of the items of an array."""
         if self._item is None:
             item_schemas = [part.get(keyword) for part in self._parts for keyword in ("items", "prefixItems")]
             lists = [as_list(schemas) or [schemas] for schemas in item_schemas if schemas is not None]
@@ -120,18 +121,18 @@ class ValueCoercion:
         return ValueCoercion({"anyOf": schemas}, self._root) if schemas else UNTYPED
 
 
-# How the text of each type is read.
+# Readers of the raw text, one per type.
 
 
 class _TypeReader(NamedTuple):
     type: str
     description: str
-    first_chars: str  # what text that it takes may begin with
+    first_chars: str  # possible first characters of text that it accepts
     read: Callable[[str], str | None]
 
 
 def _read_bracketed(text: str, opener: str) -> str | None:
-    """An object or array, be it inside a JSON string: some encode them twice."""
+    """Read an object or array, also inside a JSON string: some models encode them twice."""
     if text.startswith('"'):
         text = (read_json(text, str) or "").strip()
     json = literal_to_json(text) if text[:1] in _BRACKETS else None
@@ -143,7 +144,8 @@ def _read_number(text: str) -> str | None:
 
 
 def _read_integer(text: str) -> str | None:
-    """Counts digits, because a float does not keep them all: `5.0` and `1e3` are integers, `5.1` and `1e-3` are not."""
+    """Read an integer by its digits, because a float loses precision: `5.0` and `1e3` are integers, `5.1` and
+    `1e-3` are not."""
     if _read_number(text) is None:
         return None
     mantissa, _, exponent = text.lower().partition("e")
@@ -168,11 +170,11 @@ _READERS = [
     _TypeReader("integer", "an integer", _DIGITS, _read_integer),
 ]
 _UNTYPED_FIRST_CHARS = "{[ntf" + _DIGITS
-"""What JSON begins with, but for strings: those are taken as they are, with their quotes."""
+"""First characters of JSON values except strings: strings of unknown type are kept with their quotes."""
 
 
 def _spellings(choices: Iterable[object], types: TypeSet) -> dict[str, str]:
-    """The JSON text of each choice by the texts that stand for it, unless they stand for another choice too."""
+    """Map the possible spellings of each choice to its JSON text. Ambiguous spellings are left out."""
     spellings: dict[str, set[str]] = {}
     for choice in choices:
         if isinstance(choice, str | int | float | None) and types_of(choice) & types:
@@ -192,10 +194,10 @@ def _kind_of(types: TypeSet) -> ValueKind:
 
 
 def _describe_types(types: TypeSet) -> str:
-    """The types in words, for a finding."""
+    """Describe the types for a finding."""
     readers = [reader for reader in _READERS if reader.type in types]
     return " or ".join(reader.description for reader in readers if reader.type != "integer" or "number" not in types)
 
 
 UNTYPED = ValueCoercion()
-"""The plan where nothing is known."""
+"""Coercion for a param without a known schema."""

@@ -1,6 +1,6 @@
-"""What a JSON Schema says of a value: its types, the choices it has, and where its members and items are described.
+"""Facts from a JSON Schema: types, choices, and the subschemas that describe members and items.
 
-Schemas come from clients: anything may stand anywhere in them. What makes no sense counts as not said.
+Schemas come from clients and can contain anything anywhere. Invalid keywords are ignored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TypeSet: TypeAlias = frozenset[str]
 ANY_TYPE: TypeSet = frozenset(("object", "array", "null", "boolean", "number", "integer", "string"))
 NULL_TYPE: TypeSet = frozenset(("null",))
 
-# What each type's name stands for. Every integer is a number too, so that types can be intersected.
+# Types by name. Every integer is a number, too, so that types can be intersected.
 TYPES_BY_NAME: dict[str, TypeSet] = {name: frozenset((name,)) for name in ANY_TYPE} | {
     "number": frozenset(("number", "integer"))
 }
-# Some write Python's names.
+# Some clients use Python's type names.
 TYPES_BY_NAME |= {
     "str": TYPES_BY_NAME["string"],
     "int": TYPES_BY_NAME["integer"],
@@ -42,24 +42,25 @@ TYPES_BY_NAME |= {
 TYPES_BY_NAME |= {"dict": TYPES_BY_NAME["object"], "list": TYPES_BY_NAME["array"]}
 
 MAX_DEPTH, MAX_NODES = 32, 1000
-"""How far references and unions of one schema are followed, nested and in all: they may lead in circles."""
+"""Limits for following references and unions of one schema: nesting depth, and nodes in total. References can be
+circular."""
 
 
 class SchemaFacts(NamedTuple):
-    """What a schema says, its references and unions resolved."""
+    """Content of a schema after its references and unions are resolved."""
 
     types: TypeSet = ANY_TYPE
     choices: tuple[object, ...] = ()
-    parts: tuple[Mapping[str, Any], ...] = ()  # every schema that may name members or items
+    parts: tuple[Mapping[str, Any], ...] = ()  # all subschemas that can declare members or items
 
 
 def read_schema(schema: object, root: object) -> SchemaFacts:
-    """What the schema says; its references lead into the root."""
+    """Return the facts of the schema. References are resolved in the root."""
     return _SchemaResolver(root).read(schema, MAX_DEPTH)
 
 
 class _SchemaResolver:
-    """Follows references and unions, as far as it may."""
+    """Resolves references and unions, up to the limits."""
 
     def __init__(self, root: object) -> None:
         self._root = root
@@ -76,7 +77,7 @@ class _SchemaResolver:
         ]
         types = (
             ANY_TYPE.intersection(*(facts.types for facts in all_facts)) or ANY_TYPE
-        )  # no type fits: nothing was said
+        )  # an empty intersection is contradictory: ignore the types
         if types == ANY_TYPE:
             types = _implied_types(schema)
         choices = [choice for facts in all_facts for choice in facts.choices]
@@ -86,7 +87,7 @@ class _SchemaResolver:
         return SchemaFacts(types, tuple(choices), (schema, *(part for facts in all_facts for part in facts.parts)))
 
     def _applied_facts(self, schema: Mapping[str, Any], depth: int) -> Iterable[SchemaFacts]:
-        """What the schemas say that hold for the same value."""
+        """Yield the facts of the subschemas that apply to the same value."""
         if "$ref" in schema:
             yield self.read(resolve_reference(schema["$ref"], self._root), depth)
         for branch in as_list(schema.get("allOf")):
@@ -98,7 +99,7 @@ class _SchemaResolver:
 
 
 def resolve_reference(ref: object, root: object) -> object:
-    """What a reference such as `#/$defs/point` leads to in the root; None if nothing is there."""
+    """Return the target of a reference such as `#/$defs/point` in the root; None if it does not exist."""
     if not isinstance(ref, str) or ref.partition("/")[0] != "#":
         return None
     node = root
@@ -120,21 +121,21 @@ def _merge_any_of(branches: list[SchemaFacts]) -> SchemaFacts:
 
 
 def _named_types(type_field: object) -> TypeSet:
-    """Gemini's clients write the names in capitals."""
+    """Read the `type` keyword. Gemini clients write the names in capitals."""
     names = as_list(type_field) or [type_field]
     types = (TYPES_BY_NAME.get(name.lower(), ANY_TYPE) if isinstance(name, str) else ANY_TYPE for name in names)
     return frozenset().union(*types)
 
 
 def _implied_types(schema: Mapping[str, Any]) -> TypeSet:
-    """Who names properties means an object, even without saying so."""
+    """Return the types implied by other keywords: a schema with properties describes an object, also without `type`."""
     if isinstance(schema.get("properties"), Mapping):
         return TYPES_BY_NAME["object"]
     return TYPES_BY_NAME["array"] if "items" in schema or "prefixItems" in schema else ANY_TYPE
 
 
 def _enum_facts(schema: Mapping[str, Any]) -> SchemaFacts:
-    """What `enum` and `const` say."""
+    """Return the facts of `enum` and `const`."""
     choices = [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
     if not choices:
         return SchemaFacts()
@@ -150,7 +151,7 @@ def types_of(value: object) -> TypeSet:
             return TYPES_BY_NAME["boolean"]
         case None:
             return NULL_TYPE
-        case int() if value.bit_length() < 10_000:  # Python refuses to print much larger ones
+        case int() if value.bit_length() < 10_000:  # Python refuses to print much larger integers
             return TYPES_BY_NAME["integer"]
         case float() if isfinite(value):
             return TYPES_BY_NAME["number"]
@@ -166,5 +167,5 @@ def as_list(value: object) -> list[Any]:
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """Schemas come from clients: what should be an object may be anything."""
+    """Return the mapping, or an empty one: schemas come from clients and can contain anything."""
     return value if type(value) is dict or isinstance(value, Mapping) else {}  # the first is far faster

@@ -1,6 +1,7 @@
-"""Do these arguments fit this schema? If not: what is wrong with which of them, in words that a model can act on.
+"""Validation of arguments against a JSON Schema, with error messages that a model can act on.
 
-The checking itself is jsonschema-rs. Its expressions take linear time, whatever their pattern, and it fetches nothing.
+jsonschema-rs does the validation. Its regular expressions take linear time for any pattern, and it fetches no remote
+references.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from interlingua.errors import BadInput
 __all__ = ["validation_errors"]
 
 MAX_REPORTED_ERRORS = 5
-"""So many are told. A model mends one after the other all the same."""
+"""Maximum number of errors in one report. A model usually corrects one at a time."""
 _SCHEMA_KEYWORDS = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
 )
 _SCHEMA_LIST_KEYWORDS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
 _SCHEMA_MAP_KEYWORDS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
-"""The keywords under which there is a schema, a list of them, or some by name. All else is data."""
+"""Keywords that contain a schema, a list of schemas, or schemas by name. All other keywords contain data."""
 _NEGATING_KEYWORDS = {"not": ("not",), "oneOf": ("oneOf",), "if": ("if", "then", "else")}
-"""Where less to fit can mean that less fits: what goes if something is left out inside."""
+"""Keywords that a missing constraint can make stricter, each with the keywords to remove if something inside it was
+dropped."""
 _lone_surrogate = re.compile("[\ud800-\udfff]")
 _TYPE_DESCRIPTIONS = {
     "array": "an array",
@@ -38,15 +40,15 @@ _TYPE_DESCRIPTIONS = {
 
 
 def validation_errors(arguments: Any, schema: Mapping[str, Any], name: str) -> list[str]:
-    """What does not fit, the first few of it; nothing if all is well. `name` is the tool's."""
+    """Return the first few validation errors; an empty list if the arguments are valid. `name` is the tool's name."""
     validator = _build_validator(schema, name)
     try:
         errors = validator.iter_errors(arguments)
-    except UnicodeError:  # it takes no half of a surrogate pair
+    except UnicodeError:  # jsonschema-rs rejects unpaired surrogates
         text = _lone_surrogate.sub("\ufffd", json.dumps(arguments, ensure_ascii=False))
         return validation_errors(json.loads(text), schema, name)
     except ValueError:
-        return ["the arguments do not fit, and are nested too deep to say where"]
+        return ["the arguments do not match the schema, and are nested too deeply to locate the error"]
     return [_describe_error(error, schema) for error, _ in zip(errors, range(MAX_REPORTED_ERRORS), strict=False)]
 
 
@@ -55,29 +57,29 @@ def _build_validator(schema: Mapping[str, Any], name: str) -> Any:
         return _compile_schema(dict(schema))
     except ValueError:
         pass
-    try:  # an expression that cannot be looked for in linear time is not looked for
+    try:  # drop patterns that have no linear-time implementation
         return _compile_schema(_drop_unsupported_patterns(dict(schema)))
     except (ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
-        raise BadInput(f"the schema of the tool {name!r} cannot be used: {reason}", "mend the tool's schema") from None
+        raise BadInput(f"the schema of the tool {name!r} cannot be used: {reason}", "fix the tool's schema") from None
 
 
 def _compile_schema(schema: Any) -> Any:
-    import jsonschema_rs  # here, for most programs never check a call
+    import jsonschema_rs  # lazy import: most programs never validate a call
 
     regex_options = jsonschema_rs.RegexOptions()
     return jsonschema_rs.validator_for(schema, pattern_options=regex_options, retriever=_reject_remote_reference)
 
 
 def _reject_remote_reference(address: str) -> Any:
-    raise ValueError(f"{address} is elsewhere, and nothing is fetched")
+    raise ValueError(f"{address} is a remote reference, and remote references are not fetched")
 
 
-# ── expressions that cannot be used ───────────────────────────────────────────────────────────────────────────────────
+# ── unsupported regular expressions ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _drop_unsupported_patterns(schema: Any) -> Any:
-    """The schema without the expressions that the linear engine refuses, and without what means something else then."""
+    """Remove the patterns that the linear-time engine rejects, and the keywords whose meaning would change by that."""
     if not isinstance(schema, dict):
         return schema
     cleaned = {
@@ -100,7 +102,7 @@ def _clean_subschemas(key: str, value: Any) -> Any:
     if isinstance(value, list) and key in _SCHEMA_LIST_KEYWORDS:
         return [_drop_unsupported_patterns(subschema) for subschema in value]
     if isinstance(value, dict) and key in _SCHEMA_MAP_KEYWORDS:
-        return {name: _drop_unsupported_patterns(one) for name, one in value.items()}
+        return {name: _drop_unsupported_patterns(subschema) for name, subschema in value.items()}
     return _drop_unsupported_patterns(value) if key in _SCHEMA_KEYWORDS else value
 
 
@@ -108,11 +110,11 @@ def _is_usable(pattern: Any) -> bool:
     try:
         _compile_schema({"pattern": pattern})
     except ValueError:
-        return not isinstance(pattern, str)  # what is no expression at all is told as the schema's fault
+        return not isinstance(pattern, str)  # a pattern that is not a string is reported as a schema error
     return True
 
 
-# ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── error messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _describe_error(error: Any, schema: Mapping[str, Any]) -> str:
@@ -127,23 +129,23 @@ def _describe_error(error: Any, schema: Mapping[str, Any]) -> str:
             )
             return f"{_format_path(path)} should be {expected} but is {_format_value(error.instance)}"
         case "additionalProperties" | "unevaluatedProperties":
-            unexpected = ", ".join(f"`{one}`" for one in kind.unexpected)
-            allowed = ", ".join(f"`{one}`" for one in _property_names(_schema_at(schema, path)))
-            return f"{_format_path(path)} has {unexpected}, which is not known" + (
-                f"; it may have {allowed}" if allowed else ""
+            unexpected = ", ".join(f"`{key}`" for key in kind.unexpected)
+            allowed = ", ".join(f"`{key}`" for key in _property_names(_schema_at(schema, path)))
+            return f"{_format_path(path)} has unknown keys: {unexpected}" + (
+                f"; allowed keys: {allowed}" if allowed else ""
             )
         case "enum":
-            options = ", ".join(json.dumps(one, ensure_ascii=False) for one in kind.options)
+            options = ", ".join(json.dumps(option, ensure_ascii=False) for option in kind.options)
             return f"{_format_path(path)} should be one of {options} but is {_format_value(error.instance)}"
         case "anyOf" | "oneOf":
             expected = _expected_suffix(_schema_at(schema, path))
-            return f"{_format_path(path)} is {_format_value(error.instance)}, which is none of what it may be{expected}"
+            return f"{_format_path(path)} is {_format_value(error.instance)}, which matches no allowed schema{expected}"
         case _:
             return f"{_format_path(path)}: {error.message}"
 
 
 def _format_path(path: list[str | int]) -> str:
-    """`edits[0].path`"""
+    """Format a path, such as `edits[0].path`."""
     name = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
     return f"`{name}`" if name else "the object"
 
@@ -158,7 +160,7 @@ def _iter_types(types: Any) -> Iterator[str]:
 
 
 def _expected_suffix(schema: Any) -> str:
-    """` (a string)`, if that is known."""
+    """Return the expected type in parentheses, such as ` (a string)`; "" if it is unknown."""
     types = schema.get("type") if isinstance(schema, Mapping) else None
     descriptions = [
         _TYPE_DESCRIPTIONS[type_name] for type_name in _iter_types(types or ()) if type_name in _TYPE_DESCRIPTIONS
@@ -172,7 +174,7 @@ def _property_names(schema: Any) -> list[str]:
 
 
 def _schema_at(schema: Any, path: list[str | int]) -> Any:
-    """What a schema says of the value at this path; None where that is not plain."""
+    """Return the subschema for the value at this path; None if it cannot be determined."""
     for step in path:
         if not isinstance(schema, Mapping):
             return None

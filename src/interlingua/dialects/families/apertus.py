@@ -2,7 +2,7 @@
 
     <|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>
 
-All markers are tokens. The name is the key, and there is no other.
+All markers are tokens. The name is the only key of the call's object.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
         {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}
     ]<|END_ACTION|>
 
-All markers are tokens. Text stands in a span of its own, which the newer models call TEXT. The `tool_call_id` counts
-the calls of one turn and begins again in the next one: it is no id to keep.
+All markers are tokens. Text has a span of its own, which newer models call TEXT. The `tool_call_id` counts the calls of
+one turn and restarts in the next turn, so it is not used as an id.
 
-Command R and R+ write ordinary text, `Action:` and a code block, and call `directly-answer` where they want no tool.
+Command R and R+ write ordinary text, `Action:` and a code block, and call `directly-answer` if they need no tool.
 """
 
 from __future__ import annotations

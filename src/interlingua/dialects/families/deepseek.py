@@ -8,10 +8,10 @@
     <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜>
     <｜tool▁calls▁end｜>                                               (V3.1; written on one line)
 
-The markers are single tokens, with the full-width bar U+FF5C and the block U+2581. Distills, which learned them as
-text, write look-alikes. There are no ids. Seen in the field: no section, a section without `tool▁call▁begin`, no fence,
-one without its newlines, and each form from a model of the other. R1's prompt opens the thinking; that of V3.1 opens
-it, or opens and closes it.
+The markers are single tokens, with the full-width bar U+FF5C and the block U+2581. Distilled models, which learned them
+as text, write look-alike characters. There are no ids. Seen in the field: no section; a section without
+`tool▁call▁begin`; no fence; a fence without its newlines; each version's form from a model of the other version. The
+prompt of R1 opens the thinking; that of V3.1 opens it, or opens and closes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
 
 LOOKS = (("｜", "▁"), ("｜", "_"), ("｜", " "), ("｜", r"\_"), ("|", "▁"), ("|", "_"))
-"""What stands for the bar and the block: the genuine ones first."""
+"""Spellings of the bar and the block; the genuine ones first."""
 
 
 def spelled(*markers: str) -> tuple[str, ...]:

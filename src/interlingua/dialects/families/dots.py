@@ -3,7 +3,7 @@
     <dots_function_call><invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>
     </dots_function_call>                                                                     (on one line)
 
-An invoke may hold one JSON object instead of params.
+An invoke may contain one JSON object instead of params.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DIALECT = Dialect(
     thinking=(Span("<think>", "</think>"),),
     special_tokens=False,
     trim="\n",
-    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
-    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
-    "follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
+    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
+    "that can follow a call, or the start of a call of an offered tool.",
     sample='<think>One city.</think>Let me look.<dots_function_call><invoke name="get_weather">'
     '<parameter name="city">Paris</parameter></invoke></dots_function_call>',
 )

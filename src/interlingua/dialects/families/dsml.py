@@ -7,11 +7,11 @@
     </｜DSML｜invoke>
     </｜DSML｜tool_calls>
 
-`｜DSML｜` is one token (the bar is U+FF5C), the names around it are text. V3.2 calls the block `function_calls`, V4.1
-`calls`, with a space after each token, and an invoke may then hold one JSON object. `string="true"` is text as it
-stands, `"false"` JSON. The prompt opens the thinking, or opens and closes it. Seen in the field: no block around the
-invoke, the other version's block name, doubled, ASCII and spaced bars, none in the closer of a param, all arguments
-inside one `arguments` param, the name swallowing prose.
+`｜DSML｜` is one token (the bar is U+FF5C); the names around it are text. V3.2 names the block `function_calls`, V4.1
+names it `calls` and writes a space after each token, and there an invoke may contain one JSON object. `string="true"`
+means literal text, `"false"` means JSON. The prompt opens the thinking, or opens and closes it. Seen in the field: no
+block around the invoke; the other version's block name; doubled, ASCII and spaced bars; no bars in the closer of a
+param; all arguments inside one `arguments` param; prose inside the name.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def sample(block: str) -> str:
 THINKING = (Span("<think>", "</think>"),)
 NOISE = ("<｜end▁of▁sentence｜>",)
 CAVEATS = (
-    "A value that holds `</｜DSML｜parameter>` and then what may follow a param, or a line that opens "
-    "another param of the tool, is cut there. So is one that holds the end of its call and then what "
-    "may follow that, or the beginning of a call of an offered tool."
+    "A value is cut where it contains `</｜DSML｜parameter>` followed by text that can follow a param, or a "
+    "line that opens another param of the tool. It is also cut where it contains the end of its call followed "
+    "by text that can follow a call, or the start of a call of an offered tool."
 )
 
 V4 = Dialect(

@@ -6,9 +6,9 @@
     Let me check.>>>get_weather
     {"city": "Paris"}                                                         (3.2)
 
-All of it is ordinary text, and prose may hold it: Python's own prompt is `>>>`. So a call is a name in its place and an
-object after it. There are no ids. The prompt of 3.2 ends in the first `>>>`; where nobody says so (`prefill`), a reply
-that begins with `all` or with an offered tool's name on a line of its own is understood too.
+All markers are ordinary text, and prose may contain them: Python's own prompt is `>>>`. So a call requires a name in
+its place and an object after it. There are no ids. The prompt of 3.2 ends in the first `>>>`. If the caller does not
+pass it as `prefill`, a reply that starts with `all` or with an offered tool's name on a line of its own is parsed, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ V32 = Dialect(
     text=(Span(">>>all\n", ""),),
     noise=NOISE,
     special_tokens=False,
-    caveats="`>>>all` on a line is dropped, and `>>>` with an offered tool's name and an object below is a call, "
-    "wherever they stand: Python's prompt too.",
+    caveats="`>>>all` on a line of its own is dropped, and `>>>` with an offered tool's name and an object below it "
+    "is a call, anywhere in a reply: also in a quoted Python prompt.",
     sample='>>>all\nLet me check both.>>>get_weather\n{"city": "Paris"}>>>get_weather\n{"city": "Oslo"}',
 )

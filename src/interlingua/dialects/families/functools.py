@@ -2,8 +2,8 @@
 
      functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]
 
-The word is ordinary text, with a space before it. Phi-4-mini's own template writes the objects alone, with a comma
-between them.
+The word `functools` is ordinary text, with a space before it. Phi-4-mini's own template writes only the objects,
+separated by a comma.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PHI4 = Dialect(
     noise=("<|end|>",),
     special_tokens=False,
     lead="\n",
-    caveats="JSON with a tool's name and arguments is a call where the answer, or a line of it, begins with it, "
-    "whatever it was meant as. In the middle of a line it is text.",
+    caveats="JSON with a tool's name and arguments at the start of the answer or of a line is always a call, even if "
+    "the model meant it as text. In the middle of a line it is text.",
     sample='{"name": "get_weather", "arguments": {"city": "Paris"}},'
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}}',
 )

@@ -1,14 +1,15 @@
-"""Gemma 4, and FunctionGemma, which writes the same with other markers (Google).
+"""Gemma 4, and FunctionGemma, which uses the same layout with other markers (Google).
 
     <|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>
     <start_function_call>call:get_weather{city:<escape>Paris<escape>,days:<escape>3<escape>}<end_function_call>
 
-The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking
-stands in `<|channel>thought … <channel|>`, its label may be missing. Seen in the field: strings without their first
-quote, or without any; the quote's token inside a string, where a `"` is meant: it ends the string only before what may
-follow a value, or a param; plain `"` around strings; bare numbers where the schema wants a string; missing closers.
+The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking is
+in `<|channel>thought … <channel|>`; its label may be missing. Seen in the field: strings without their opening quote
+or without quotes; the quote token inside a string instead of a `"`, so it ends the string only before text that can
+follow a value, or before a param; plain `"` around strings; bare numbers where the schema requires a string; missing
+closers.
 
-FunctionGemma quotes every value. What they are the schema tells, and where there is none, JSON counts as a value.
+FunctionGemma quotes every value. The schema determines the type; without a schema, JSON becomes a value.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ GEMMA4 = Dialect(
     thinking=(Span("<|channel>thought\n", "<channel|>"), Span("<|channel>", "<channel|>")),
     noise=("<|tool_response>", "<tool_response|>", "<turn|>", "<|turn>model\n", "<|turn>", "<eos>"),
     trim="\n",
-    caveats="A string that holds the token for quotes and then `,key:` or a closing bracket may be cut there.",
+    caveats="A string that contains the quote token followed by `,key:` or a closing bracket may be cut there.",
     sample="<|channel>thought\nTwo cities.<channel|>Let me look."
     '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,unit:<|"|>c<|"|>}<tool_call|>'
     '<|tool_call>call:get_weather{city:<|"|>São Paulo<|"|>,days:3}<tool_call|>',
@@ -42,7 +43,7 @@ FUNCTIONGEMMA = Dialect(
     models=("*functiongemma*",),
     shape=Literals(open="<start_function_call>", close="<end_function_call>", quote="<escape>", quoted="any"),
     noise=("<start_function_response>", "<end_function_response>", "<end_of_turn>", "<eos>"),
-    caveats="All values are quoted: where the schema is not known, `3` is a number, even if it was meant as a string.",
+    caveats="All values are quoted: without a known schema, `3` is a number, even if the model meant a string.",
     sample="<start_function_call>call:get_weather{city:<escape>Paris<escape>,unit:<escape>c<escape>}<end_function_call>"
     "<start_function_call>call:get_weather{city:<escape>São Paulo<escape>,days:<escape>3<escape>}<end_function_call>",
 )

@@ -5,8 +5,8 @@
     function call<|role_sep|>
     {"name": "get_weather", "arguments": {"city": "Paris"}}
 
-To GigaChat 3 a call is a message of its own, with `function call` for its role. 3.1 has a token for that, and writes
-`<|function_call|>{…}`. The templates know one call per turn.
+In GigaChat 3 a call is a message of its own, with the role `function call`. 3.1 has a token for that, and writes
+`<|function_call|>{…}`. The templates support one call per turn.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
     <tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>
 
-Up to 4.6, and in Laguna XS, each element stands on a line of its own. All six tags are tokens, but the name between
-two of them is not, and models quote the tags in their thinking. Values stand as they are, what is not a string is
-JSON. From 4.7 on the prompt opens the thinking; a reply without any begins with `</think>`. Seen in the field: the
-call inside thinking, `<arg_value>`, `<arg_key>` or all of a key left out; a
-Hermes object inside the same tags.
+Up to 4.6, and in Laguna XS, each element is on a line of its own. All six tags are tokens, but the name between two of
+them is not, and models quote the tags in their thinking. Strings are written literally, other values as JSON. From 4.7
+on the prompt opens the thinking; a reply without thinking starts with `</think>`. Seen in the field: the call inside
+thinking; a missing `<arg_value>`, `<arg_key>` or complete key; a Hermes object inside the same tags.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ PARAM = Tag(open=("<arg_key>",), end=("</arg_key>",), close=("</arg_value>",))
 NOISE = ("<|user|>", "<|observation|>", "<|endoftext|>", "<|assistant|>", "</assistant>")
 JSON = JsonEnvelope(open=CALL.open, close=CALL.close)
 CAVEATS = (
-    "A value that holds `</arg_value>` and then what may follow a param, or `<arg_key>` and another "
-    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
-    "follow that, or the beginning of a call of an offered tool."
+    "A value is cut where it contains `</arg_value>` followed by text that can follow a param, or `<arg_key>` "
+    "and another param of the tool. It is also cut where it contains the end of its call followed by text "
+    "that can follow a call, or the start of a call of an offered tool."
 )
 
 GLM45 = Dialect(

@@ -1,9 +1,9 @@
-"""Granite 3.0 to 3.3 and Granite 20B function calling (IBM). Granite 4 writes as Hermes does.
+"""Granite 3.0 to 3.3 and Granite 20B function calling (IBM). Granite 4 uses the Hermes format.
 
     <|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris"}}]
 
-There is no closer. Granite 3 writes the array over several lines, and begins its thinking and its answer with a phrase
-each. Some builds write `<tool_call>` for the token. The 20B model writes `<function_call> {…}`, once for each call.
+There is no closer. Granite 3 writes the array over several lines, and starts its thinking and its answer with a phrase
+each. Some builds write `<tool_call>` instead of the token. The 20B model writes `<function_call> {…}` for each call.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ GRANITE3 = Dialect(
     text=(Span("", ""), Span("<response>", "</response>")),
     noise=("<|end_of_text|>",),
     trim="\n",
-    caveats="`Here is my thought process:` and `Here is my response:` switch to thinking and back wherever they "
-    "stand, and `<response>` is dropped.",
+    caveats="`Here is my thought process:` and `Here is my response:` switch to thinking and back anywhere in a "
+    "reply, and `<response>` is dropped.",
     sample="Here is my thought process:\nTwo cities.\nHere is my response:\n"
     '<|tool_call|>[\n    {\n        "name": "get_weather",\n        "arguments": {\n            "city": "Paris"\n'
     '        }\n    },\n    {\n        "name": "get_weather",\n        "arguments": {\n'

@@ -3,11 +3,11 @@
     <|channel|>analysis<|message|>Look it up.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather
      <|constrain|>json<|message|>{"city": "Paris"}<|call|>                (written on one line)
 
-The markers are single tokens. A reply is a sequence of messages, and the prompt has written the start of the first one.
-`analysis` is thinking, `final` is the answer, `commentary` is text said before calls, or a call if it has a recipient;
-the chat template writes that one before the channel. There are no ids. `<|call|>` and `<|return|>` end the turn, so
+The markers are single tokens. A reply is a sequence of messages, and the prompt contains the start of the first one.
+`analysis` is thinking, `final` is the answer, `commentary` is text before calls, or a call if it has a recipient; the
+chat template writes the recipient before the channel. There are no ids. `<|call|>` and `<|return|>` end the turn, so
 servers often keep them. Built-in tools (`python`, `browser.search`) are called in `analysis`. Seen in the field:
-headers with two channels, an unknown one (`commentary?`, `??`), no start, the tool in the place of the channel.
+headers with two channels, an unknown channel (`commentary?`, `??`), no start, the tool in place of the channel.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Hermes 2, 3 and 4 (Nous Research), and who took it over: Qwen2.5, Qwen3 and QwQ, Granite 4, MiMo-VL, Bielik, Reka.
+"""Hermes 2, 3 and 4 (Nous Research), and models with the same format: Qwen2.5, Qwen3 and QwQ, Granite 4, MiMo-VL,
+Bielik, Reka.
 
     <tool_call>
     {"name": "get_weather", "arguments": {"city": "Paris"}}
     </tool_call>
 
-The tags are ordinary text to most of these models, so prose may hold them. Seen in the field: `</tool_call>` in a JSON
-string, `parameters` for `arguments`, arguments before the name or as a string, several objects in one tag, a missing
-brace or closer, no tag at all from small models, and thinking that only mentions the tag.
+The tags are ordinary text to most of these models, so prose may contain them. Seen in the field: `</tool_call>` in a
+JSON string, `parameters` instead of `arguments`, arguments before the name or as a string, several objects in one tag,
+a missing brace or closer, no tag at all from small models, and thinking that only mentions the tag.
 
 ERNIE 4.5 (Baidu) puts its answer between `<response>` and `</response>`. LongCat (Meituan) has tags of its own.
 """
@@ -58,7 +59,7 @@ DIALECT = Dialect(
 )
 ERNIE45 = Dialect(
     name="ernie45",
-    summary="ERNIE 4.5 thinking: as hermes, the answer in <response> tags",
+    summary="ERNIE 4.5 thinking: like hermes, with the answer in <response> tags",
     models=("*ernie-4.5*",),
     shape=DIALECT.shape,
     thinking=(THINK,),
@@ -67,14 +68,14 @@ ERNIE45 = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="`<response>` and `</response>` are dropped wherever they stand.",
+    caveats="`<response>` and `</response>` are dropped anywhere in a reply.",
     sample="<think>\nTwo cities.\n</think>\n\n"
     '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>\n'
     '<tool_call>\n{"name": "get_weather", "arguments": {"city": "São Paulo"}}\n</tool_call>',
 )
 LONGCAT = Dialect(
     name="longcat",
-    summary="LongCat Flash: as hermes, in <longcat_tool_call> tags",
+    summary="LongCat Flash: like hermes, in <longcat_tool_call> tags",
     models=("*longcat*",),
     shape=JsonEnvelope(
         open=("<longcat_tool_call>",), close=("</longcat_tool_call>",), lead="\n", between="\n", tail="\n"

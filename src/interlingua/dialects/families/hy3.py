@@ -7,7 +7,7 @@
     </tool_call:opensource>
     </tool_calls:opensource>
 
-GLM's layout with a separator after the name and a suffix on every tag; some builds leave the suffix out.
+The layout of GLM, with a separator after the name and a suffix on every tag; some builds omit the suffix.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ DIALECT = Dialect(
     noise=("<｜hy_eos:opensource｜>", "<｜hy_eos｜>"),
     special_tokens=False,
     trim="\n",
-    caveats="A value that holds `</arg_value:opensource>` and then what may follow a param, or "
-    "`<arg_key:opensource>` and another param of the tool, is cut there. So is one that holds the end "
-    "of its call and then what may follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</arg_value:opensource>` followed by text that can follow a param, or "
+    "`<arg_key:opensource>` and another param of the tool. It is also cut where it contains the end of its "
+    "call followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<think:opensource>Two cities.</think:opensource>Let me look.<tool_calls:opensource>\n"
     "<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n"
     "<arg_value:opensource>Paris</arg_value:opensource>\n</tool_call:opensource>\n"

@@ -2,8 +2,8 @@
 
     <|message_model|><|content_invoke_tool_json|>{"name":"get_weather","args":{"city":"Paris"}}<|end_message|>
 
-A reply is a row of blocks. Each has a type and an end, and all markers are tokens. The prompt may have written the
-first `<|message_model|>`.
+A reply is a sequence of blocks. Each block has a type and an end, and all markers are tokens. The prompt may already
+contain the first `<|message_model|>`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 
 DIALECT = Dialect(
     name="inkling",
-    summary="Inkling: typed blocks, all of special tokens",
+    summary="Inkling: typed blocks, only special tokens",
     models=("*inkling*",),
     shape=JsonEnvelope(
         open=("<|message_model|><|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"),

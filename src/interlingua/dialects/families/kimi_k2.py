@@ -3,9 +3,9 @@
     <think></think><|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>
     {"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>          (written on one line)
 
-The markers are single tokens. The header is the call's id, and the name is only in there: `functions.NAME:N`, with N
-counting over the whole conversation. Seen in the field: the section inside thinking that is never closed; ids without
-`functions.`, with underscores, from other vendors (`call_59ad`), or just the number; the singular `tool_call_section`;
+The markers are single tokens. The header is the call's id, and only the id contains the name: `functions.NAME:N`, with
+N counting over the whole conversation. Seen in the field: the section inside thinking that is never closed; ids without
+`functions.`, with underscores, from other vendors (`call_59ad`), or only the number; the singular `tool_call_section`;
 missing closers; only the end of a call reaching the client. From K2.5 on the prompt opens the thinking.
 """
 

@@ -3,9 +3,9 @@
     <|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>
     Paris<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>     (on one line)
 
-Three tokens make all structure, the tag names between them are text. The type says string or JSON; one element `json`
-may hold all arguments. The index counts within the turn, so it is no id. The prompt opens the thinking, and text
-stands in `response`. Seen in the field: proxies that drop tokens between `tools` and `call`.
+Three tokens form all structure; the tag names between them are text. The type is string or JSON; one element `json`
+may contain all arguments. The index counts within the turn, so it is not used as an id. The prompt opens the thinking,
+and text is in `response`. Seen in the field: proxies that drop tokens between `tools` and `call`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ DIALECT = Dialect(
         Span("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
     ),
     noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
-    caveats="A value that holds `<|close|>argument<|sep|>` and then what may follow a param, or a line that "
-    "opens another param of the tool, is cut there. So is one that holds the end of its call and then "
-    "what may follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `<|close|>argument<|sep|>` followed by text that can follow a param, or "
+    "a line that opens another param of the tool. It is also cut where it contains the end of its call "
+    "followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<|open|>think<|sep|>Two cities.<|close|>think<|sep|><|open|>response<|sep|>Let me look."
     '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
     '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|><|close|>call<|sep|>'

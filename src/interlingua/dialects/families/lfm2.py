@@ -2,12 +2,12 @@
 
     <|tool_call_start|>[get_weather(city='Paris', unit='c'), get_weather(city='São Paulo', days=3)]<|tool_call_end|>
 
-The markers are single tokens, with a list of Python calls between them; a JSON list of names and arguments, if the
-prompt asks for it. Text follows the block. Servers that drop special tokens leave the bare list: at the beginning of a
-text it is read too, for offered tools.
+The markers are single tokens, with a list of Python calls between them, or a JSON list of names and arguments if the
+prompt asks for it. Text follows the block. Servers that drop special tokens leave the bare list: at the start of a text
+it is parsed, too, for offered tools.
 
 The template does not escape quotes inside strings. So a quote ends a string only before `, key=`, or before `)` and
-what may follow a call. A value that holds just that is cut there: nobody can tell.
+text that can follow a call. A value that contains exactly this is cut there: the format is ambiguous.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DIALECT = Dialect(
     ),
     thinking=(Span("<think>", "</think>"),),
     noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
-    caveats="Quotes inside strings are not escaped: a string that holds a quote and then `, key=`, or `)` and what "
-    "may follow a call, is cut there.",
+    caveats="Quotes inside strings are not escaped: a string is cut where it contains a quote followed by `, key=`, "
+    "or by `)` and text that can follow a call.",
     sample="<think>Two cities.</think>"
     "<|tool_call_start|>[get_weather(city='Paris', unit='c'), get_weather(city='São Paulo', days=3)]<|tool_call_end|>"
     "Looking.",

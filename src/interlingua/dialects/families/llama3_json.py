@@ -1,10 +1,10 @@
-"""Llama 3.1, 3.2 and 3.3 (Meta), and Llama 4 where it is asked for JSON.
+"""Llama 3.1, 3.2 and 3.3 (Meta), and Llama 4 if its prompt asks for JSON.
 
     {"name": "get_weather", "parameters": {"city": "Paris"}}
 
-The object is the whole reply, mostly: there is nothing before it but, now and then, the token `<|python_tag|>`. So an
-answer that is JSON looks much the same. It is a call if a text begins with it and it has a tool's name and arguments;
-further down only if it has a line to itself. Several calls have `; ` between them, or nothing.
+Usually the object is the whole reply; only the token `<|python_tag|>` sometimes precedes it. So an answer that is JSON
+looks much the same. It is a call if the text starts with it and it contains a tool's name and arguments; later in the
+text only if it is on a line of its own. Several calls are separated by `; `, or by nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DIALECT = Dialect(
     noise=("<|eom_id|>", "<|eot_id|>", "<|eot|>"),
     special_tokens=False,
     lead="\n",
-    caveats="JSON with a tool's name and arguments is a call where the answer, or a line of it, begins with it, "
-    "whatever it was meant as. In the middle of a line it is text.",
+    caveats="JSON with a tool's name and arguments at the start of the answer or of a line is always a call, even if "
+    "the model meant it as text. In the middle of a line it is text.",
     sample='{"name": "get_weather", "parameters": {"city": "Paris"}}; '
     '{"name": "get_weather", "parameters": {"city": "São Paulo"}}',
 )

@@ -6,8 +6,8 @@
     </invoke>
     </minimax:tool_call>
 
-The outer pair is a token, the tags inside are plain text; quotes around names may be single or missing. Values stand
-as they are. The prompt opens the thinking. Seen in the field: an invoke without the wrapper, or in Claude's
+The outer pair is a token, the tags inside are ordinary text; quotes around names may be single or missing. Values are
+written literally. The prompt opens the thinking. Seen in the field: an invoke without the wrapper, or in Claude's
 `<function_calls>`.
 """
 
@@ -36,9 +36,9 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
-    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
-    "follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
+    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
+    "that can follow a call, or the start of a call of an offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n<minimax:tool_call>\n"
     '<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n'
     '<invoke name="get_weather">\n<parameter name="city">São Paulo</parameter>\n'

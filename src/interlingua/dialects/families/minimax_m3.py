@@ -4,10 +4,10 @@
     ]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[</invoke>
     ]<]minimax[>[</tool_call>
 
-Every tag stands behind the token `]<]minimax[>[`. A param's tag is its name; objects and arrays are trees of such
-tags, the elements of an array called `item`. Leaves have no types, an empty one may be `""` or `{}`, and params that
-are null are left out. A reply without thinking begins with `</mm:think>`. Seen in the field: the first param's
-opening tag left out.
+Every tag follows the token `]<]minimax[>[`. A param's tag is its name; objects and arrays are trees of such tags, with
+`item` as the tag of array elements. Leaf values have no types, an empty one may be `""` or `{}`, and params that are
+null are omitted. A reply without thinking starts with `</mm:think>`. Seen in the field: a missing opening tag of the
+first param.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NS = "]<]minimax[>["
 
 DIALECT = Dialect(
     name="minimax_m3",
-    summary="MiniMax M3: trees of tags behind a token",
+    summary="MiniMax M3: trees of tags, each after a token",
     models=("*minimax-m3*",),
     shape=TaggedParams(
         call=Tag(open=(f"{NS}<invoke ",), attribute=("name",), end=(">",), close=(f"{NS}</invoke>",)),
@@ -32,8 +32,8 @@ DIALECT = Dialect(
     thinking=(Span("<mm:think>", "</mm:think>"),),
     noise=("[e~[", NS),
     trim="\n",
-    caveats="Leaves have no types, and an empty one none at all: where the schema is not known, `3` is a number and "
-    "what is empty is an object. A value that holds the token and a closing tag is cut there.",
+    caveats="Leaf values have no types, and an empty one has no hint at all: without a known schema, `3` is a number "
+    "and an empty value is an object. A value that contains the token and a closing tag is cut there.",
     sample=f"<mm:think>Two cities.</mm:think>Let me look.{NS}<tool_call>\n"
     f'{NS}<invoke name="get_weather">{NS}<city>Paris{NS}</city>{NS}</invoke>\n'
     f'{NS}<invoke name="get_weather">{NS}<city>São Paulo{NS}</city>{NS}<days>3{NS}</days>{NS}</invoke>\n'

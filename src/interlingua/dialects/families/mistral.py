@@ -4,8 +4,8 @@
     [TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}                            (v13)
 
 The markers are single tokens. Each call has its own opener and no closer, though some gateways add one. Ids are nine
-letters and digits, and Mistral's servers refuse any others. An early v11 form has nothing between name and arguments.
-Both dialects read all three forms, and the JSON array of older tokenizers, which is a dialect of its own.
+letters and digits, and Mistral's servers reject any others. An early v11 form has nothing between name and arguments.
+Both dialects parse all three forms, and the JSON array of older tokenizers, which is a dialect of its own.
 """
 
 from __future__ import annotations

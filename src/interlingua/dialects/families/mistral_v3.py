@@ -2,8 +2,8 @@
 
     [TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}, "id": "VvvODy9mT"}]
 
-The marker is one token. The id stands behind the arguments, where there is one: so they wait for it, if they are short.
-It has nine letters and digits, and the servers take no others back. Some gateways add `[/TOOL_CALLS]`.
+The marker is one token. The id, if there is one, follows the arguments, so short arguments are buffered until it
+arrives. It has nine letters and digits, and the servers accept no other ids back. Some gateways add `[/TOOL_CALLS]`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ DIALECT = Dialect(
     noise=("</s>",),
     trim="\n",
     ids="nine",
-    caveats="The id stands behind the arguments. Those longer than `Limits.header` do not wait for it, and the call "
-    "gets an id of ours.",
+    caveats="The id follows the arguments. Arguments longer than `Limits.header` are sent before the id arrives, and "
+    "another id is generated for the call.",
     sample="<think>\nTwo cities.\n</think>\n"
     '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}, "id": "VvvODy9mT"}, '
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}, "id": "abcdefgh1"}]',

@@ -6,9 +6,9 @@
     </atem:invoke>
     </atem:function_calls><|eot|>
 
-A reply is a sequence of messages, and the prompt has written the start of the first one. A message to `self` is
-thinking, one to `user` or to nobody is text, and one to a tool holds its call in tags, which are plain text. There are
-no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call.
+A reply is a sequence of messages, and the prompt contains the start of the first one. A message to `self` is thinking,
+a message to `user` or without recipient is text, and a message to a tool contains its call in tags, which are ordinary
+text. There are no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ DIALECT = Dialect(
     ),
     noise=("<|end_of_text|>",),
     special_tokens=False,
-    caveats="A value that holds `</atem:parameter>` and then what may follow a param, or a line that opens "
-    "another param of the tool, is cut there. So is one that holds the end of its call and then what "
-    "may follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</atem:parameter>` followed by text that can follow a param, or a line "
+    "that opens another param of the tool. It is also cut where it contains the end of its call followed by "
+    "text that can follow a call, or the start of a call of an offered tool.",
     sample=" to=self<|message|>Two cities.<|eom|><|start|>assistant to=user<|message|>Let me look.<|eom|>"
     '<|start|>assistant to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n'
     '<atem:parameter name="city">Paris</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>'

@@ -1,9 +1,9 @@
-"""Nemotron Nano v2, and the Llama Nemotrons Nano, Super and Ultra (NVIDIA). Nemotron 3 writes as Qwen3-Coder does.
+"""Nemotron Nano v2, and the Llama Nemotrons Nano, Super and Ultra (NVIDIA). Nemotron 3 uses the Qwen3-Coder format.
 
     <TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</TOOLCALL>
 
-The tags are ordinary text. The prompt opens the thinking. Where text precedes the calls, Nano v2 puts the end of its
-turn between them and begins another one.
+The tags are ordinary text. The prompt opens the thinking. If text precedes the calls, Nano v2 ends its turn between
+them and starts another one.
 """
 
 from __future__ import annotations

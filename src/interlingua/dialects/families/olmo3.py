@@ -3,8 +3,8 @@
     <function_calls>get_weather(city="Paris", unit="c")
     get_weather(city="São Paulo", days=3)</function_calls>
 
-One call on each line, with JSON for values. The markers are ordinary text, so only tools on offer are called. The
-thinking models' prompt opens the thinking. Seen in the field: a Python list of calls between the markers.
+One call per line, with JSON values. The markers are ordinary text, so only offered tools are called. The prompt of the
+thinking models opens the thinking. Seen in the field: a Python list of calls between the markers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 
 DIALECT = Dialect(
     name="olmo3",
-    summary="Olmo 3: Python calls on lines, in tags that are ordinary text",
+    summary="Olmo 3: Python calls, one per line, in tags of ordinary text",
     models=("*olmo-3[.:-]*",),
     shape=Pythonic(
         sections=(Span("<function_calls>", "</function_calls>"),), lines=True, words=("true", "false", "null")

@@ -2,14 +2,14 @@
 
     [get_weather(city="Paris", unit="c"), get_weather(city="São Paulo", days=3)]
 
-The whole reply is a list of calls, or it stands in `<|python_start|>…<|python_end|>`. Text before and after it is kept.
-Values are literals of Python or JSON. All of this is ordinary text. Where tools are known, only those on offer are
-called; a list in the middle of a text, or where tools are not known, counts once it has come to its end.
+The whole reply is a list of calls, or the list is in `<|python_start|>…<|python_end|>`. Text before and after it is
+kept. Values are Python or JSON literals. Everything is ordinary text. If the tools are known, only offered tools are
+called; a list in the middle of a text, or with unknown tools, is accepted only when it is complete.
 
-Llama 4's template puts every value in quotes, and does not escape quotes inside. So a string that the schema wants to
-be something else is converted, without a finding; and a quote ends a string only before `, key=`, or before `)` and
-what may follow a call. A value that holds just that is cut there: nobody can tell. Now and then Llama 4 writes its
-calls as JSON, like Llama 3: these are read too.
+Llama 4's template puts every value in quotes, and does not escape quotes inside. So a string is converted, without a
+finding, if the schema requires another type; and a quote ends a string only before `, key=`, or before `)` and text
+that can follow a call. A value that contains exactly this is cut there: the format is ambiguous. Sometimes Llama 4
+writes its calls as JSON, like Llama 3: these are parsed, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ DIALECT = Dialect(
     ),
     noise=("<|eot|>", "<|eom|>", "<|eot_id|>", "<|eom_id|>"),
     special_tokens=False,
-    caveats="Quotes inside strings are not escaped: a string that holds a quote and then `, key=`, or `)` and what "
-    "may follow a call, is cut there. A list of calls to offered tools is called, be it quoted in an answer.",
+    caveats="Quotes inside strings are not escaped: a string is cut where it contains a quote followed by `, key=`, "
+    "or by `)` and text that can follow a call. A list of calls of offered tools is always treated as calls, "
+    "even if the answer only quotes it.",
     sample='[get_weather(city="Paris", unit="c"), get_weather(city="São Paulo", days=3)]',
 )

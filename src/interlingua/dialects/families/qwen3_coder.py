@@ -8,7 +8,7 @@
     </function>
     </tool_call>
 
-`<tool_call>` is a token, the tags inside are plain text. A value stands on lines of its own; MiMo writes it inline. The
+`<tool_call>` is a token, the tags inside are ordinary text. A value is on lines of its own; MiMo writes it inline. The
 template prints Python's `True` and `None`, and JSON for objects. From Qwen3.5 on the prompt opens the thinking. Seen in
 the field: the call inside thinking that is never closed; no `<tool_call>` before `<function=`; `</parameter>` missing
 or doubled; a Hermes object inside the same tags.
@@ -51,9 +51,10 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value that holds `</parameter>` at the beginning or the end of a line and then what may follow "
-    "a param, or a line that opens another param of the tool, is cut there. So is one that holds the "
-    "end of its call and then what may follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</parameter>` at the beginning or the end of a line followed by text "
+    "that can follow a param, or a line that opens another param of the tool. It is also cut where it "
+    "contains the end of its call followed by text that can follow a call, or the start of a call of an "
+    "offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n</tool_call>",

@@ -6,8 +6,8 @@
     </function>
     </seed:tool_call>
 
-A line break inside a value is part of it. The template prints Python's notation for lists and dicts. Notes on the
-budget of thinking stand in `<seed:cot_budget_reflect>`, inside the thinking.
+A line break inside a value is part of the value. The template prints Python's notation for lists and dicts. Notes on
+the thinking budget are in `<seed:cot_budget_reflect>`, inside the thinking.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value that holds `</parameter>` and then what may follow a param, or a line that opens another "
-    "param of the tool, is cut there. So is one that holds the end of its call and then what may "
-    "follow that, or the beginning of a call of an offered tool.",
+    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
+    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
+    "that can follow a call, or the start of a call of an offered tool.",
     sample="<seed:think>Two cities.</seed:think>\nLet me look.\n\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>São Paulo</parameter>\n"

@@ -3,8 +3,8 @@
     <|think|>Two cities.<|end|><|begin|>assistant<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>
     get_weather<|tool_call:args|>{"city": "Paris"}<|tool_call:end|><|calls|>         (written on one line)
 
-The markers are single tokens. Thinking, text (`<|content|>…<|end|>`) and calls are messages of their own: each but the
-first begins with `<|begin|>assistant`. Ids are on the wire. `<|calls|>` ends the turn, so that servers mostly drop it.
+The markers are single tokens. Thinking, text (`<|content|>…<|end|>`) and calls are separate messages: each but the
+first starts with `<|begin|>assistant`. The model writes ids. `<|calls|>` ends the turn, so servers usually drop it.
 """
 
 from __future__ import annotations

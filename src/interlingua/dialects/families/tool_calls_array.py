@@ -2,10 +2,10 @@
 
     <tool_calls>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</tool_calls>
 
-The tags are ordinary text. Hunyuan may put its answer between `<answer>` and `</answer>`. Apriel begins its thinking
-with a phrase (from 1.6 on the prompt does) and ends it with `[BEGIN FINAL RESPONSE]`.
+The tags are ordinary text. Hunyuan may put its answer between `<answer>` and `</answer>`. Apriel starts its thinking
+with a phrase (from 1.6 on the prompt contains the phrase) and ends it with `[BEGIN FINAL RESPONSE]`.
 
-MiniMax M1 writes the objects one to a line, without the array's brackets.
+MiniMax M1 writes one object per line, without the array's brackets.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="`Here are my reasoning steps:` and `[BEGIN FINAL RESPONSE]` switch to thinking and back wherever they "
-    "stand, and `<answer>` is dropped.",
+    caveats="`Here are my reasoning steps:` and `[BEGIN FINAL RESPONSE]` switch to thinking and back anywhere in a "
+    "reply, and `<answer>` is dropped.",
     sample="<think>\nTwo cities.\n</think>\nLet me look.\n"
     '<tool_calls>[{"name": "get_weather", "arguments": {"city": "Paris"}}, '
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}}]</tool_calls>',
 )
 MINIMAX_M1 = Dialect(
     name="minimax_m1",
-    summary="MiniMax M1: objects, one to a line, in <tool_calls> tags",
+    summary="MiniMax M1: one object per line, in <tool_calls> tags",
     models=("*minimax-m1*",),
     shape=JsonEnvelope(
         open=("<tool_calls>",), close=("</tool_calls>",), together=True, lead="\n", between="\n", tail="\n"

@@ -2,7 +2,7 @@
 
     [{"name": "get_weather", "arguments": {"city": "Paris"}}]
 
-There are no markers. The array may stand in a code block, after thinking, or after another family's marker.
+There are no markers. The array may be in a code block, after thinking, or after another family's marker.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="JSON with a tool's name and arguments is a call where the answer, or a line of it, begins with it, "
-    "whatever it was meant as. In the middle of a line it is text.",
+    caveats="JSON with a tool's name and arguments at the start of the answer or of a line is always a call, even if "
+    "the model meant it as text. In the middle of a line it is text.",
     sample="<think>Two cities.</think>\n"
     '[{"name": "get_weather", "arguments": {"city": "Paris"}}, '
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}}]',

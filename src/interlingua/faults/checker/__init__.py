@@ -1,1 +1,1 @@
-"""Checker that plays a client of a gateway and judges the responses."""
+"""Checker: a client that sends requests to a gateway and rates the responses."""

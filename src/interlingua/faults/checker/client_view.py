@@ -1,4 +1,4 @@
-"""What a client has understood of an answer, in one form for all three APIs."""
+"""A response as the client understands it, in one format for all three APIs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ClientView", "read_into_view"]
 
 @dataclass
 class ClientView:
-    """A call is its name and arguments."""
+    """Parsed response. A call is a pair of name and arguments."""
 
     status: int
     headers: dict[str, str]
@@ -22,23 +22,22 @@ class ClientView:
     text: str = ""
     thinking: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """Those that the client would run."""
+    """Closed calls, which the client would run."""
     ids: list[str] = field(default_factory=list)
-    """Theirs."""
+    """Ids of these calls."""
     open_call: tuple[str, str] | None = None
-    """The one that was never closed."""
+    """The call that was never closed."""
     stop: str = ""
     output_tokens: int = 0
-    """Of the output."""
     error: str = ""
     error_type: str = ""
     error_code: str | None = None
     ended: bool = False
-    """As a reply ends that is over."""
+    """The reply has a regular end."""
     violations: list[str] = field(default_factory=list)
-    """What its API does not allow."""
+    """Violations of the API that clients can stumble over."""
     deviations: list[str] = field(default_factory=list)
-    """What its API does not have either, and no client minds."""
+    """Deviations from the API that no client minds."""
 
     @property
     def streamed(self) -> bool:
@@ -46,7 +45,7 @@ class ClientView:
 
 
 def read_into_view(view: ClientView, api: str) -> ClientView:
-    """Reads the body into the rest."""
+    """Parse the body and fill the other fields."""
     try:
         if view.streamed:
             calls = _StreamedCalls(view)
@@ -56,12 +55,12 @@ def read_into_view(view: ClientView, api: str) -> ClientView:
         else:
             _read_body(view, api)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        view.violations.append(f"cannot be read as its API: {type(error).__name__} {error}")
+        view.violations.append(f"does not match the API: {type(error).__name__} {error}")
     return view
 
 
 class _StreamedCalls:
-    """The calls of a stream, put together by their place as clients do."""
+    """Assembles the calls of a stream by index, as clients do."""
 
     def __init__(self, view: ClientView) -> None:
         self._view = view
@@ -94,31 +93,31 @@ class _StreamedCalls:
 
 
 def _events(view: ClientView) -> Iterator[Any]:
-    """The data of each event. Behind an error, or the end, there must be none."""
+    """Yield the data of each event. An event after an error or after the end is a violation."""
     body = view.body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     if "\ufffd" in body and "\ufffd".encode() not in view.body:
         view.violations.append("bytes that are not UTF-8")
     if not body.endswith("\n\n"):
-        view.violations.append(f"the last event is not over: {body[-80:]!r}")
+        view.violations.append(f"the last event is incomplete: {body[-80:]!r}")
     for block in body.split("\n\n"):
         data = "\n".join(line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:"))
         if not data:
             continue
         if (view.ended or view.error) and data != "[DONE]":
-            view.violations.append(f"behind {'an error' if view.error else 'the end'}: {data[:80]}")
+            view.violations.append(f"event after {'an error' if view.error else 'the end'}: {data[:80]}")
         if data == "[DONE]":
             yield data
             continue
         try:
             yield json.loads(data)
         except ValueError:
-            view.violations.append(f"an event that is no JSON: {data[:80]!r}")
+            view.violations.append(f"an event that is not JSON: {data[:80]!r}")
 
 
 def _record_error(view: ClientView, error: Any) -> None:
     if not isinstance(error, dict):
         view.error = str(error)
-        view.violations.append("an error that is no object")
+        view.violations.append("an error that is not an object")
         return
     view.error, view.error_type = str(error.get("message") or error), error.get("type") or ""
     view.error_code = error.get("code")
@@ -127,7 +126,7 @@ def _record_error(view: ClientView, error: Any) -> None:
 def _read_chat_chunk(view: ClientView, chunk: Any, calls: _StreamedCalls) -> None:
     if chunk == "[DONE]":
         if view.error:
-            view.deviations.append("[DONE] behind an error")
+            view.deviations.append("[DONE] after an error")
         view.ended = not view.error
     elif "error" in chunk:
         _record_error(view, chunk["error"])
@@ -144,12 +143,12 @@ def _read_chat_choice(view: ClientView, choice: dict[str, Any], calls: _Streamed
     for call in delta.get("tool_calls") or ():
         index, function = call.get("index", 0), call.get("function") or {}
         if not calls.has(index):
-            calls.close_all()  # whatever comes before another one is whole
+            calls.close_all()  # a new call ends the previous one
             calls.begin(index, call.get("id") or "", function.get("name") or "")
         calls.append(index, function.get("arguments") or "")
     if choice.get("finish_reason"):
         if view.stop:
-            view.violations.append("a finish reason twice")
+            view.violations.append("two finish reasons")
         view.stop = choice["finish_reason"]
         calls.close_all()
 
@@ -204,7 +203,7 @@ def _read_responses_event(view: ClientView, event: Any, calls: _StreamedCalls) -
             view.output_tokens = (event["response"].get("usage") or {}).get("output_tokens", 0)
 
 
-# ── whole ones ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── whole replies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read_body(view: ClientView, api: str) -> None:
@@ -212,15 +211,15 @@ def _read_body(view: ClientView, api: str) -> None:
         body = json.loads(view.body)
     except ValueError:
         view.error = view.body[:200].decode("utf-8", "replace")
-        view.violations.append(f"no JSON: {view.error[:60]!r}")
+        view.violations.append(f"not JSON: {view.error[:60]!r}")
         return
     if body.get("error"):
         if (body.get("type") == "error") != (api == MESSAGES_PATH):
-            view.deviations.append("an error that is not quite as its API's")
+            view.deviations.append("an error that differs slightly from the API's format")
         _record_error(view, body["error"])
     elif view.status >= 400:
         view.error = str(body)[:200]
-        view.violations.append("an error that is not written as its API's")
+        view.violations.append("an error that does not have the API's format")
     else:
         view.ended = True
         _BODY_READERS[api](view, body)

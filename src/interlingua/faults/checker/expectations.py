@@ -1,4 +1,4 @@
-"""What a client must see, in words that rows share. Each function is, or makes, the check of a scenario."""
+"""Expectations that scenarios share. `judge_*` rate a response; `check_*` return the check of a scenario."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def failed(reason: str) -> Verdict:
 
 
 def check_response(judge: Judge, **request_options: Any) -> ScenarioCheck:
-    """Asks in the usual way, and judges what came."""
+    """Return a check that sends a normal request and rates the response."""
     return lambda trial: judge(trial.send_request(**request_options), trial)
 
 
 def describe_response(response: TrialResponse) -> str:
-    """What it was, in few words."""
+    """Return a short description of the response."""
     if not response.status:
-        return "no answer" if response.timed_out else f"no answer: {response.error or 'the connection was closed'}"
+        return "no response" if response.timed_out else f"no response: {response.error or 'the connection was closed'}"
     if response.status >= 400:
         return f"{response.status}: {response.error[:100]}"
     summary = (
@@ -59,7 +59,7 @@ def _quote_short(text: str) -> str:
     return repr(text) if len(text) < 60 else f"{text[:40]!r}… ({len(text)} characters)"
 
 
-# ── replies that are to come through ──────────────────────────────────────────────────────────────────────────────
+# ── expected: a reply ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 CALL_STOP_REASONS = {CHAT_PATH: "tool_calls", MESSAGES_PATH: "tool_use", RESPONSES_PATH: "completed"}
 TEXT_STOP_REASONS = {CHAT_PATH: "stop", MESSAGES_PATH: "end_turn", RESPONSES_PATH: "completed"}
@@ -68,42 +68,49 @@ TEXT_STOP_REASONS = {CHAT_PATH: "stop", MESSAGES_PATH: "end_turn", RESPONSES_PAT
 def judge_reply(
     response: TrialResponse, trial: Trial, text: str | None = "Hello", calls: Sequence[tuple[str, Any]] = ()
 ) -> Verdict:
-    """The reply came through: this text, these calls with these arguments, and an end as its API has it."""
+    """Rate a response that must be a reply with this text, these calls and the right stop reason.
+
+    Args:
+        response: The response.
+        trial: The trial, for its API.
+        text: Expected text; None if any text is right.
+        calls: Expected names and decoded arguments.
+    """
     if problem := _incomplete_reason(response):
         return failed(problem)
     if text is not None and response.text.strip() != text.strip():
-        return failed(f"the text is {_quote_short(response.text)} and not {_quote_short(text)}")
+        return failed(f"the text is {_quote_short(response.text)} instead of {_quote_short(text)}")
     if problem := _call_mismatch(response, calls):
         return failed(problem)
     stop = (CALL_STOP_REASONS if calls else TEXT_STOP_REASONS)[trial.api]
     if response.stop != stop:
-        return failed(f"it stops with {response.stop or 'nothing'} and not with {stop}")
+        return failed(f"the stop reason is {response.stop or 'missing'} instead of {stop}")
     if response.violations:
         return failed(response.violations[0])
-    return passed("the reply came through")
+    return passed("the client receives the reply")
 
 
 def _incomplete_reason(response: TrialResponse) -> str:
     if response.timed_out:
-        return f"no end within {response.elapsed:.0f} s; {describe_response(response)}"
+        return f"not finished within {response.elapsed:.0f} s; {describe_response(response)}"
     if response.status != 200 or response.error:
         return describe_response(response)
     if response.truncated:
-        return f"the answer breaks off; {describe_response(response)}"
-    return "" if response.ended else f"it ends without an end; {describe_response(response)}"
+        return f"the response is truncated; {describe_response(response)}"
+    return "" if response.ended else f"the response has no regular end; {describe_response(response)}"
 
 
 def _call_mismatch(response: TrialResponse, calls: Sequence[tuple[str, Any]]) -> str:
     if response.open_call:
-        return f"the call of {response.open_call[0]} was never closed"
+        return f"the call of {response.open_call[0]} is never closed"
     try:
         received = [(name, json.loads(args)) for name, args in response.calls]
     except ValueError:
-        return f"arguments that are no JSON: {_quote_short(str(response.calls))}"
+        return f"arguments are not JSON: {_quote_short(str(response.calls))}"
     return (
         ""
         if received == list(calls)
-        else f"the calls are {_quote_short(str(received))} and not {_quote_short(str(list(calls)))}"
+        else f"the calls are {_quote_short(str(received))} instead of {_quote_short(str(list(calls)))}"
     )
 
 
@@ -113,24 +120,30 @@ def check_reply(
     return check_response(lambda response, trial: judge_reply(response, trial, text, calls), **request_options)
 
 
-# ── replies that are to fail, and must not look well ──────────────────────────────────────────────────────────────
+# ── expected: an error ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def judge_failure(response: TrialResponse, _: Trial, text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Verdict:
-    """The client notices: an error of its API, or a connection that breaks off. What it would run is whole."""
+    """Rate a response that must report a failure: an error of the client's API, or a truncated connection.
+
+    Args:
+        response: The response.
+        text: Text that must precede the error.
+        calls: Complete calls before the error; the client must not run others.
+    """
     if response.timed_out:
-        return failed(f"no end within {response.elapsed:.0f} s; {describe_response(response)}")
+        return failed(f"not finished within {response.elapsed:.0f} s; {describe_response(response)}")
     extra = [call for call in response.calls if not _is_expected_call(call, calls)]
     if extra and not response.error and not response.truncated:
         return failed(f"the client runs {extra[0][0]} with {_quote_short(extra[0][1])}")
     if response.ended:
-        return failed(f"it ends as if all were well; {describe_response(response)}")
+        return failed(f"the response looks successful; {describe_response(response)}")
     if not response.error and not response.truncated:
-        return failed(f"it ends without a word of what went wrong; {describe_response(response)}")
+        return failed(f"the response ends without an error; {describe_response(response)}")
     if extra:
-        return failed(f"the call of {extra[0][0]} is closed with {_quote_short(extra[0][1])}, an error follows")
+        return failed(f"the call of {extra[0][0]} is closed with {_quote_short(extra[0][1])}, then an error follows")
     if response.status == 200 and text and not response.text.startswith(text):
-        return failed(f"what was said before is lost: {describe_response(response)}")
+        return failed(f"the text before the error is lost: {describe_response(response)}")
     if response.error and response.violations:
         return failed(response.violations[0])
     return passed(_failure_form(response))
@@ -145,10 +158,14 @@ def _is_expected_call(call: tuple[str, str], calls: Sequence[tuple[str, Any]]) -
 
 def _failure_form(response: TrialResponse) -> str:
     if not response.status:
-        return "the connection is closed without an answer, which clients notice"
+        return "the connection is closed without a response, which clients detect"
     if response.status >= 400:
-        return f"{response.status} in its API's words"
-    return "an error in its API's words" if response.error else "the connection breaks off, which clients notice"
+        return f"{response.status} in the format of the API"
+    return (
+        "an error in the format of the API"
+        if response.error
+        else "the connection is closed early, which clients detect"
+    )
 
 
 def check_failure(text: str = "", calls: Sequence[tuple[str, Any]] = (), **request_options: Any) -> ScenarioCheck:
@@ -156,11 +173,11 @@ def check_failure(text: str = "", calls: Sequence[tuple[str, Any]] = (), **reque
 
 
 def check_stall(text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> ScenarioCheck:
-    """As `fails`. Whoever shows that it waits may have more patience than this client."""
+    """Like `check_failure`. A gateway that is still sending keep-alives is not judged: its timeout may be longer."""
 
     def judge(response: TrialResponse, trial: Trial) -> Verdict:
         if response.timed_out and response.is_kept_alive:
-            reason = f"it still waits after {response.elapsed:.0f} s (keep-alive comments come): give more --patience"
+            reason = f"still waiting after {response.elapsed:.0f} s (with keep-alives): increase --patience"
             return Verdict(TrialOutcome.NOT_JUDGED, reason)
         return judge_failure(response, trial, text, calls)
 
@@ -168,7 +185,13 @@ def check_stall(text: str = "", calls: Sequence[tuple[str, Any]] = ()) -> Scenar
 
 
 def judge_refusal(*statuses: int, error_text: str = "", max_requests: int | None = None) -> Judge:
-    """An error of one of these statuses, or the like within a stream, in its API's words."""
+    """Return a judge that expects an error in the API's format, with one of these statuses or within a stream.
+
+    Args:
+        statuses: Accepted statuses.
+        error_text: Text that the error message must contain.
+        max_requests: Maximum number of requests to the upstream.
+    """
 
     def judge(response: TrialResponse, trial: Trial) -> Verdict:
         verdict = judge_failure(response, trial)
@@ -181,9 +204,9 @@ def judge_refusal(*statuses: int, error_text: str = "", max_requests: int | None
         if response.status != 200 and response.status not in statuses:
             return failed(f"{describe_response(response)}; not {' or '.join(map(str, statuses))}")
         if error_text and error_text.lower() not in response.error.lower():
-            return failed(f"{describe_response(response)}: what the upstream said is lost")
+            return failed(f"{describe_response(response)}: the message of the upstream is lost")
         if max_requests is not None and (count := len(trial.upstream_requests())) > max_requests:
-            return failed(f"{describe_response(response)}, and the upstream was asked {count} times")
+            return failed(f"{describe_response(response)}, and the upstream received {count} requests")
         return verdict
 
     return judge
@@ -196,21 +219,21 @@ def check_refusal(
 
 
 def check_any(*judges: Judge, **request_options: Any) -> ScenarioCheck:
-    """One answer, right if any of these calls it so. The first one says what is wrong."""
+    """Return a check that passes if any of these judges passes. Otherwise the first judge's verdict is returned."""
 
     def judge(response: TrialResponse, trial: Trial) -> Verdict:
         verdicts = [candidate(response, trial) for candidate in judges]
-        return next((one for one in verdicts if one.outcome is TrialOutcome.PASSED), verdicts[0])
+        return next((verdict for verdict in verdicts if verdict.outcome is TrialOutcome.PASSED), verdicts[0])
 
     return check_response(judge, **request_options)
 
 
 def verify_still_serving(verdict: Verdict, trial: Trial) -> Verdict:
-    """And the gateway goes on."""
+    """Return the verdict if the gateway still handles a normal request, else a failure."""
     retrial = Trial(trial.target, trial.api, "fault-00-none", trial.run_id)
     response = retrial.send(retrial.build_request(retrial.body()))
     return (
         verdict
         if judge_reply(response, retrial).outcome is TrialOutcome.PASSED
-        else failed(f"it does not go on: {describe_response(response)}")
+        else failed(f"the gateway fails afterwards: {describe_response(response)}")
     )

@@ -1,4 +1,4 @@
-"""A client of a gateway that is nothing but a socket: it can read slowly, leave early, and send what no SDK would."""
+"""HTTP client on a raw socket: it can read slowly, disconnect early, and send what no SDK would send."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = [
 
 @dataclass
 class RawResponse:
-    """An answer. Without one, its status is 0."""
+    """HTTP response. Status 0: there was none."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
     truncated: bool = False
-    """Its body breaks off: a client notices."""
+    """The body is truncated, and the client can detect that."""
 
     @property
     def json(self) -> Any:
@@ -40,7 +40,7 @@ class RawResponse:
 
     @property
     def events(self) -> list[Any]:
-        """The data of each event; [DONE] is text."""
+        """Data of each event; [DONE] is a string."""
         lines = [line[5:].strip() for line in self.body.split(b"\n") if line.startswith(b"data:")]
         return [json.loads(line) if line != b"[DONE]" else "[DONE]" for line in lines]
 
@@ -49,7 +49,7 @@ class RawResponse:
 
 
 def connect(base: str, seconds: float = 20) -> socket.socket:
-    """A connection to the server of this URL."""
+    """Connect to the server of this URL."""
     url = urlsplit(base)
     port = url.port or (443 if url.scheme == "https" else 80)
     sock = socket.create_connection((url.hostname or "", port), seconds)
@@ -61,7 +61,7 @@ def connect(base: str, seconds: float = 20) -> socket.socket:
 def build_request(
     path: str, body: bytes | None = None, headers: dict[str, str] | None = None, method: str = "POST", length: str = ""
 ) -> bytes:
-    """The bytes of a request. A header with an empty value is left out."""
+    """Return the bytes of a request. Headers with an empty value are left out."""
     all_headers = {"host": "127.0.0.1", "content-type": "application/json", "connection": "close", **(headers or {})}
     if body is not None:
         all_headers.setdefault("content-length", length or str(len(body)))
@@ -70,12 +70,15 @@ def build_request(
 
 
 def build_minimal_request(api: str, model: str, stream: bool = True, **fields: Any) -> bytes:
-    """The bytes of the least request."""
+    """Return the bytes of a minimal request."""
     return build_request(f"/v1/{api}", json.dumps(minimal_body(api, model, stream, **fields)).encode())
 
 
 def read_response(sock: socket.socket, seconds: float, response_count: int = 1) -> tuple[bytes, bool]:
-    """What comes on this connection within some seconds, and whether it is over: so many answers, or its end."""
+    """Read for at most some seconds. Return the bytes, and whether the response is complete or the connection closed.
+
+    With a `response_count` other than 1, read until the connection is closed.
+    """
     data = bytearray()
     deadline = time.monotonic() + seconds
     try:
@@ -93,7 +96,7 @@ def read_response(sock: socket.socket, seconds: float, response_count: int = 1) 
 
 
 def _is_complete(data: bytearray) -> bool:
-    """Whether an answer ends here: servers may leave the connection open, and clients do not wait for its end."""
+    """Return whether the response is complete. Servers may keep the connection open, so its end is no criterion."""
     if data.endswith(b"\r\n0\r\n\r\n"):
         return True
     end = data.find(b"\r\n\r\n")
@@ -105,7 +108,7 @@ _CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 def read_to_end(sock: socket.socket) -> RawResponse:
-    """All that comes on this connection."""
+    """Read until the connection is closed, and return the complete response."""
     data = bytearray()
     with sock:
         while piece := sock.recv(1 << 20):
@@ -114,14 +117,14 @@ def read_to_end(sock: socket.socket) -> RawResponse:
 
 
 def parse_complete(data: bytes) -> RawResponse:
-    """The answer in these bytes, which must have come to its end."""
+    """Parse a response and assert that it is not truncated."""
     response = parse_response(data)
-    assert not response.truncated, f"a body that breaks off after {len(data)} bytes: {data[-200:]!r}"
+    assert not response.truncated, f"the body is truncated after {len(data)} bytes: {data[-200:]!r}"
     return response
 
 
 def parse_response(data: bytes) -> RawResponse:
-    """The first answer in these bytes, but for those that only say that they wait (100 Continue)."""
+    """Parse the first response in these bytes. Interim responses (100 Continue) are skipped."""
     head, separator, body = data.partition(b"\r\n\r\n")
     status_line, *lines = head.decode("latin-1").split("\r\n")
     if not separator or not status_line.startswith("HTTP/"):
@@ -139,7 +142,7 @@ def parse_response(data: bytes) -> RawResponse:
 
 
 def _decode_chunked(data: bytes) -> tuple[bytes, bool]:
-    """The bytes in these chunks, and whether the last one is missing."""
+    """Return the decoded bytes, and whether the final chunk is missing."""
     pieces: list[bytes] = []
     position = 0
     while (end := data.find(b"\r\n", position)) >= 0:

@@ -1,4 +1,4 @@
-"""What one fault is: what an upstream does, what is right, and how it is told whether a gateway does it."""
+"""Scenario: the script of the upstream, the expected behaviour, and the check."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 ]
 
 RUN_SEPARATOR = "--"
-"""What stands behind a scenario's name in a model's id begins a run of its own: `fault-01-reset-once--7`."""
+"""Separates the scenario name from the run id in a model id: `fault-01-reset-once--7`."""
 
 
 class TrialOutcome(Enum):
     PASSED = "right"
     FAILED = "wrong"
     REFUSED = "refused"
-    """The gateway took no such request, so that the fault was not met."""
+    """The gateway did not accept the request, so the fault did not occur."""
     NOT_JUDGED = "not judged"
-    """It cannot be told from outside."""
+    """The result cannot be observed from outside."""
 
 
 @dataclass(frozen=True)
@@ -46,29 +46,29 @@ class Verdict:
 
 ScenarioCheck: TypeAlias = Callable[[Trial], Verdict]
 ScriptFactory: TypeAlias = Callable[[ReplyWriter], list[Script]]
-"""The scripts for each time that a model is asked."""
+"""Returns the scripts for the first, second, … request for a model."""
 
 
 @dataclass(frozen=True)
 class Scenario:
     row: int
     name: str
-    """The model's id, `fault-NN-…`."""
+    """Model id, `fault-NN-…`."""
     description: str
     expected: str
     make_scripts: ScriptFactory
     check: ScenarioCheck
     apis: tuple[str, ...] = APIS
-    """Those of upstreams that can do this."""
+    """Upstream APIs in which this fault can occur."""
     streams_only: bool = False
-    """An upstream can only do this in a stream: some gateways ask for a whole reply, and make a stream of it."""
+    """The fault can occur in a stream only. Some gateways request a whole reply and convert it to a stream."""
     alone: bool = False
-    """It is about much or about time: nothing else is played meanwhile."""
+    """Do not run other scenarios at the same time, because this one uses much memory or measures time."""
 
 
 @dataclass(frozen=True)
 class FaultRow:
-    """A fault of the table, and all forms of it."""
+    """A fault and its scenarios."""
 
     number: int
     title: str
@@ -79,11 +79,11 @@ _SCENARIO_NAME = re.compile(r"fault-\d\d-[a-z0-9-]*?(?=--|$)")
 
 
 def scenario_name_in(model: str) -> str:
-    """The scenario's name in a model's id, whatever a gateway has put before it, and without the run."""
+    """Return the scenario name in a model id, without a gateway's prefix and the run id; "" if there is none."""
     match = _SCENARIO_NAME.search(model)
     return match[0] if match else ""
 
 
 def not_judged(reason: str) -> ScenarioCheck:
-    """What nobody can tell who only sees what clients and upstreams see."""
+    """Return a check for faults whose result neither clients nor upstreams can observe."""
     return lambda _: Verdict(TrialOutcome.NOT_JUDGED, reason)

@@ -1,4 +1,4 @@
-"""One scenario, played against one gateway in one API: the client's side of it, and what the upstream saw."""
+"""Trial: one scenario on one gateway in one API. Sends requests and reads what the upstream received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from interlingua.faults.apis import minimal_body, tools_field
-from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker import raw_client
 from interlingua.faults.checker.client_view import ClientView, read_into_view
 from interlingua.faults.checker.raw_client import RawResponse
 from interlingua.faults.upstream.server import FOREIGN_PATH, REQUESTS_PATH
@@ -21,36 +21,36 @@ __all__ = ["GatewayTarget", "RequestRefused", "Trial", "TrialResponse"]
 
 
 class RequestRefused(Exception):
-    """The gateway took no such request: the upstream was never asked."""
+    """The gateway rejected the request and sent nothing to the upstream."""
 
 
 @dataclass(frozen=True)
 class GatewayTarget:
-    """The gateway that is tried, and the fault server behind it."""
+    """The tested gateway and the fault server behind it."""
 
     gateway: str
     fault_server: str
     prefix: str = ""
-    """What the gateway wants before a model's id."""
+    """Prefix that the gateway requires before model ids."""
     key: str = ""
-    """What clients show to the gateway."""
+    """API key that clients use for the gateway."""
     timeout: float = 25
-    """How long a client waits for anything, in seconds: long enough to hear our own gateway say that it is there."""
+    """Seconds that a client waits; longer than the keep-alive interval of our own gateway."""
 
 
 @dataclass
 class TrialResponse(ClientView):
-    """What the client heard, and how the connection went."""
+    """Response as the client sees it, and the state of the connection."""
 
     truncated: bool = False
-    """The answer breaks off, and the client notices."""
+    """The response is truncated, and the client can detect that."""
     timed_out: bool = False
-    """The client's patience is over, the answer is not."""
+    """The client timed out before the end of the response."""
     elapsed: float = 0
 
     @property
     def is_kept_alive(self) -> bool:
-        """The last that came in the stream is a sign of life: a comment, or a ping of Messages."""
+        """True if the last thing in the stream is a keep-alive: a comment, or a `ping` event of Messages."""
         last = self.body.replace(b"\r", b"").rstrip(b"\n").rpartition(b"\n\n")[2]
         return self.streamed and (last.startswith(b":") or b"event: ping" in last)
 
@@ -61,11 +61,11 @@ class Trial:
     api: str
     name: str
     run_id: str
-    """A run of its own, so that the fault server counts it from one."""
+    """Unique id, so that the fault server counts requests of this trial from one."""
 
     @property
     def model(self) -> str:
-        """As the upstream is asked for it."""
+        """Model id that the upstream receives."""
         return f"{self.name}--{self.run_id}"
 
     @property
@@ -75,10 +75,10 @@ class Trial:
 
     @property
     def foreign_url(self) -> str:
-        """An address where nobody has any reason to ask, on another host."""
+        """URL on another host to which no gateway has a reason to send a request."""
         return f"http://localhost:{urlsplit(self.target.fault_server).port}{FOREIGN_PATH}{self.model}"
 
-    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def body(self, stream: bool = True, offer: bool = True, **more: Any) -> bytes:
         fields = {
@@ -89,7 +89,7 @@ class Trial:
 
     def build_request(self, body: bytes, **headers: str) -> bytes:
         extra_headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        return client.build_request(self.path, body, {**self.headers(), **extra_headers})
+        return raw_client.build_request(self.path, body, {**self.headers(), **extra_headers})
 
     def headers(self) -> dict[str, str]:
         url = urlsplit(self.target.gateway)
@@ -98,21 +98,21 @@ class Trial:
         return {"host": url.netloc, "anthropic-version": "2023-06-01", **auth_headers}
 
     def open_connection(self, data: bytes) -> socket.socket:
-        """A connection on which this was sent, as far as the gateway has read it."""
-        sock = client.connect(self.target.gateway, self.target.timeout)
-        with suppress(OSError):  # it may have answered before it has read all
+        """Open a connection and send this data, as far as the gateway reads it."""
+        sock = raw_client.connect(self.target.gateway, self.target.timeout)
+        with suppress(OSError):  # the gateway may respond before it has read everything
             sock.sendall(data)
         return sock
 
     def send(self, data: bytes, seconds: float | None = None) -> TrialResponse:
-        """The answer to these bytes, whatever it is."""
+        """Send these bytes and return the response, whatever it is."""
         started = time.monotonic()
         try:
             with self.open_connection(data) as sock:
-                raw, complete = client.read_response(sock, seconds or self.target.timeout)
+                raw, complete = raw_client.read_response(sock, seconds or self.target.timeout)
         except OSError as error:
             return TrialResponse(0, {}, b"", error=str(error), truncated=True, elapsed=time.monotonic() - started)
-        response = self.response_from(client.parse_response(raw))
+        response = self.response_from(raw_client.parse_response(raw))
         response.timed_out, response.elapsed = not complete, time.monotonic() - started
         return response
 
@@ -129,29 +129,31 @@ class Trial:
     def send_request(
         self, stream: bool = True, offer: bool = True, seconds: float | None = None, **more: Any
     ) -> TrialResponse:
-        """The answer to a usual request. Raises if the gateway takes none such."""
+        """Send a normal request and return the response. Raises `RequestRefused` if the gateway rejects it."""
         response = self.send(self.build_request(self.body(stream, offer, **more)), seconds)
         if 400 <= response.status < 500 and not self.upstream_requests():
-            raise RequestRefused(f"{response.status}, and the upstream was not asked: {response.error[:120]}")
+            raise RequestRefused(f"{response.status}, and nothing was sent to the upstream: {response.error[:120]}")
         if response.status == 200 and response.streamed != stream:
             response.violations.append(
-                "a stream was asked for, and this is none" if stream else "a stream, which nobody asked for"
+                "a stream was requested, but the response is none"
+                if stream
+                else "the response is a stream, which was not requested"
             )
         return response
 
-    # ── what the upstream saw ─────────────────────────────────────────────────────────────────────────────────────
+    # ── requests that the upstream received ───────────────────────────────────────────────────────────────────────────
 
     def upstream_requests(self) -> list[Any]:
-        """The requests for this model that came to the fault server."""
+        """Return the requests for this model that the fault server received."""
         path = f"{REQUESTS_PATH}?model={quote(self.model)}"
-        with client.connect(self.target.fault_server, 10) as sock:
-            sock.sendall(client.build_request(path, method="GET"))
-            raw, _ = client.read_response(sock, 10)
-        requests: list[Any] = client.parse_response(raw).json
+        with raw_client.connect(self.target.fault_server, 10) as sock:
+            sock.sendall(raw_client.build_request(path, method="GET"))
+            raw, _ = raw_client.read_response(sock, 10)
+        requests: list[Any] = raw_client.parse_response(raw).json
         return requests
 
     def wait_until(self, condition: Callable[[list[Any]], bool], seconds: float) -> list[Any]:
-        """What was seen, once that is true, or the time is over."""
+        """Poll the upstream requests until the condition is true or the time is over, and return them."""
         deadline = time.monotonic() + seconds
         while not condition(requests := self.upstream_requests()) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -1,3 +1,3 @@
-"""The table of faults: each row, and the scenarios that play it."""
+"""Scenarios of the faults, grouped by topic."""
 
 from __future__ import annotations

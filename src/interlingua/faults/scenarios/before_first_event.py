@@ -1,4 +1,4 @@
-"""Before the first word, when another attempt may still go right: rows 1, 2, 8, 10 and 11."""
+"""Faults before the first event, when the gateway can still retry: rows 1, 2, 8, 10 and 11."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ HTML_PAGE = (
 
 
 def _judge_waiting(response: TrialResponse, trial: Trial) -> Verdict:
-    """While it waits, the client hears that somebody is there; or it is told that nobody is."""
+    """Pass if the client receives keep-alives while it waits, or an error."""
     if not response.timed_out:
         return judge_failure(response, trial)
     received = response.body.strip()
     return (
-        passed("the client is kept waiting, and is told so")
+        passed("the client receives keep-alives while it waits")
         if received
         else failed(f"no byte within {response.elapsed:.0f} s")
     )
 
 
 def _judge_context_error(response: TrialResponse, trial: Trial) -> Verdict:
-    """As agents know it: Claude Code looks for words, Codex for a code."""
+    """Pass if agents recognise the error: Claude Code searches for words, Codex for a code."""
     verdict = judge_failure(response, trial)
     if verdict.outcome is TrialOutcome.FAILED:
         return verdict
     if response.status not in (200, 400, 413):
-        return failed(f"{describe_response(response)}: clients will ask again")
+        return failed(f"{describe_response(response)}: clients will retry")
     recognisable = "prompt is too long" in response.error.lower() or response.error_code == "context_length_exceeded"
     recognisable |= "maximum context length" in response.error
     return (
-        passed(f"{response.status}, and agents can tell why")
+        passed(f"{response.status}, and agents recognise the reason")
         if recognisable
-        else failed(f"{describe_response(response)}: agents cannot tell why")
+        else failed(f"{describe_response(response)}: agents do not recognise the reason")
     )
 
 
@@ -100,17 +100,17 @@ def _huge_error(_: ReplyWriter) -> Script:
 
 def _judge_short_error(response: TrialResponse, trial: Trial) -> Verdict:
     if len(response.body) > 100_000:
-        return failed(f"the client gets {len(response.body):,} bytes of it")
+        return failed(f"the client receives {len(response.body):,} bytes of it")
     return judge_refusal(*SERVER_ERROR_STATUSES)(response, trial)
 
 
 SERVER_ERROR_STATUSES = (500, 502, 503, 504, 529)
-EXPECT_RETRY = "The client gets the reply, for nothing had been said; or an error on which it asks again itself."
+EXPECT_RETRY = "The gateway retries and the client receives the reply; or an error on which the client retries."
 SCENARIOS: list[Scenario] = [
     fault(
         1,
         "reset-once",
-        "The first connection is reset before any header; the next one is answered.",
+        "The first connection is reset before any header; the next one gets a reply.",
         EXPECT_RETRY,
         script_then_reply(lambda _: [reset()]),
         check_any(judge_reply, judge_failure),
@@ -119,31 +119,31 @@ SCENARIOS: list[Scenario] = [
         1,
         "reset-ever",
         "Every connection is reset before any header.",
-        "A few attempts, then 5xx in the client's words.",
+        "A few retries, then 5xx in the format of the client's API.",
         repeat_script(lambda _: [reset()]),
         check_refusal(*SERVER_ERROR_STATUSES),
     ),
     fault(
         1,
         "reset-ever-whole",
-        "Every connection is reset before any header, and the client wants no stream.",
-        "A few attempts, then 5xx in the client's words.",
+        "Every connection is reset before any header; the client requests a whole reply.",
+        "A few retries, then 5xx in the format of the client's API.",
         repeat_script(lambda _: [reset()]),
         check_refusal(*SERVER_ERROR_STATUSES, stream=False),
     ),
     fault(
         2,
         "silence",
-        "Headers with status 200, and then nothing.",
-        "The client hears that it is waited for, or gets an error in time.",
+        "Headers with status 200, then no data.",
+        "The client receives keep-alives, or an error in time.",
         repeat_script(lambda _: [send_headers(), wait(STALL_SECONDS)]),
         check_response(_judge_waiting),
     ),
     fault(
         2,
         "no-headers",
-        "The request is read, and nothing ever comes.",
-        "The client hears that it is waited for, or gets an error in time.",
+        "The upstream reads the request and never responds.",
+        "The client receives keep-alives, or an error in time.",
         repeat_script(lambda _: [wait(STALL_SECONDS)]),
         check_response(_judge_waiting),
     ),
@@ -151,54 +151,54 @@ SCENARIOS: list[Scenario] = [
         8,
         "error-first",
         "Status 200, and the first event is an error: 503, overloaded.",
-        "An error of that kind, as a status or an event, and no reply that looks well.",
-        repeat_script(lambda say: stream_response(say.error("Provider is down", "overloaded_error", 503))),
+        "An error of that kind, as a status or an event, and nothing that looks like a successful reply.",
+        repeat_script(lambda writer: stream_response(writer.error("Provider is down", "overloaded_error", 503))),
         check_refusal(*SERVER_ERROR_STATUSES, error_text="Provider is down"),
     ),
     stream_fault(
         8,
         "error-first-once",
-        "As before, but whoever asks again gets a reply.",
+        "As error-first, but a retry gets a reply.",
         EXPECT_RETRY,
-        script_then_reply(lambda say: stream_response(say.error("Provider is down", "overloaded_error", 503))),
+        script_then_reply(lambda writer: stream_response(writer.error("Provider is down", "overloaded_error", 503))),
         check_any(judge_reply, judge_failure),
     ),
     fault(
         10,
         "400-json",
         "400 with a message.",
-        "400 with the message, and it is not asked again.",
+        "400 with the message, and no retry.",
         _respond_error("400 Bad Request", "temperature must be below 2", "invalid_request_error"),
         check_refusal(400, error_text="temperature must be below 2", max_requests=1),
     ),
     fault(
         10,
         "401-json",
-        "401: the gateway's key is wrong.",
-        "An error that says so, and it is not asked again.",
+        "401: the gateway's key is invalid.",
+        "An error with that message, and no retry.",
         _respond_error("401 Unauthorized", "Incorrect API key provided", "authentication_error"),
         check_refusal(401, 403, 500, 502, error_text="Incorrect API key", max_requests=1),
     ),
     fault(
         10,
         "502-page",
-        "502 with a page of HTML.",
-        "5xx with a message in the client's words, not the page.",
+        "502 with an HTML page.",
+        "5xx in the format of the client's API, without the page.",
         _respond_with("502 Bad Gateway", HTML_PAGE, "text/html"),
         check_refusal(*SERVER_ERROR_STATUSES),
     ),
     fault(
         10,
         "503-empty",
-        "503 with no body.",
-        "5xx with a message in the client's words.",
+        "503 without a body.",
+        "5xx in the format of the client's API.",
         _respond_with("503 Service Unavailable", b"", "text/plain"),
         check_refusal(*SERVER_ERROR_STATUSES),
     ),
     fault(
         10,
         "500-gzip",
-        "500 with a message, packed though nobody asked.",
+        "500 with a message that is compressed although that was not requested.",
         "5xx with the message.",
         repeat_script(_gzip_error),
         check_refusal(*SERVER_ERROR_STATUSES, error_text="It broke"),
@@ -215,25 +215,25 @@ SCENARIOS: list[Scenario] = [
     fault(
         10,
         "400-too-long",
-        "400: the prompt is longer than the model's context.",
-        "400 in the words by which agents know that they must shorten it.",
+        "400: the prompt exceeds the model's context window.",
+        "400 with a message by which agents recognise that they must shorten the prompt.",
         _respond_error("400 Bad Request", CONTEXT_ERROR_TEXT, "invalid_request_error", "context_length_exceeded"),
         check_response(_judge_context_error),
     ),
     fault(
         11,
         "429-then-well",
-        "429 with a retry-after of one second; then a reply.",
-        "The wait is made here, or the client is told of it.",
-        script_then_reply(lambda say: _rate_limited(say, "1")),
+        "429 with a retry-after of one second, then a reply.",
+        "The gateway waits and retries, or forwards 429 with the header.",
+        script_then_reply(lambda writer: _rate_limited(writer, "1")),
         check_any(judge_reply, _judge_retry_after),
     ),
     fault(
         11,
         "429-long",
         "429 with a retry-after of ten minutes.",
-        "429 with the header, at once.",
-        repeat_script(lambda say: _rate_limited(say, "600")),
+        "429 with the header, immediately.",
+        repeat_script(lambda writer: _rate_limited(writer, "600")),
         check_response(_judge_retry_after),
     ),
 ]

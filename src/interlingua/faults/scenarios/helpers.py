@@ -1,4 +1,4 @@
-"""How the scenarios of a row are written down."""
+"""Helpers and constants for defining scenarios."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 STALL_SECONDS = 300
-"""Longer than anybody waits here, in seconds."""
+"""Longer than any timeout in the tests and checks."""
 CHAT_ONLY = {"apis": (CHAT_PATH,)}
-"""Upstreams of other APIs cannot do this."""
+"""For faults that cannot occur in the other upstream APIs."""
 INTRO_TEXT = "Let me see."
 PARIS_ARGUMENTS = '{"city": "Paris"}'
 WEATHER_CALL = ("get_weather", {"city": "Paris"})
-"""The call that is meant wherever there is one."""
+"""Expected call, in all scenarios with one call."""
 
 
 def fault(
@@ -54,20 +54,20 @@ def stream_fault(
     check: ScenarioCheck,
     **options: Any,
 ) -> Scenario:
-    """What an upstream can only do in a stream."""
+    """Return a scenario for a fault that can occur in a stream only."""
     return fault(row, name, description, expected, make_scripts, check, streams_only=True, **options)
 
 
 def repeat_script(script: Callable[[ReplyWriter], Script]) -> ScriptFactory:
-    """The same, however often it is asked."""
+    """Use the same script for every request."""
     return lambda writer: [script(writer)]
 
 
 def script_then_reply(script: Callable[[ReplyWriter], Script]) -> ScriptFactory:
-    """This the first time, and whoever asks again gets a reply."""
+    """Use this script for the first request, and a normal reply for all further ones."""
     return lambda writer: [script(writer), writer.fresh_copy().reply_script()]
 
 
 def healthy_upstream(writer: ReplyWriter) -> list[Script]:
-    """Nothing is wrong with the upstream: the client is the fault."""
+    """Return the script of an upstream without a fault, for faults of clients."""
     return [writer.reply_script()]

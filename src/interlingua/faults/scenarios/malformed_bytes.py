@@ -1,4 +1,4 @@
-"""Bytes that are odd, broken, packed or too many: rows 12, 17, 18 and 22."""
+"""Unusual, malformed, compressed or very large byte streams: rows 12, 17, 18 and 22."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlingua.faults.checker.expectations import (
 from interlingua.faults.checker.scenario import Scenario, TrialOutcome, Verdict
 from interlingua.faults.checker.trial import Trial, TrialResponse
 from interlingua.faults.scenarios.helpers import CHAT_ONLY, repeat_script, stream_fault
-from interlingua.faults.upstream import chat_chunks as chat
+from interlingua.faults.upstream import chat_chunks
 from interlingua.faults.upstream.reply_writers import ReplyWriter
 from interlingua.faults.upstream.script import Script, send, send_headers, send_pieces, send_response, stream_response
 
@@ -27,7 +27,7 @@ __all__ = ["SCENARIOS"]
 
 MIB = 1024 * 1024
 SLOW_TIMEOUT_SECONDS = 60
-"""How long a client waits for much, in seconds."""
+"""Timeout of the client for very large replies."""
 LONG_TEXT = "0123456789abcde\n" * (10 * MIB // 17)
 TINY_PIECE_COUNT = 20_000
 EMOJI = "naïve 😀 日本"
@@ -46,9 +46,10 @@ def _gzip_bomb(_: ReplyWriter) -> Script:
 
 
 def _raw_content_events(*contents: bytes) -> bytes:
-    """Chat events whose text is written just so."""
+    """Return chat events with this content as raw bytes inside the JSON string."""
     return b"".join(
-        chat.event(b'{"choices": [{"index": 0, "delta": {"content": "' + content + b'"}}]}') for content in contents
+        chat_chunks.event(b'{"choices": [{"index": 0, "delta": {"content": "' + content + b'"}}]}')
+        for content in contents
     )
 
 
@@ -72,24 +73,24 @@ def _judge_utf8(response: TrialResponse, trial: Trial) -> Verdict:
     try:
         response.body.decode("utf-8")
     except UnicodeDecodeError:
-        return failed("the client gets bytes that are not UTF-8")
+        return failed("the client receives bytes that are not UTF-8")
     if response.error or response.truncated:
         return judge_failure(response, trial)
     text = response.text
     if not (text.startswith("ab") and text.endswith("cd")):
-        return failed(f"what stood beside it is lost: {text!r}")
+        return failed(f"the text around it is lost: {text!r}")
     return judge_reply(response, trial, text)
 
 
 def _check_recovery(trial: Trial) -> Verdict:
-    """An end, whatever it is, and another request is answered."""
+    """Pass if the response ends, with a reply or an error, and the gateway still handles another request."""
     response = trial.send_request(seconds=SLOW_TIMEOUT_SECONDS)
     verdict = judge_failure(response, trial) if not response.ended else judge_reply(response, trial, None)
     return verify_still_serving(verdict, trial) if verdict.outcome is TrialOutcome.PASSED else verdict
 
 
 def _sse_variant(name: str, description: str, change: tuple[bytes, bytes] | None = None, **options: bytes) -> Scenario:
-    """The same stream, written otherwise."""
+    """Return a scenario with the same stream in another SSE formatting."""
 
     def script(writer: ReplyWriter) -> Script:
         data = options.get("before", b"") + writer.hello_stream()
@@ -97,7 +98,12 @@ def _sse_variant(name: str, description: str, change: tuple[bytes, bytes] | None
         return stream_response(data.rstrip(b"\n") if "bare" in options else data)
 
     return stream_fault(
-        12, name, description, "It is the same stream: the reply comes through.", repeat_script(script), check_reply()
+        12,
+        name,
+        description,
+        "The stream is equivalent: the client receives the reply.",
+        repeat_script(script),
+        check_reply(),
     )
 
 
@@ -105,38 +111,36 @@ SCENARIOS: list[Scenario] = [
     _sse_variant("crlf", "Lines end with CR LF.", (b"\n", b"\r\n")),
     _sse_variant("cr", "Lines end with CR.", (b"\n", b"\r")),
     _sse_variant("bom", "The stream begins with a byte order mark.", before=b"\xef\xbb\xbf"),
-    _sse_variant("no-space", "`data:` without a space behind it.", (b"data: ", b"data:")),
-    _sse_variant(
-        "comments", "Comments before and inside of events.", (b"data: ", b": why\ndata: "), before=b": hi\n\n"
-    ),
+    _sse_variant("no-space", "`data:` without a space after it.", (b"data: ", b"data:")),
+    _sse_variant("comments", "Comments before and inside events.", (b"data: ", b": why\ndata: "), before=b": hi\n\n"),
     _sse_variant(
         "fields",
-        "Lines with `id:` and `retry:`, and one that means nothing.",
+        "Lines with `id:` and `retry:`, and a line with an unknown field.",
         (b"data: ", b"id: 7\nretry: 9\nodd\ndata: "),
     ),
     _sse_variant("blank-lines", "Many blank lines between events.", (b"\n\n", b"\n\n\n\n\n")),
-    _sse_variant("several-lines", "An event whose data is in several lines.", (b'{"', b'{\ndata: "')),
-    _sse_variant("no-last-blank", "The blank line behind the last event is missing.", bare=b""),
+    _sse_variant("several-lines", "An event with several `data:` lines.", (b'{"', b'{\ndata: "')),
+    _sse_variant("no-last-blank", "The blank line after the last event is missing.", bare=b""),
     stream_fault(
         12,
         "byte-by-byte",
-        "Each byte comes alone.",
-        "It is the same stream: the reply comes through.",
-        repeat_script(lambda say: [send_headers(), send_pieces([bytes([byte]) for byte in say.hello_stream()])]),
+        "Each byte arrives separately.",
+        "The stream is equivalent: the client receives the reply.",
+        repeat_script(lambda writer: [send_headers(), send_pieces([bytes([byte]) for byte in writer.hello_stream()])]),
         check_reply(),
     ),
     stream_fault(
         17,
         "split-characters",
-        "Characters of several bytes, cut at every byte.",
-        "The text comes through as it was.",
+        "Multi-byte characters, split at every byte.",
+        "The client receives the text unchanged.",
         repeat_script(
-            lambda say: [
+            lambda writer: [
                 send_headers(),
                 send_pieces(
                     [
                         bytes([byte])
-                        for byte in (say.begin() + say.text("@@") + say.end()).replace(b"@@", EMOJI.encode())
+                        for byte in (writer.begin() + writer.text("@@") + writer.end()).replace(b"@@", EMOJI.encode())
                     ],
                 ),
             ]
@@ -146,11 +150,14 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         17,
         "surrogate-halves",
-        "An emoji whose two halves come in two deltas.",
-        "One emoji: halves are joined before they go out.",
+        "An emoji whose two surrogates arrive in two deltas.",
+        "One emoji: the surrogates are joined before they are sent.",
         repeat_script(
             lambda _: stream_response(
-                chat.ROLE + _raw_content_events(rb"ab\ud83d", rb"\ude00cd") + chat.delta(finish="stop") + chat.DONE
+                chat_chunks.ROLE
+                + _raw_content_events(rb"ab\ud83d", rb"\ude00cd")
+                + chat_chunks.delta(finish="stop")
+                + chat_chunks.DONE
             )
         ),
         check_reply("ab😀cd"),
@@ -159,11 +166,14 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         17,
         "lone-surrogate",
-        "Half an emoji, whose other half never comes.",
-        "Valid UTF-8 with a replacement, or an error; what stands beside it stays.",
+        "A lone surrogate, whose other half never arrives.",
+        "Valid UTF-8 with a replacement character and the text around it; or an error.",
         repeat_script(
             lambda _: stream_response(
-                chat.ROLE + _raw_content_events(rb"ab\ud83d ", rb"cd") + chat.delta(finish="stop") + chat.DONE
+                chat_chunks.ROLE
+                + _raw_content_events(rb"ab\ud83d ", rb"cd")
+                + chat_chunks.delta(finish="stop")
+                + chat_chunks.DONE
             )
         ),
         check_response(_judge_utf8),
@@ -172,11 +182,14 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         17,
         "invalid-bytes",
-        "Bytes in a text that are not UTF-8.",
-        "Valid UTF-8 with a replacement, or an error; what stands beside them stays.",
+        "Bytes in a text that are not valid UTF-8.",
+        "Valid UTF-8 with a replacement character and the text around it; or an error.",
         repeat_script(
             lambda _: stream_response(
-                chat.ROLE + _raw_content_events(b"ab\xff\xfe", b"cd") + chat.delta(finish="stop") + chat.DONE
+                chat_chunks.ROLE
+                + _raw_content_events(b"ab\xff\xfe", b"cd")
+                + chat_chunks.delta(finish="stop")
+                + chat_chunks.DONE
             )
         ),
         check_response(_judge_utf8),
@@ -186,10 +199,10 @@ SCENARIOS: list[Scenario] = [
         18,
         "ten-megabytes",
         "One argument of ten megabytes.",
-        "The call comes through whole, in time that grows with its length only; or a clear error.",
+        "The client receives the complete call, in linear time; or a clear error.",
         repeat_script(_ten_megabytes),
         check_any(
-            lambda heard, play: judge_reply(heard, play, "", [("get_weather", {"city": LONG_TEXT})]),
+            lambda response, trial: judge_reply(response, trial, "", [("get_weather", {"city": LONG_TEXT})]),
             judge_failure,
             seconds=SLOW_TIMEOUT_SECONDS,
         ),
@@ -199,7 +212,7 @@ SCENARIOS: list[Scenario] = [
         18,
         "tiny-pieces",
         f"Arguments in {TINY_PIECE_COUNT:,} pieces of one character.",
-        "The call comes through whole, within three minutes.",
+        "The client receives the complete call within three minutes.",
         repeat_script(_tiny_pieces),
         check_reply(
             "",
@@ -212,10 +225,10 @@ SCENARIOS: list[Scenario] = [
         18,
         "endless-event",
         "One event of 40 MB that does not end.",
-        "It ends with an error, and the gateway goes on.",
+        "An error, and the gateway continues to work.",
         repeat_script(
-            lambda say: [
-                *stream_response(say.begin() + say.text("So")),
+            lambda writer: [
+                *stream_response(writer.begin() + writer.text("So")),
                 send(b"data: "),
                 send_pieces([b"x" * MIB] * 40),
             ]
@@ -226,24 +239,24 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         22,
         "gzip",
-        "The stream is packed with gzip though nobody asked.",
-        "The reply comes through.",
-        repeat_script(lambda say: _compressed(say.hello_stream(), "gzip")),
+        "The stream is compressed with gzip although that was not requested.",
+        "The client receives the reply.",
+        repeat_script(lambda writer: _compressed(writer.hello_stream(), "gzip")),
         check_reply(),
     ),
     stream_fault(
         22,
         "deflate",
-        "The stream is packed with deflate though nobody asked.",
-        "The reply comes through.",
-        repeat_script(lambda say: _compressed(say.hello_stream(), "deflate")),
+        "The stream is compressed with deflate although that was not requested.",
+        "The client receives the reply.",
+        repeat_script(lambda writer: _compressed(writer.hello_stream(), "deflate")),
         check_reply(),
     ),
     stream_fault(
         22,
         "junk-as-gzip",
-        "It says gzip, and is nothing that can be unpacked.",
-        "An error of the upstream's, 5xx.",
+        "The content encoding is gzip, but the body cannot be decompressed.",
+        "An upstream error, 5xx.",
         repeat_script(
             lambda _: [
                 send_response("200 OK", b"this is not packed " * 9, "text/event-stream", "content-encoding: gzip")
@@ -254,8 +267,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         22,
         "bomb",
-        "A few kilobytes of gzip that unpack to 200 MB of blanks.",
-        "An end in time, and the gateway goes on.",
+        "A few kilobytes of gzip that decompress to 200 MB of spaces.",
+        "The response ends in time, and the gateway continues to work.",
         repeat_script(_gzip_bomb),
         _check_recovery,
         alone=True,

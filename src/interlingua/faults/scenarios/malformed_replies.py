@@ -1,4 +1,4 @@
-"""Replies that are not as they were asked for, or not as anybody would write them: rows 14 to 16 and 25 to 32."""
+"""Replies in the wrong form, or with malformed content: rows 14 to 16 and 25 to 32."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from interlingua.faults.scenarios.helpers import (
     repeat_script,
     stream_fault,
 )
-from interlingua.faults.upstream import chat_chunks as chat
+from interlingua.faults.upstream import chat_chunks
 from interlingua.faults.upstream.chat_chunks import call_delta
 from interlingua.faults.upstream.reply_writers import ReplyWriter
 from interlingua.faults.upstream.script import Script, send_headers, send_pieces, send_response, stream_response
@@ -43,7 +43,9 @@ RUNAWAY_BLANKS = 2_000_000
 
 
 def _call_stream(*deltas: bytes) -> Script:
-    return stream_response(chat.ROLE + b"".join(deltas) + chat.delta(finish="tool_calls") + chat.DONE)
+    return stream_response(
+        chat_chunks.ROLE + b"".join(deltas) + chat_chunks.delta(finish="tool_calls") + chat_chunks.DONE
+    )
 
 
 def _complete_reply(writer: ReplyWriter) -> Script:
@@ -64,12 +66,12 @@ def _streamed_reply(writer: ReplyWriter) -> Script:
 def _enveloped_reply(writer: ReplyWriter) -> Script:
     if not writer.is_streaming:
         return [send_response("200 OK", json.dumps({"data": writer.complete_reply("Hello"), "success": True}).encode())]
-    events = [chat.ROLE, chat.delta("Hello"), chat.delta(finish="stop")]
-    wrapped = [chat.event({"data": json.loads(event[6:]), "success": True}) for event in events]
-    return stream_response(b"".join(wrapped) + chat.DONE)
+    events = [chat_chunks.ROLE, chat_chunks.delta("Hello"), chat_chunks.delta(finish="stop")]
+    wrapped = [chat_chunks.event({"data": json.loads(event[6:]), "success": True}) for event in events]
+    return stream_response(b"".join(wrapped) + chat_chunks.DONE)
 
 
-# ── 25 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 25: ids ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_unique_ids(trial: Trial) -> Verdict:
@@ -78,11 +80,11 @@ def _check_unique_ids(trial: Trial) -> Verdict:
     if (verdict := judge_reply(response, trial, None, calls)).outcome is TrialOutcome.FAILED:
         return verdict
     if len({*response.ids, "used"}) < 4 or not all(response.ids):
-        return failed(f"ids are not unique: {response.ids}, and `used` was in the conversation")
-    return passed("each call has an id of its own")
+        return failed(f"ids are not unique: {response.ids}; `used` is in the history")
+    return passed("each call has a unique id")
 
 
-# ── 27 to 29 ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 27 to 29: native markup ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judge_no_markup(response: TrialResponse, trial: Trial) -> Verdict:
@@ -93,41 +95,52 @@ def _judge_no_markup(response: TrialResponse, trial: Trial) -> Verdict:
 
 
 def _text_chunks(text: str, size: int = 7) -> list[bytes]:
-    return [chat.delta(text[start : start + size]) for start in range(0, len(text), size)]
+    return [chat_chunks.delta(text[start : start + size]) for start in range(0, len(text), size)]
 
 
 def _native_stream(text: str, *extra_events: bytes, finish: str = "stop") -> Script:
     return stream_response(
-        chat.ROLE + b"".join(_text_chunks(text)) + b"".join(extra_events) + chat.delta(finish=finish) + chat.DONE
+        chat_chunks.ROLE
+        + b"".join(_text_chunks(text))
+        + b"".join(extra_events)
+        + chat_chunks.delta(finish=finish)
+        + chat_chunks.DONE
     )
 
 
-# ── 30 to 32 ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 30 to 32: reasoning, runaway arguments, usage ─────────────────────────────────────────────────────────────────────
 
 
 def _judge_thinking(response: TrialResponse, trial: Trial) -> Verdict:
     verdict = judge_reply(response, trial, None)
     if verdict.outcome is TrialOutcome.FAILED:
-        return verdict if not response.error else passed("an error, so that the client may ask again")
+        return verdict if not response.error else passed("an error, so the client can retry")
     if "Hm." in response.thinking or "Hm." in response.text or b"Hm." in response.body:
         return verdict
-    return failed("the client gets nothing at all")
+    return failed("the client receives nothing")
 
 
 def _runaway_arguments(_: ReplyWriter) -> Script:
-    blanks = [chat.call(" " * 2000)] * (RUNAWAY_BLANKS // 2000)
+    blanks = [chat_chunks.call(" " * 2000)] * (RUNAWAY_BLANKS // 2000)
     return [
         send_headers(),
-        send_pieces([chat.ROLE, chat.call('{"city": "Paris",', name=TOOL_NAME), *blanks, chat.call('"n": 1}')]),
-        send_pieces([chat.delta(finish="tool_calls") + chat.DONE]),
+        send_pieces(
+            [
+                chat_chunks.ROLE,
+                chat_chunks.call('{"city": "Paris",', name=TOOL_NAME),
+                *blanks,
+                chat_chunks.call('"n": 1}'),
+            ]
+        ),
+        send_pieces([chat_chunks.delta(finish="tool_calls") + chat_chunks.DONE]),
     ]
 
 
 def _judge_bounded(response: TrialResponse, trial: Trial) -> Verdict:
     if (verdict := judge_failure(response, trial)).outcome is TrialOutcome.PASSED:
-        return passed(f"{verdict.reason}, behind {trial.upstream_requests()[0]['sent']:,} bytes")
+        return passed(f"{verdict.reason}, after {trial.upstream_requests()[0]['sent']:,} bytes")
     if judge_reply(response, trial, "", [(TOOL_NAME, {"city": "Paris", "n": 1})]).outcome is TrialOutcome.PASSED:
-        return passed("all of it is passed on: a choice, for nothing is lost")
+        return passed("everything is forwarded, which is acceptable because nothing is lost")
     return verdict
 
 
@@ -137,27 +150,27 @@ def _check_usage(trial: Trial) -> Verdict:
     if (verdict := judge_reply(response, trial)).outcome is TrialOutcome.FAILED:
         return verdict
     return (
-        passed(f"{response.output_tokens} tokens, as an estimate")
+        passed(f"{response.output_tokens} tokens (estimate)")
         if response.output_tokens
-        else failed("the usage is missing, or nought")
+        else failed("the usage is missing or 0")
     )
 
 
-EXPECT_COMPLETE_CALLS = "The calls that are meant, each whole and once."
+EXPECT_COMPLETE_CALLS = "Each call exactly once, with complete arguments."
 SCENARIOS: list[Scenario] = [
     stream_fault(
         14,
         "whole-for-stream",
-        "A stream was asked for, and a whole reply comes as JSON.",
-        "The client gets a stream.",
+        "A stream was requested, but the upstream sends a whole reply as JSON.",
+        "The client receives a stream.",
         repeat_script(_complete_reply),
         check_reply(INTRO_TEXT, [WEATHER_CALL]),
     ),
     fault(
         15,
         "stream-for-whole",
-        "A whole reply was asked for, and a stream comes.",
-        "The client gets a whole reply.",
+        "A whole reply was requested, but the upstream sends a stream.",
+        "The client receives a whole reply.",
         repeat_script(_streamed_reply),
         check_reply(INTRO_TEXT, [WEATHER_CALL], stream=False),
     ),
@@ -165,7 +178,7 @@ SCENARIOS: list[Scenario] = [
         16,
         "envelope",
         'Every chunk is wrapped: {"data": …, "success": true}.',
-        "It is unwrapped: the reply comes through.",
+        "The gateway unwraps the reply, and the client receives it.",
         repeat_script(_enveloped_reply),
         check_reply(),
         **CHAT_ONLY,
@@ -174,7 +187,7 @@ SCENARIOS: list[Scenario] = [
         16,
         "envelope-whole",
         "A whole reply is wrapped in the same way.",
-        "It is unwrapped: the reply comes through.",
+        "The gateway unwraps the reply, and the client receives it.",
         repeat_script(_enveloped_reply),
         check_reply(stream=False),
         **CHAT_ONLY,
@@ -182,8 +195,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         25,
         "same-ids",
-        "Two calls with one id, one without, and one whose id the conversation has.",
-        "Each call has an id of its own.",
+        "Two calls with the same id, and one whose id is already in the history.",
+        "Each call has a unique id.",
         repeat_script(
             lambda _: _call_stream(
                 call_delta(0, "same", name=TOOL_NAME, arguments='{"city": "A"}'),
@@ -197,8 +210,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         25,
         "prefixed-name",
-        "The tool is called `functions.get_weather`.",
-        "It is the tool that was offered.",
+        "The name of the tool is `functions.get_weather`.",
+        "The client receives the name of the tool that it offered.",
         repeat_script(
             lambda _: _call_stream(call_delta(0, "a", name=f"functions.{TOOL_NAME}", arguments=PARIS_ARGUMENTS))
         ),
@@ -208,7 +221,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "interleaved",
-        "Pieces of two calls take turns.",
+        "Deltas of two calls alternate.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -226,7 +239,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "unindexed",
-        "Pieces of calls without an index.",
+        "Call deltas without an index.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -241,7 +254,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "one-index",
-        "Two calls, both with the index 0.",
+        "Two calls, both with index 0.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -255,7 +268,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "name-each-time",
-        "Id and name stand in each piece of a call.",
+        "Each delta of a call repeats id and name.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -272,7 +285,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "all-again",
-        "Behind its pieces, all arguments of a call come again.",
+        "After its deltas, the complete arguments of a call are sent again.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -289,7 +302,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         26,
         "cumulative",
-        "Each piece holds all that came before it.",
+        "Each delta repeats all previous arguments.",
         EXPECT_COMPLETE_CALLS,
         repeat_script(
             lambda _: _call_stream(
@@ -306,8 +319,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         27,
         "told-twice-kimi-k2",
-        "The same call, as text in the model's own markup and structured.",
-        "It is one call, and the markup is no text.",
+        "The same call twice: as text in the model's markup, and structured.",
+        "One call, and no markup in the text.",
         repeat_script(
             lambda _: _native_stream(
                 f"So: {KIMI_MARKUP}",
@@ -321,8 +334,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         28,
         "quoted-markup-qwen2-5",
-        "The model's text quotes the markup of calls.",
-        "It is text, to the letter, and no call.",
+        "The text quotes the markup of calls.",
+        "The exact text, and no call.",
         repeat_script(lambda _: _native_stream(QUOTED_MARKUP)),
         check_reply(QUOTED_MARKUP),
         **CHAT_ONLY,
@@ -330,7 +343,7 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         29,
         "call-without-tools-kimi-k2",
-        "The model writes a call in its own markup, and no tool was offered.",
+        "The model writes a call in its markup, although no tool was offered.",
         "Text without the markup, and no call.",
         repeat_script(lambda _: _native_stream(f"So: {KIMI_MARKUP}")),
         check_response(_judge_no_markup, offer=False),
@@ -339,11 +352,14 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         30,
         "thinking-only",
-        "The model thinks, and says nothing.",
-        "The client gets the thinking and an end; or an error on which it asks again.",
+        "The model sends reasoning only.",
+        "The client receives the reasoning and a regular end; or an error on which it retries.",
         repeat_script(
             lambda _: stream_response(
-                chat.ROLE + chat.delta(reasoning_content="Hm.") + chat.delta(finish="stop") + chat.DONE
+                chat_chunks.ROLE
+                + chat_chunks.delta(reasoning_content="Hm.")
+                + chat_chunks.delta(finish="stop")
+                + chat_chunks.DONE
             )
         ),
         check_response(_judge_thinking),
@@ -352,8 +368,8 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         31,
         "runaway-blanks",
-        f"Between two parameters come {RUNAWAY_BLANKS:,} blanks.",
-        "It is cut off with an error; or all of it comes through in time.",
+        f"{RUNAWAY_BLANKS:,} spaces between two parameters.",
+        "An error; or the client receives everything in time.",
         repeat_script(_runaway_arguments),
         check_response(_judge_bounded, seconds=60),
         **CHAT_ONLY,
@@ -362,10 +378,12 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         32,
         "no-usage",
-        "Usage was asked for, and the upstream never says any.",
-        "The client gets an estimate.",
+        "Usage was requested, but the upstream sends none.",
+        "The client receives an estimate.",
         repeat_script(
-            lambda _: stream_response(chat.ROLE + chat.delta("Hello") + chat.delta(finish="stop") + chat.DONE)
+            lambda _: stream_response(
+                chat_chunks.ROLE + chat_chunks.delta("Hello") + chat_chunks.delta(finish="stop") + chat_chunks.DONE
+            )
         ),
         _check_usage,
         **CHAT_ONLY,

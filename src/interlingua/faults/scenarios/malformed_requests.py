@@ -1,4 +1,4 @@
-"""Requests that no SDK would send: rows 21 and 23. The upstream does nothing wrong."""
+"""Requests that no SDK would send: rows 21 and 23. The upstream has no fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from interlingua.faults.apis import MESSAGES_PATH, past_call_fields
-from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker import raw_client
 from interlingua.faults.checker.expectations import describe_response, failed, judge_reply, passed, verify_still_serving
 from interlingua.faults.checker.scenario import Scenario, ScenarioCheck, TrialOutcome, Verdict
 from interlingua.faults.checker.trial import Trial, TrialResponse
@@ -20,11 +20,11 @@ __all__ = ["SCENARIOS"]
 MIB = 1024 * 1024
 
 
-# ── 21: odd HTTP ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 21: unusual HTTP ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _judge_reply_or_refusal(response: TrialResponse, trial: Trial) -> Verdict:
-    """A reply, or a refusal that says so."""
+    """Pass for a reply, or a proper error status."""
     verdict = judge_reply(response, trial)
     if verdict.outcome is TrialOutcome.PASSED:
         return verdict
@@ -37,7 +37,7 @@ def _check_http_10(trial: Trial) -> Verdict:
     data = trial.build_request(trial.body()).replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1)
     response = trial.send(data)
     if response.headers.get("transfer-encoding"):
-        return failed("HTTP/1.0 was asked, and the answer is in chunks")
+        return failed("the response to an HTTP/1.0 request is chunked")
     return _judge_reply_or_refusal(response, trial)
 
 
@@ -45,17 +45,17 @@ def _check_pipelined(trial: Trial) -> Verdict:
     body = trial.body(stream=False)
     first, last = trial.build_request(body, connection="keep-alive"), trial.build_request(body)
     with trial.open_connection(first + last) as sock:
-        raw, complete = client.read_response(sock, trial.target.timeout, response_count=2)
+        raw, complete = raw_client.read_response(sock, trial.target.timeout, response_count=2)
     response_count = raw.count(b"HTTP/1.1 ")
     if not complete:
-        return failed(f"no end within {trial.target.timeout:.0f} s, behind {response_count} answers")
+        return failed(f"not finished within {trial.target.timeout:.0f} s, after {response_count} responses")
     if response_count == 2:
-        return passed("both requests are answered")
-    response = trial.response_from(client.parse_response(raw))
+        return passed("both requests get a response")
+    response = trial.response_from(raw_client.parse_response(raw))
     return (
         passed(f"refused with {response.status}")
         if response.status >= 400
-        else failed(f"{response_count} answers to two requests")
+        else failed(f"{response_count} responses to two requests")
     )
 
 
@@ -67,12 +67,12 @@ def _check_expect_continue(trial: Trial) -> Verdict:
         try:
             first = sock.recv(1 << 16)
         except TimeoutError:
-            return failed("the client waits for 100 Continue, and nothing comes")
+            return failed("the client waits for 100 Continue and receives nothing")
         if not first.startswith(b"HTTP/1.1 100"):
-            return _judge_reply_or_refusal(trial.response_from(client.parse_response(first)), trial)
+            return _judge_reply_or_refusal(trial.response_from(raw_client.parse_response(first)), trial)
         sock.sendall(body)
-        raw, _ = client.read_response(sock, trial.target.timeout)
-    return _judge_reply_or_refusal(trial.response_from(client.parse_response(first + raw)), trial)
+        raw, _ = raw_client.read_response(sock, trial.target.timeout)
+    return _judge_reply_or_refusal(trial.response_from(raw_client.parse_response(first + raw)), trial)
 
 
 def _check_chunked(trial: Trial) -> Verdict:
@@ -93,17 +93,17 @@ def _check_gzip(trial: Trial) -> Verdict:
 def _check_half_closed(trial: Trial) -> Verdict:
     with trial.open_connection(trial.build_request(trial.body())) as sock:
         sock.shutdown(socket.SHUT_WR)
-        raw, complete = client.read_response(sock, trial.target.timeout)
+        raw, complete = raw_client.read_response(sock, trial.target.timeout)
     if not raw and complete:
-        return passed("it counts as gone: a choice, and the client notices")
-    return _judge_reply_or_refusal(trial.response_from(client.parse_response(raw)), trial)
+        return passed("treated as a disconnect, which is acceptable because the client detects it")
+    return _judge_reply_or_refusal(trial.response_from(raw_client.parse_response(raw)), trial)
 
 
-# ── 23: bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 23: hostile bodies ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_hostile_body(variant: str) -> ScenarioCheck:
-    """A hostile body is taken or refused, and never a fault of the gateway's own."""
+    """Return a check that a hostile body is accepted or refused with 4xx, and never causes a 5xx."""
 
     def check(trial: Trial) -> Verdict:
         response = trial.send(trial.build_request(_HOSTILE_BODIES[variant](trial.body())), 60)
@@ -111,7 +111,7 @@ def _check_hostile_body(variant: str) -> ScenarioCheck:
         if 400 <= response.status < 500:
             verdict = passed(f"refused with {response.status}")
         elif verdict.outcome is TrialOutcome.FAILED and response.status >= 500:
-            verdict = failed(f"{describe_response(response)}: a fault of the client's, told as the server's")
+            verdict = failed(f"{describe_response(response)}: a client error reported as a server error")
         return verify_still_serving(verdict, trial) if verdict.outcome is TrialOutcome.PASSED else verdict
 
     return check
@@ -134,8 +134,8 @@ LARGE_INTEGER = 2**53 + 1
 
 
 def _history_with_large_integer(api: str) -> dict[str, Any]:
-    """A conversation in which a tool was called with a number that no double has."""
-    if api == MESSAGES_PATH:  # written as a value; elsewhere it is text
+    """Return a history with a call whose argument a 64-bit float cannot represent."""
+    if api == MESSAGES_PATH:  # here arguments are JSON values; in the other APIs they are strings
         use = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"n": LARGE_INTEGER}}
         result = {"type": "tool_result", "tool_use_id": "c1", "content": "sun"}
         turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
@@ -149,53 +149,56 @@ def _check_digits(trial: Trial) -> Verdict:
     if (verdict := judge_reply(response, trial)).outcome is TrialOutcome.FAILED:
         return verdict
     sent = json.dumps(trial.upstream_requests()[0]["body"])
-    return (
-        passed("its digits are the same")
-        if str(LARGE_INTEGER) in sent
-        else failed("its digits have changed on the way")
-    )
+    return passed("all digits are preserved") if str(LARGE_INTEGER) in sent else failed("the digits have changed")
 
 
-EXPECT_REPLY_OR_4XX = "A reply, or a clean 4xx."
-EXPECT_NO_SERVER_ERROR = "Taken, or refused with 4xx; never a fault of the gateway's own."
+EXPECT_REPLY_OR_4XX = "A reply, or a proper 4xx."
+EXPECT_NO_SERVER_ERROR = "Accepted, or refused with 4xx; never an internal error of the gateway."
 SCENARIOS: list[Scenario] = [
     fault(
         21,
         "http-10",
-        "The client speaks HTTP/1.0.",
-        f"{EXPECT_REPLY_OR_4XX} No chunks.",
+        "The client uses HTTP/1.0.",
+        f"{EXPECT_REPLY_OR_4XX} No chunked encoding.",
         healthy_upstream,
         _check_http_10,
     ),
     fault(
         21,
         "pipelined",
-        "Two requests at once on one connection.",
-        "Both are answered, in their order.",
+        "Two pipelined requests on one connection.",
+        "Both get a response, in order.",
         healthy_upstream,
         _check_pipelined,
     ),
     fault(
         21,
         "expect-continue",
-        "The client waits for 100 Continue before its body.",
-        "It is told to go on.",
+        "The client waits for 100 Continue before it sends its body.",
+        "The gateway sends 100 Continue.",
         healthy_upstream,
         _check_expect_continue,
     ),
     fault(
         21,
         "chunked-request",
-        "The client sends its body in chunks.",
+        "The client sends its body with chunked encoding.",
         EXPECT_REPLY_OR_4XX,
         healthy_upstream,
         _check_chunked,
     ),
-    fault(21, "gzip-request", "The client packs its body.", EXPECT_REPLY_OR_4XX, healthy_upstream, _check_gzip),
+    fault(
+        21,
+        "gzip-request",
+        "The client compresses its body with gzip.",
+        EXPECT_REPLY_OR_4XX,
+        healthy_upstream,
+        _check_gzip,
+    ),
     fault(
         21,
         "half-closed",
-        "The client closes its half of the connection behind the request.",
+        "The client closes its half of the connection after the request.",
         EXPECT_REPLY_OR_4XX,
         healthy_upstream,
         _check_half_closed,
@@ -212,25 +215,23 @@ SCENARIOS: list[Scenario] = [
     fault(
         23,
         "deep-json",
-        "JSON with ten thousand levels.",
+        "JSON nested ten thousand levels deep.",
         EXPECT_NO_SERVER_ERROR,
         healthy_upstream,
         _check_hostile_body("deep"),
         alone=True,
     ),
-    fault(
-        23, "nan", "A number that is none: NaN.", EXPECT_NO_SERVER_ERROR, healthy_upstream, _check_hostile_body("nan")
-    ),
+    fault(23, "nan", "NaN as a number.", EXPECT_NO_SERVER_ERROR, healthy_upstream, _check_hostile_body("nan")),
     fault(
         23,
         "half-character",
-        "Half of an emoji in a text.",
+        "A lone surrogate in a text.",
         EXPECT_NO_SERVER_ERROR,
         healthy_upstream,
         _check_hostile_body("half"),
     ),
-    fault(23, "broken-json", "JSON that breaks off.", "4xx.", healthy_upstream, _check_hostile_body("broken")),
-    fault(23, "no-object", "JSON that is no object.", "4xx.", healthy_upstream, _check_hostile_body("list")),
+    fault(23, "broken-json", "Truncated JSON.", "4xx.", healthy_upstream, _check_hostile_body("broken")),
+    fault(23, "no-object", "JSON that is not an object.", "4xx.", healthy_upstream, _check_hostile_body("list")),
     fault(
         23,
         "not-utf-8",
@@ -242,8 +243,8 @@ SCENARIOS: list[Scenario] = [
     fault(
         23,
         "long-integer",
-        f"A past call with the number {LARGE_INTEGER}, which no double has.",
-        "It keeps its digits.",
+        f"A past call with the number {LARGE_INTEGER}, which a 64-bit float cannot represent.",
+        "All digits are preserved.",
         healthy_upstream,
         _check_digits,
     ),

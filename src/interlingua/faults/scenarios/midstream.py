@@ -1,4 +1,4 @@
-"""Behind the first word, when nothing can be asked again: rows 3 to 7, 9 and 13."""
+"""Faults after the first event, when the gateway can no longer retry: rows 3 to 7, 9 and 13."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from interlingua.faults.scenarios.helpers import (
     repeat_script,
     stream_fault,
 )
-from interlingua.faults.upstream import chat_chunks as chat
+from interlingua.faults.upstream import chat_chunks
 from interlingua.faults.upstream.reply_writers import OUTPUT_TOKENS, ChatReplyWriter, ReplyWriter
 from interlingua.faults.upstream.script import Script, send, stream_response, stream_then_reset, wait
 
 __all__ = ["SCENARIOS"]
 
 TOOL_NAME, PARTIAL_ARGUMENTS = "get_weather", '{"city": "Pa'
-EXPECT_CALL_DROPPED = "An error of the client's API. What was said stays; the call is not closed, and nobody runs it."
-EXPECT_ERROR_AFTER_TEXT = "An error of the client's API behind the text; it does not end as if all were well."
+EXPECT_CALL_DROPPED = (
+    "An error in the format of the client's API after the text. The partial call is not closed, so no client runs it."
+)
+EXPECT_ERROR_AFTER_TEXT = "An error in the format of the client's API after the text. The reply does not look complete."
 
 
 def _text_events(writer: ReplyWriter) -> bytes:
@@ -43,7 +45,7 @@ def _text_events(writer: ReplyWriter) -> bytes:
 
 
 def _partial_call_events(writer: ReplyWriter) -> bytes:
-    """Text, a call that is whole, and the beginning of another."""
+    """Return text, a complete call, and the beginning of another call."""
     return (
         _text_events(writer)
         + writer.call(TOOL_NAME, PARIS_ARGUMENTS[:4], PARIS_ARGUMENTS[4:])
@@ -52,7 +54,7 @@ def _partial_call_events(writer: ReplyWriter) -> bytes:
 
 
 def _chat_script(data: bytes) -> Script:
-    return stream_response(chat.ROLE + chat.delta(INTRO_TEXT) + data)
+    return stream_response(chat_chunks.ROLE + chat_chunks.delta(INTRO_TEXT) + data)
 
 
 def _truncated_reply(writer: ReplyWriter) -> Script:
@@ -65,16 +67,16 @@ def _truncated_reply(writer: ReplyWriter) -> Script:
 def _judge_usage(response: TrialResponse, trial: Trial) -> Verdict:
     verdict = judge_reply(response, trial, INTRO_TEXT)
     if verdict.outcome is TrialOutcome.PASSED and response.output_tokens != OUTPUT_TOKENS:
-        return failed(f"the usage says {response.output_tokens} tokens and not {OUTPUT_TOKENS}")
+        return failed(f"the usage is {response.output_tokens} tokens instead of {OUTPUT_TOKENS}")
     return verdict
 
 
 def _judge_bad_event_skipped(response: TrialResponse, trial: Trial) -> Verdict:
     verdict = judge_reply(response, trial, "Hello")
-    return passed("the event that is no JSON is left out") if verdict.outcome is TrialOutcome.PASSED else verdict
+    return passed("the malformed event is skipped") if verdict.outcome is TrialOutcome.PASSED else verdict
 
 
-FINISH_EVENT = chat.delta(finish="stop")
+FINISH_EVENT = chat_chunks.delta(finish="stop")
 USAGE_OPTION = {"stream_options": {"include_usage": True}}
 
 
@@ -88,17 +90,17 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         3,
         "stall-in-text",
-        "After some text the upstream says nothing any more.",
+        "After some text the upstream sends nothing more.",
         EXPECT_ERROR_AFTER_TEXT,
-        repeat_script(lambda say: [*stream_response(_text_events(say)), wait(STALL_SECONDS)]),
+        repeat_script(lambda writer: [*stream_response(_text_events(writer)), wait(STALL_SECONDS)]),
         check_stall(INTRO_TEXT),
     ),
     stream_fault(
         3,
         "stall-in-call",
-        "In the middle of a call's arguments the upstream says nothing any more.",
+        "In the middle of a call's arguments the upstream sends nothing more.",
         EXPECT_CALL_DROPPED,
-        repeat_script(lambda say: [*stream_response(_partial_call_events(say)), wait(STALL_SECONDS)]),
+        repeat_script(lambda writer: [*stream_response(_partial_call_events(writer)), wait(STALL_SECONDS)]),
         check_stall(INTRO_TEXT, [WEATHER_CALL]),
     ),
     stream_fault(
@@ -106,7 +108,7 @@ SCENARIOS: list[Scenario] = [
         "reset-inside-call",
         "The connection is reset in the middle of a call's arguments.",
         EXPECT_CALL_DROPPED,
-        repeat_script(lambda say: stream_then_reset(_partial_call_events(say))),
+        repeat_script(lambda writer: stream_then_reset(_partial_call_events(writer))),
         check_failure(INTRO_TEXT, [WEATHER_CALL]),
     ),
     stream_fault(
@@ -114,14 +116,14 @@ SCENARIOS: list[Scenario] = [
         "reset-in-text",
         "The connection is reset in the middle of a text.",
         EXPECT_ERROR_AFTER_TEXT,
-        repeat_script(lambda say: stream_then_reset(_text_events(say))),
+        repeat_script(lambda writer: stream_then_reset(_text_events(writer))),
         check_failure(INTRO_TEXT),
     ),
     fault(
         4,
         "cut-whole-reply",
-        "A whole reply breaks off before the length that it said.",
-        "5xx in the client's words.",
+        "A whole reply ends before its content-length.",
+        "5xx in the format of the client's API.",
         repeat_script(_truncated_reply),
         check_failure(stream=False),
     ),
@@ -130,22 +132,22 @@ SCENARIOS: list[Scenario] = [
         "end-inside-call",
         "The stream ends properly in the middle of a call's arguments.",
         EXPECT_CALL_DROPPED,
-        repeat_script(lambda say: stream_response(_partial_call_events(say))),
+        repeat_script(lambda writer: stream_response(_partial_call_events(writer))),
         check_failure(INTRO_TEXT, [WEATHER_CALL]),
     ),
     stream_fault(
         5,
         "end-in-text",
-        "The stream ends properly behind a text, without a finish and without [DONE].",
+        "The stream ends properly after a text, without a finish reason and without [DONE].",
         EXPECT_ERROR_AFTER_TEXT,
-        repeat_script(lambda say: stream_response(_text_events(say))),
+        repeat_script(lambda writer: stream_response(_text_events(writer))),
         check_failure(INTRO_TEXT),
     ),
     stream_fault(
         5,
         "no-done",
         "There is a finish reason, but no [DONE].",
-        "The reply is whole: it ends well.",
+        "The reply is complete, and the client receives it.",
         repeat_script(lambda _: _chat_script(FINISH_EVENT)),
         check_reply(INTRO_TEXT),
         **CHAT_ONLY,
@@ -153,18 +155,18 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         6,
         "done-without-finish",
-        "[DONE] behind a text, without a finish reason.",
-        "The reply ends with the reason that its content has.",
-        repeat_script(lambda _: _chat_script(chat.DONE)),
+        "[DONE] after a text, without a finish reason.",
+        "The reply ends with the stop reason that matches its content.",
+        repeat_script(lambda _: _chat_script(chat_chunks.DONE)),
         check_reply(INTRO_TEXT),
         **CHAT_ONLY,
     ),
     stream_fault(
         6,
         "done-behind-call",
-        "[DONE] behind a whole call, without a finish reason.",
-        "The call is run: the reply ends as one with calls does.",
-        repeat_script(lambda _: _chat_script(chat.call(PARIS_ARGUMENTS, name=TOOL_NAME) + chat.DONE)),
+        "[DONE] after a complete call, without a finish reason.",
+        "The client receives the call, with the stop reason for calls.",
+        repeat_script(lambda _: _chat_script(chat_chunks.call(PARIS_ARGUMENTS, name=TOOL_NAME) + chat_chunks.DONE)),
         check_reply(INTRO_TEXT, [WEATHER_CALL]),
         **CHAT_ONLY,
     ),
@@ -173,7 +175,7 @@ SCENARIOS: list[Scenario] = [
         "done-inside-call",
         "[DONE] in the middle of a call's arguments.",
         EXPECT_CALL_DROPPED,
-        repeat_script(lambda _: _chat_script(chat.call(PARTIAL_ARGUMENTS, name=TOOL_NAME) + chat.DONE)),
+        repeat_script(lambda _: _chat_script(chat_chunks.call(PARTIAL_ARGUMENTS, name=TOOL_NAME) + chat_chunks.DONE)),
         check_failure(INTRO_TEXT),
         **CHAT_ONLY,
     ),
@@ -181,29 +183,29 @@ SCENARIOS: list[Scenario] = [
         7,
         "finish-twice",
         "Two finish reasons: first `stop`, then `length`.",
-        "The first one counts, and the client hears only that.",
-        repeat_script(lambda _: _chat_script(FINISH_EVENT + chat.delta(finish="length") + chat.DONE)),
+        "The client receives the first one only.",
+        repeat_script(lambda _: _chat_script(FINISH_EVENT + chat_chunks.delta(finish="length") + chat_chunks.DONE)),
         check_reply(INTRO_TEXT),
         **CHAT_ONLY,
     ),
     stream_fault(
         7,
         "text-behind-finish",
-        "Text behind the finish reason.",
-        "The reply was over: it is not told, or not behind the end.",
-        repeat_script(lambda _: _chat_script(FINISH_EVENT + chat.delta(" late") + chat.DONE)),
+        "Text after the finish reason.",
+        "The late text is dropped, or sent before the end.",
+        repeat_script(lambda _: _chat_script(FINISH_EVENT + chat_chunks.delta(" late") + chat_chunks.DONE)),
         check_any(
-            lambda heard, play: judge_reply(heard, play, INTRO_TEXT),
-            lambda heard, play: judge_reply(heard, play, f"{INTRO_TEXT} late"),
+            lambda response, trial: judge_reply(response, trial, INTRO_TEXT),
+            lambda response, trial: judge_reply(response, trial, f"{INTRO_TEXT} late"),
         ),
         **CHAT_ONLY,
     ),
     stream_fault(
         7,
         "usage-behind-finish",
-        "The usage comes in a chunk behind the finish reason.",
-        "The client gets it.",
-        repeat_script(lambda _: _chat_script(FINISH_EVENT + ChatReplyWriter().usage() + chat.DONE)),
+        "The usage arrives in a chunk after the finish reason.",
+        "The client receives it.",
+        repeat_script(lambda _: _chat_script(FINISH_EVENT + ChatReplyWriter().usage() + chat_chunks.DONE)),
         _check_usage,
         **CHAT_ONLY,
     ),
@@ -213,7 +215,7 @@ SCENARIOS: list[Scenario] = [
         "An error in the middle of a text: overloaded.",
         EXPECT_ERROR_AFTER_TEXT,
         repeat_script(
-            lambda say: stream_response(_text_events(say) + say.error("Overloaded", "overloaded_error", 529))
+            lambda writer: stream_response(_text_events(writer) + writer.error("Overloaded", "overloaded_error", 529))
         ),
         check_failure(INTRO_TEXT),
     ),
@@ -223,32 +225,36 @@ SCENARIOS: list[Scenario] = [
         "An error in the middle of a call's arguments.",
         EXPECT_CALL_DROPPED,
         repeat_script(
-            lambda say: stream_response(_partial_call_events(say) + say.error("Overloaded", "overloaded_error", 529))
+            lambda writer: stream_response(
+                _partial_call_events(writer) + writer.error("Overloaded", "overloaded_error", 529)
+            )
         ),
         check_failure(INTRO_TEXT, [WEATHER_CALL]),
     ),
     stream_fault(
         13,
         "bad-event",
-        "One event in the middle of a text is no JSON.",
-        "It is left out and the rest goes on; or an error.",
+        "One event in the middle of a text is not JSON.",
+        "The event is skipped and the stream continues; or an error.",
         repeat_script(
-            lambda say: stream_response(say.begin() + say.text("Hel") + b"data: {oops\n\n" + say.text("lo") + say.end())
+            lambda writer: stream_response(
+                writer.begin() + writer.text("Hel") + b"data: {oops\n\n" + writer.text("lo") + writer.end()
+            )
         ),
         check_any(_judge_bad_event_skipped, judge_failure),
     ),
     stream_fault(
         13,
         "bad-event-inside-call",
-        "One event in the middle of a call's arguments is no JSON: a piece of them is lost.",
-        "An error. The call has a hole, and nobody runs it.",
+        "One event in the middle of a call's arguments is not JSON, so part of the arguments is lost.",
+        "An error. The call is incomplete, so no client runs it.",
         repeat_script(
             lambda _: _chat_script(
-                chat.call('{"city": "P', name=TOOL_NAME)
+                chat_chunks.call('{"city": "P', name=TOOL_NAME)
                 + MALFORMED_EVENT
-                + chat.call('is"}')
-                + chat.delta(finish="tool_calls")
-                + chat.DONE
+                + chat_chunks.call('is"}')
+                + chat_chunks.delta(finish="tool_calls")
+                + chat_chunks.DONE
             )
         ),
         check_failure(INTRO_TEXT),

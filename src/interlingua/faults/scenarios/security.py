@@ -1,4 +1,4 @@
-"""What must not get out, in or elsewhere, and what must not run away: rows 33 to 42."""
+"""Security and robustness: leaks, SSRF, cross-origin requests, hostile schemas, retry storms: rows 33 to 42."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from interlingua.faults.apis import MESSAGES_PATH, RESPONSES_PATH, tools_field
-from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker import raw_client
 from interlingua.faults.checker.expectations import describe_response, failed, judge_reply, passed
 from interlingua.faults.checker.scenario import Scenario, Verdict, not_judged
 from interlingua.faults.checker.trial import RequestRefused, Trial, TrialResponse
@@ -17,7 +17,7 @@ from interlingua.faults.upstream.script import ReceivedRequest, Script, send, se
 
 __all__ = ["SCENARIOS"]
 
-# ── 35: headers ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 35: headers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SECRET = "client-secret-0123456789"
 CLIENT_HEADERS = {
@@ -38,7 +38,7 @@ def _check_client_headers(trial: Trial) -> Verdict:
     if not (requests := trial.upstream_requests()):
         raise RequestRefused(describe_response(response))
     leaked = [name for name, value in requests[0]["headers"].items() if SECRET in value]
-    return failed(f"the upstream is told the client's {', '.join(leaked)}") if leaked else passed("none goes on")
+    return failed(f"the upstream receives the client's {', '.join(leaked)}") if leaked else passed("none is forwarded")
 
 
 def _check_upstream_headers(trial: Trial) -> Verdict:
@@ -46,7 +46,7 @@ def _check_upstream_headers(trial: Trial) -> Verdict:
     if response.status != 200:
         return failed(describe_response(response))
     leaked = [name for name, value in UPSTREAM_HEADERS.items() if value in str(response.headers)]
-    return failed(f"the client is told the upstream's {', '.join(leaked)}") if leaked else passed("none comes back")
+    return failed(f"the client receives the upstream's {', '.join(leaked)}") if leaked else passed("none is forwarded")
 
 
 def _respond_with_headers(writer: ReplyWriter) -> Script:
@@ -54,7 +54,7 @@ def _respond_with_headers(writer: ReplyWriter) -> Script:
     return [send_headers("200 OK", "text/event-stream", *lines), send(writer.hello_stream())]
 
 
-# ── 36: elsewhere ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 36: SSRF ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _redirect(_: ReplyWriter) -> Script:
@@ -77,12 +77,12 @@ def _check_redirect_refused(trial: Trial) -> Verdict:
     return (
         passed(describe_response(response))
         if response.status >= 400 or response.error
-        else failed(f"it looks well: {describe_response(response)}")
+        else failed(f"the response looks successful: {describe_response(response)}")
     )
 
 
 def _foreign_image(trial: Trial) -> dict[str, Any]:
-    """A conversation with a picture that is elsewhere."""
+    """Return a conversation with the URL of an image on another host."""
     url = f"{trial.foreign_url}/picture.png"
     if trial.api == RESPONSES_PATH:
         parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": url}]
@@ -99,11 +99,11 @@ def _check_only_configured_upstream(trial: Trial) -> Verdict:
     headers = {"x_upstream": trial.foreign_url, "x_forwarded_host": trial.foreign_url}
     response = trial.send(trial.build_request(trial.body(**fields), **headers))
     if _contacted_foreign_host(trial):
-        return failed("it asked at an address that came in the request")
-    return passed(f"nobody else was asked; {response.status}")
+        return failed("the gateway sent a request to a URL from the client's request")
+    return passed(f"no other host was contacted; {response.status}")
 
 
-# ── 37 to 39 ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 37 to 39: keys, escapes, web pages ────────────────────────────────────────────────────────────────────────────────
 
 
 def _leak_key_in_error(writer: ReplyWriter) -> Script:
@@ -119,9 +119,9 @@ def _check_key_hidden(trial: Trial) -> Verdict:
     headers = trial.upstream_requests()[0]["headers"]
     key = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key", "")
     if not key:
-        raise RequestRefused("the gateway shows no key to its upstream: give it one")
+        raise RequestRefused("the gateway sends no key to its upstream: configure one")
     return (
-        failed("the client is told the upstream's key")
+        failed("the client receives the upstream's key")
         if key.encode() in response.body
         else passed(describe_response(response))
     )
@@ -134,13 +134,13 @@ HOSTILE_MESSAGE = "a\x1b]0;owned\x07\x1b[2J\r\nset-cookie: x=1\r\n\r\n<script>al
 def _check_escapes(trial: Trial) -> Verdict:
     response = trial.send_request()
     if "set-cookie" in response.headers:
-        return failed("what the upstream said has become a header")
+        return failed("the upstream's message has become a header")
     if "html" in response.headers.get("content-type", ""):
-        return failed("what the upstream said goes out as a page")
+        return failed("the upstream's message is sent as HTML")
     if b"\x1b" in response.body:
-        return failed("escapes for terminals go out as they came")
+        return failed("terminal escapes are forwarded unescaped")
     return (
-        passed("it stays text in JSON")
+        passed("the message stays text in JSON")
         if response.error and not response.violations
         else failed(describe_response(response))
     )
@@ -150,19 +150,19 @@ def _check_cross_origin(trial: Trial, **headers: str) -> Verdict:
     data = trial.build_request(trial.body(), **headers)
     response = trial.send(data)
     if allowed := _allowed_origin(response):
-        return failed(f"such a page may read the answer: access-control-allow-origin: {allowed}")
+        return failed(f"the page can read the response: access-control-allow-origin: {allowed}")
     if trial.upstream_requests():
-        return failed("the upstream was asked, for a page of somebody else's")
+        return failed("the gateway sent the page's request to the upstream")
     return passed(f"refused with {response.status}")
 
 
 def _check_preflight(trial: Trial) -> Verdict:
     headers = {"origin": FOREIGN_ORIGIN, "access-control-request-method": "POST"}
-    data = client.build_request(trial.path, None, {**trial.headers(), **headers}, "OPTIONS")
+    data = raw_client.build_request(trial.path, None, {**trial.headers(), **headers}, "OPTIONS")
     response = trial.send(data)
     if allowed := _allowed_origin(response):
-        return failed(f"such a page may: access-control-allow-origin: {allowed}")
-    return passed(f"it may not: {response.status}")
+        return failed(f"the page is allowed: access-control-allow-origin: {allowed}")
+    return passed(f"not allowed: {response.status}")
 
 
 def _allowed_origin(response: TrialResponse) -> str:
@@ -170,7 +170,7 @@ def _allowed_origin(response: TrialResponse) -> str:
     return allowed if allowed in ("*", FOREIGN_ORIGIN) else ""
 
 
-# ── 40, 41 ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 40, 41: schemas, retry storms ─────────────────────────────────────────────────────────────────────────────────────
 
 HOSTILE_SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^(a+)+$"}}}
 BACKTRACKING_INPUT = "a" * 60 + "!"
@@ -180,7 +180,7 @@ STORM_REQUESTS = 40
 def _check_hostile_schema(trial: Trial) -> Verdict:
     response = trial.send_request(offer=False, **tools_field(trial.api, schema=HOSTILE_SCHEMA))
     if response.timed_out:
-        return failed(f"no answer within {response.elapsed:.0f} s")
+        return failed(f"no response within {response.elapsed:.0f} s")
     if response.elapsed > 5:
         return failed(f"it took {response.elapsed:.1f} s")
     verdict = judge_reply(response, trial, None, [("get_weather", {"city": BACKTRACKING_INPUT})])
@@ -202,41 +202,41 @@ def _check_retry_storm(trial: Trial) -> Verdict:
     with ThreadPoolExecutor(8) as pool:
         responses = list(pool.map(lambda _: trial.send(data), range(STORM_REQUESTS)))
     if any(response.timed_out for response in responses):
-        return failed("some requests were never answered")
+        return failed("some requests got no response")
     upstream_count = len(trial.upstream_requests())
     if not upstream_count:
         raise RequestRefused(describe_response(responses[0]))
-    summary = f"{upstream_count} requests to the upstream for {STORM_REQUESTS} of clients"
+    summary = f"{upstream_count} requests to the upstream for {STORM_REQUESTS} requests of clients"
     return (
         passed(summary)
         if upstream_count <= STORM_REQUESTS * 3 // 2
-        else failed(f"{summary}: who is down is asked the more")
+        else failed(f"{summary}: retries multiply the load")
     )
 
 
-NOT_VISIBLE_REASON = "It shows in its logs, its files or its processes; for ours, the tests look there."
+NOT_VISIBLE_REASON = "Visible only in logs, files or processes of the gateway; the tests of Interlingua check these."
 SCENARIOS: list[Scenario] = [
     fault(
         33,
         "network",
-        "The upstream's name is unknown, its certificate wrong, or a proxy stands between.",
-        "An error that says which; proxies and certificates of the system are honoured.",
+        "The upstream's host name is unknown, its certificate is invalid, or a proxy is in between.",
+        "An error that names the reason; proxies and certificates of the system are used.",
         healthy_upstream,
-        not_judged("The upstream's address stands in the gateway's settings, which a client cannot change."),
+        not_judged("The upstream's address is in the gateway's settings, which a client cannot change."),
     ),
     fault(
         34,
         "stopped",
-        "A worker dies, or the gateway is told to stop in the middle of streams.",
-        "Others go on; streams finish, or end with an error.",
+        "A worker crashes, or the gateway is stopped in the middle of streams.",
+        "Other workers continue; streams finish or end with an error.",
         healthy_upstream,
-        not_judged("A client cannot end the gateway's processes; for ours, the tests do."),
+        not_judged("A client cannot end the gateway's processes; the tests of Interlingua do."),
     ),
     fault(
         35,
         "client-headers",
-        "The client sends cookies, a key of its own and other headers.",
-        "None of them reaches the upstream.",
+        "The client sends cookies, its own key and other headers.",
+        "The gateway forwards none of them.",
         healthy_upstream,
         _check_client_headers,
     ),
@@ -244,7 +244,7 @@ SCENARIOS: list[Scenario] = [
         35,
         "upstream-headers",
         "The upstream sends a cookie, its organization's id and other headers.",
-        "None of them reaches the client.",
+        "The gateway forwards none of them.",
         repeat_script(_respond_with_headers),
         _check_upstream_headers,
     ),
@@ -252,15 +252,15 @@ SCENARIOS: list[Scenario] = [
         36,
         "redirect",
         "The upstream redirects to another host.",
-        "It is not followed, for key and prompt would go there; an error.",
+        "An error. The redirect is not followed, because key and prompt would be sent there.",
         repeat_script(_redirect),
         _check_redirect_refused,
     ),
     fault(
         36,
         "named-address",
-        "The request names other addresses: as upstream, in headers, as a picture.",
-        "Nobody is asked but the upstream of the settings.",
+        "The request contains other URLs: as upstream, in headers, as an image.",
+        "The gateway contacts only the configured upstream.",
         healthy_upstream,
         _check_only_configured_upstream,
     ),
@@ -268,66 +268,70 @@ SCENARIOS: list[Scenario] = [
         37,
         "key-repeated",
         "The upstream repeats the gateway's key in its error.",
-        "The client gets the error without the key.",
+        "The client receives the error without the key.",
         repeat_script(_leak_key_in_error),
         _check_key_hidden,
     ),
     fault(
         37,
         "keys-in-logs",
-        "Keys pass through requests, errors and settings.",
-        "None stands in a log, an argument of a process, or a file that others can read.",
+        "Keys occur in requests, errors and settings.",
+        "No key in a log, in process arguments, or in a file that other users can read.",
         healthy_upstream,
         not_judged(NOT_VISIBLE_REASON),
     ),
     fault(
         38,
         "escapes",
-        "An error's message holds escapes for terminals, line ends and a script.",
-        "It stays text in JSON: no header, no page, no escape.",
+        "An error message contains terminal escapes, line breaks and a script.",
+        "It stays text in JSON: no header, no HTML, no escape.",
         repeat_script(
-            lambda say: [send_response("400 Bad Request", say.error_body(HOSTILE_MESSAGE, "invalid_request_error"))]
+            lambda writer: [
+                send_response("400 Bad Request", writer.error_body(HOSTILE_MESSAGE, "invalid_request_error"))
+            ]
         ),
         _check_escapes,
     ),
     fault(
         39,
         "foreign-host",
-        "A page reaches the gateway under a name of its own (DNS rebinding).",
-        "It is refused, and the upstream is not asked.",
+        "A web page reaches the gateway under another host name (DNS rebinding).",
+        "The gateway refuses it and sends nothing to the upstream.",
         healthy_upstream,
-        lambda play: _check_cross_origin(play, host="evil.example"),
+        lambda trial: _check_cross_origin(trial, host="evil.example"),
     ),
     fault(
         39,
         "foreign-origin",
-        "A page of another origin sends a request.",
-        "It is refused, and the upstream is not asked.",
+        "A web page of another origin sends a request.",
+        "The gateway refuses it and sends nothing to the upstream.",
         healthy_upstream,
-        lambda play: _check_cross_origin(play, origin=FOREIGN_ORIGIN, sec_fetch_site="cross-site"),
+        lambda trial: _check_cross_origin(trial, origin=FOREIGN_ORIGIN, sec_fetch_site="cross-site"),
     ),
     fault(
         39,
         "preflight",
-        "A page of another origin asks whether it may.",
-        "It may not.",
+        "A web page of another origin sends a CORS preflight request.",
+        "The origin is not allowed.",
         healthy_upstream,
         _check_preflight,
     ),
     fault(
         40,
         "evil-pattern",
-        "A tool's schema has a pattern that takes for ever, and the model's arguments meet it.",
-        "An answer in time.",
-        repeat_script(lambda say: say.reply_script("", ("get_weather", json.dumps({"city": BACKTRACKING_INPUT})))),
+        "A tool's schema has a pattern with catastrophic backtracking, and the model's arguments trigger it.",
+        "A response in time.",
+        repeat_script(
+            lambda writer: writer.reply_script("", ("get_weather", json.dumps({"city": BACKTRACKING_INPUT})))
+        ),
         _check_hostile_schema,
         alone=True,
     ),
     fault(
         40,
         "deep-schema",
-        "A tool's schema has two hundred levels.",
-        "Taken, or refused with 4xx.",
+        "A tool's schema is nested two hundred levels deep.",
+        "Accepted, or refused with 4xx.",
         healthy_upstream,
         _check_deep_schema,
         alone=True,
@@ -335,10 +339,10 @@ SCENARIOS: list[Scenario] = [
     fault(
         41,
         "storm",
-        f"The upstream answers nothing but 503, and {STORM_REQUESTS} requests come at once.",
-        "Few of them are asked again: who is down is not asked the more.",
+        f"The upstream answers every request with 503, and {STORM_REQUESTS} requests arrive at once.",
+        "Few retries: the gateway does not multiply the load on an upstream that is down.",
         repeat_script(
-            lambda say: [send_response("503 Service Unavailable", say.error_body("down", "overloaded_error"))]
+            lambda writer: [send_response("503 Service Unavailable", writer.error_body("down", "overloaded_error"))]
         ),
         _check_retry_storm,
         alone=True,
@@ -347,7 +351,7 @@ SCENARIOS: list[Scenario] = [
         42,
         "full-disk",
         "The disk is full, or slow.",
-        "Logs and captures are dropped and counted; no stream waits for them.",
+        "Log lines and captures are dropped and counted; no stream waits for the disk.",
         healthy_upstream,
         not_judged(NOT_VISIBLE_REASON),
     ),

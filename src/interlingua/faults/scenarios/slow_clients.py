@@ -1,11 +1,11 @@
-"""Clients that are slow, or leave: rows 19, 20 and 24. The upstream does nothing wrong."""
+"""Clients that are slow or disconnect: rows 19, 20 and 24. The upstream has no fault."""
 
 from __future__ import annotations
 
 import socket
 import time
 
-from interlingua.faults.checker import raw_client as client
+from interlingua.faults.checker import raw_client
 from interlingua.faults.checker.expectations import failed, passed
 from interlingua.faults.checker.scenario import Scenario, ScenarioCheck, Verdict
 from interlingua.faults.checker.trial import RequestRefused, Trial
@@ -17,10 +17,10 @@ __all__ = ["SCENARIOS"]
 
 MIB = 1024 * 1024
 MAX_LEAVE_SECONDS = 0.1
-"""How soon an upstream must be left, in seconds."""
+"""Maximum time until the gateway closes the upstream connection after the client has disconnected."""
 
 
-# ── 19: it reads slowly ───────────────────────────────────────────────────────────────────────────────────────────
+# ── 19: slow reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _large_stream(writer: ReplyWriter) -> Script:
@@ -32,7 +32,7 @@ def _large_stream(writer: ReplyWriter) -> Script:
 def _check_back_pressure(trial: Trial) -> Verdict:
     with trial.open_connection(trial.build_request(trial.body())) as sock:
         if not sock.recv(1024) or not (requests := trial.wait_until(bool, 5)):
-            raise RequestRefused("there was no stream to read slowly")
+            raise RequestRefused("the gateway sent no stream")
         sent = -1
         deadline = time.monotonic() + trial.target.timeout
         while sent != requests[0]["sent"] and time.monotonic() < deadline:
@@ -41,15 +41,15 @@ def _check_back_pressure(trial: Trial) -> Verdict:
             requests = trial.upstream_requests()
     buffered_mib = sent / MIB
     if sent == requests[0]["sent"] and buffered_mib < 48:
-        return passed(f"the upstream is held back behind {buffered_mib:.0f} MiB, which are the system's buffers mostly")
-    return failed(f"nobody reads, and the upstream could send {buffered_mib:.0f} MiB: they are in its memory")
+        return passed(f"back-pressure stops the upstream after {buffered_mib:.0f} MiB, mostly in buffers of the system")
+    return failed(f"no back-pressure: the gateway buffered {buffered_mib:.0f} MiB that the client does not read")
 
 
-# ── 20: it leaves ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 20: disconnecting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_client_leaving(stream: bool, awaited: bytes = b"") -> ScenarioCheck:
-    """The best of three, so that a busy machine is no fault of the gateway."""
+    """Return a check that takes the best of three attempts, because the machine may be busy."""
 
     def check(trial: Trial) -> Verdict:
         delays: list[float] = []
@@ -57,25 +57,27 @@ def _check_client_leaving(stream: bool, awaited: bytes = b"") -> ScenarioCheck:
             retrial = Trial(trial.target, trial.api, trial.name, f"{trial.run_id}-{attempt}")
             delays.append(_seconds_until_left(retrial, stream, awaited))
             if delays[-1] <= MAX_LEAVE_SECONDS:
-                return passed(f"the upstream was left after {delays[-1] * 1000:.0f} ms")
+                return passed(f"the upstream connection was closed after {delays[-1] * 1000:.0f} ms")
         best = min(delays)
         return failed(
-            "the upstream was never left" if best > 5 else f"the upstream was left after {best * 1000:.0f} ms"
+            "the upstream connection was never closed"
+            if best > 5
+            else f"the upstream connection was closed after {best * 1000:.0f} ms"
         )
 
     return check
 
 
 def _seconds_until_left(trial: Trial, stream: bool, awaited: bytes) -> float:
-    """How long after its client the gateway left, in seconds."""
+    """Return the seconds between the client's disconnect and the gateway's; 99 if the gateway stays connected."""
     sock = trial.open_connection(trial.build_request(trial.body(stream)))
     with sock:
         if not trial.wait_until(bool, 5):
-            raise RequestRefused("the upstream was never asked")
+            raise RequestRefused("the gateway sent no request to the upstream")
         data = b""
         while awaited and awaited not in data:
             if not (piece := sock.recv(1 << 16)):
-                raise RequestRefused("there was no stream to leave")
+                raise RequestRefused("the gateway sent no stream")
             data += piece
         time.sleep(0.1)
         sock.shutdown(socket.SHUT_RDWR)
@@ -86,11 +88,11 @@ def _seconds_until_left(trial: Trial, stream: bool, awaited: bytes) -> float:
     return float(time.monotonic() - final_requests[0]["left"] - left_at)
 
 
-# ── 24: it drips ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── 24: slow sending ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_dripping(trial: Trial, initial: bytes, remainder: bytes) -> Verdict:
-    """Sends a byte now and then, until the gateway has had enough."""
+    """Send one byte at a time until the gateway closes the connection or responds."""
     started = time.monotonic()
     with trial.open_connection(initial) as sock:
         sock.settimeout(0.5)
@@ -105,9 +107,9 @@ def _check_dripping(trial: Trial, initial: bytes, remainder: bytes) -> Verdict:
                 continue
             except OSError:  # reset
                 raw = b""
-            status = client.parse_response(raw).status
-            return passed(f"ended after {elapsed:.0f} s" + (f" with {status}" if status else ""))
-    return failed(f"it still waits after {trial.target.timeout:.0f} s")
+            status = raw_client.parse_response(raw).status
+            return passed(f"closed after {elapsed:.0f} s" + (f" with {status}" if status else ""))
+    return failed(f"the gateway still waits after {trial.target.timeout:.0f} s")
 
 
 def _check_slow_headers(trial: Trial) -> Verdict:
@@ -128,13 +130,13 @@ def _partial_reply(_: ReplyWriter) -> Script:
     return [send_headers(type="application/json"), send(b'{"id": "x", "choices": ['), wait(STALL_SECONDS)]
 
 
-EXPECT_PROMPT_LEAVE = "The request to the upstream ends within 100 ms."
+EXPECT_PROMPT_LEAVE = "The gateway closes the upstream connection within 100 ms."
 SCENARIOS: list[Scenario] = [
     stream_fault(
         19,
         "slow-client",
         "The upstream sends 128 MiB as fast as it can, and the client does not read.",
-        "The upstream is held back; what waits does not fill the memory.",
+        "Back-pressure: the gateway stops reading from the upstream, and its memory stays bounded.",
         repeat_script(_large_stream),
         _check_back_pressure,
         alone=True,
@@ -142,7 +144,7 @@ SCENARIOS: list[Scenario] = [
     fault(
         20,
         "leaves-before-headers",
-        "The client leaves before the upstream has answered at all.",
+        "The client disconnects before the upstream responds.",
         EXPECT_PROMPT_LEAVE,
         repeat_script(lambda _: [wait(STALL_SECONDS)]),
         _check_client_leaving(stream=True),
@@ -151,16 +153,16 @@ SCENARIOS: list[Scenario] = [
     stream_fault(
         20,
         "leaves-before-first-word",
-        "The client leaves between the headers and the first word.",
+        "The client disconnects between the headers and the first event with content.",
         EXPECT_PROMPT_LEAVE,
-        repeat_script(lambda say: [send_headers(), send(say.begin()), wait(STALL_SECONDS)]),
+        repeat_script(lambda writer: [send_headers(), send(writer.begin()), wait(STALL_SECONDS)]),
         _check_client_leaving(stream=True),
         alone=True,
     ),
     stream_fault(
         20,
         "leaves-midstream",
-        "The client leaves in the middle of a stream.",
+        "The client disconnects in the middle of a stream.",
         EXPECT_PROMPT_LEAVE,
         repeat_script(_text_then_stall),
         _check_client_leaving(stream=True, awaited=b"Hello"),
@@ -169,7 +171,7 @@ SCENARIOS: list[Scenario] = [
     fault(
         20,
         "leaves-whole-reply",
-        "The client leaves while a whole reply is being written.",
+        "The client disconnects while the upstream sends a whole reply.",
         EXPECT_PROMPT_LEAVE,
         repeat_script(_partial_reply),
         _check_client_leaving(stream=False),
@@ -178,16 +180,16 @@ SCENARIOS: list[Scenario] = [
     fault(
         24,
         "slow-headers",
-        "The client sends its headers a byte at a time.",
-        "The connection is ended in time.",
+        "The client sends its headers one byte at a time.",
+        "The gateway closes the connection in time.",
         healthy_upstream,
         _check_slow_headers,
     ),
     fault(
         24,
         "slow-body",
-        "The client sends its body a byte at a time.",
-        "The connection is ended in time.",
+        "The client sends its body one byte at a time.",
+        "The gateway closes the connection in time.",
         healthy_upstream,
         _check_slow_body,
     ),

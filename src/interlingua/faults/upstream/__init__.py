@@ -1,1 +1,1 @@
-"""Scripted upstream that plays the faults."""
+"""Scripted upstream that injects the faults."""

@@ -1,4 +1,4 @@
-"""The events of a chat completion's stream, one by one, right or wrong."""
+"""Events of a Chat Completions stream, well-formed or malformed."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ DONE = event(b"[DONE]")
 
 
 def call(args: str, index: int = 0, name: str | None = None) -> bytes:
-    """A piece of a structured call; its first one has the name."""
+    """Return an arguments delta of a structured call. The first delta of a call has the name."""
     function = {"name": name, "arguments": args} if name else {"arguments": args}
     header_fields = {"id": f"call_{index}", "type": "function"} if name else {}
     return delta(tool_calls=[{"index": index, **header_fields, "function": function}])
 
 
 def call_delta(index: int | None = None, id: str | None = None, **function: str) -> bytes:
-    """A piece of a call; what is None is not told."""
+    """Return a call delta. Fields that are None are left out."""
     fields = {"index": index, "id": id, "type": "function" if id else None, "function": function}
     return delta(tool_calls=[{key: value for key, value in fields.items() if value is not None}])
 
 
 def chat_stream(*texts: str, finish: str | None = "stop", done: bool = True) -> Step:
-    """A stream that says these texts."""
+    """Return a step that sends a stream with these texts."""
     stream = ROLE + b"".join(map(delta, texts))
     stream += delta(finish=finish) if finish else b""
 

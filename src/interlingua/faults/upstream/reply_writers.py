@@ -1,9 +1,9 @@
-"""How an upstream of each wire says a reply, as it should: what goes wrong with it is in the scenarios.
+"""Reply writers: well-formed replies of each API. The scenarios add the faults.
 
-    say = voice("messages")
-    say.begin() + say.text("Let me", " see.") + say.call("read", '{"path": ', '"a"}') + say.end()
+    writer = reply_writer_for(MESSAGES_PATH)
+    writer.begin() + writer.text("Let me", " see.") + writer.call("read", '{"path": ', '"a"}') + writer.end()
 
-A voice remembers what is open, so that it can close it. One for each reply.
+A writer tracks open blocks, so that it can close them. Use a new one for each reply.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import json
 from typing import Any
 
 from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
-from interlingua.faults.upstream import chat_chunks as chat
+from interlingua.faults.upstream import chat_chunks
 from interlingua.faults.upstream.chat_chunks import event
 from interlingua.faults.upstream.script import Script, send_response, stream_response
 
 __all__ = ["ChatReplyWriter", "MessagesReplyWriter", "ReplyWriter", "ResponsesReplyWriter", "reply_writer_for"]
 
 INPUT_TOKENS, OUTPUT_TOKENS = 11, 7
-"""What every reply says that it has cost."""
+"""Usage of every reply."""
 
 
 class ReplyWriter:
-    """What all of them can say. Arguments of a call come in pieces; the call stays open until something follows it."""
+    """Interface of the reply writers. A call stays open until the next text, call or end."""
 
     api = ""
     is_streaming = True
-    """Whether a stream was asked for."""
+    """True if the client requested a stream."""
     upstream_key = ""
-    """What the upstream was shown as its key."""
+    """API key that the upstream received."""
 
     def begin(self) -> bytes:
         raise NotImplementedError
@@ -50,11 +50,11 @@ class ReplyWriter:
         raise NotImplementedError
 
     def error_body(self, message: str, error_type: str, code: str | None = None) -> bytes:
-        """The body of an answer with a status of 400 or more."""
+        """Return the body of a response with a status of 400 or more."""
         return json.dumps({"error": {"message": message, "type": error_type, "param": None, "code": code}}).encode()
 
     def fresh_copy(self) -> ReplyWriter:
-        """One that has said nothing yet."""
+        """Return a new writer with the same settings."""
         copy = type(self)()
         copy.is_streaming, copy.upstream_key = self.is_streaming, self.upstream_key
         return copy
@@ -63,7 +63,7 @@ class ReplyWriter:
         return self.begin() + self.text("Hel", "lo") + self.end()
 
     def reply_script(self, text: str = "Hello", *calls: tuple[str, str]) -> Script:
-        """All of it, as it was asked for."""
+        """Return the script for a complete reply, as a stream or whole, as requested."""
         if not self.is_streaming:
             return [send_response("200 OK", json.dumps(self.complete_reply(text, *calls)).encode())]
         data = self.begin() + self.text(text) + b"".join(self.call(name, args) for name, args in calls)
@@ -77,18 +77,18 @@ class ChatReplyWriter(ReplyWriter):
         self._calls = 0
 
     def begin(self) -> bytes:
-        return chat.ROLE
+        return chat_chunks.ROLE
 
     def text(self, *pieces: str) -> bytes:
-        return b"".join(map(chat.delta, pieces))
+        return b"".join(map(chat_chunks.delta, pieces))
 
     def call(self, name: str, *pieces: str, id: str = "") -> bytes:
         index, self._calls = self._calls, self._calls + 1
-        start = chat.call_delta(index, id or f"call_{index}", name=name, arguments="")
-        return start + b"".join(chat.call(piece, index) for piece in pieces)
+        start = chat_chunks.call_delta(index, id or f"call_{index}", name=name, arguments="")
+        return start + b"".join(chat_chunks.call(piece, index) for piece in pieces)
 
     def end(self) -> bytes:
-        return chat.delta(finish="tool_calls" if self._calls else "stop") + self.usage() + chat.DONE
+        return chat_chunks.delta(finish="tool_calls" if self._calls else "stop") + self.usage() + chat_chunks.DONE
 
     def usage(self) -> bytes:
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}

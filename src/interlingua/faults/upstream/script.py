@@ -1,4 +1,4 @@
-"""What an upstream does on its socket, step by step: sends, waits, hangs up."""
+"""Scripts of the upstream: steps that send data, wait, or reset the connection."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass
 class ReceivedRequest:
-    """One request that came."""
+    """A request that the upstream received."""
 
     path: str
     headers: dict[str, str]
@@ -39,10 +39,10 @@ class ReceivedRequest:
     writer: asyncio.StreamWriter
     received_at: float = field(default_factory=time.monotonic)
     client_left_at: float | None = None
-    """When its client closed the connection, if it did before the answer was over."""
+    """Time at which the client closed the connection before the end of the response; None if it did not."""
     bytes_sent: int = 0
     finished: threading.Event = field(default_factory=threading.Event)
-    """The script is over, or the client has left."""
+    """Set when the script is finished or the client has disconnected."""
 
 
 Step: TypeAlias = Callable[[ReceivedRequest], Awaitable[None]]
@@ -59,7 +59,7 @@ def send(data: bytes) -> Step:
 
 
 def send_pieces(pieces: Sequence[bytes], seconds: float = 0.0) -> Step:
-    """One piece after the other, each in a packet of its own if there is time between."""
+    """Send the pieces one by one. With a delay between them, each is a packet of its own."""
 
     async def step(request: ReceivedRequest) -> None:
         for piece in pieces:
@@ -85,7 +85,7 @@ def wait_for_event(event: threading.Event) -> Step:
 
 
 def reset() -> Step:
-    """The connection is torn down, with an RST."""
+    """Reset the connection (TCP RST)."""
 
     async def step(request: ReceivedRequest) -> None:
         sock = request.writer.get_extra_info("socket")
@@ -98,7 +98,7 @@ def reset() -> Step:
 def send_headers(
     status: str = "200 OK", type: str = "text/event-stream", *headers: str, length: int | None = None
 ) -> Step:
-    """The headers of an answer that ends with the connection, or has a length."""
+    """Send the headers of a response that has a length or ends when the connection is closed."""
     lines = [f"HTTP/1.1 {status}", f"content-type: {type}", *headers]
     lines += [] if length is None else [f"content-length: {length}"]
     lines.append("connection: close")
@@ -106,7 +106,7 @@ def send_headers(
 
 
 def send_response(status: str, body: bytes, type: str = "application/json", *headers: str) -> Step:
-    """A whole answer."""
+    """Send a complete response."""
 
     async def step(request: ReceivedRequest) -> None:
         await send_headers(status, type, *headers, length=len(body))(request)
@@ -116,17 +116,17 @@ def send_response(status: str, body: bytes, type: str = "application/json", *hea
 
 
 def send_chunked(data: bytes, end: bool = False) -> Step:
-    """A stream in HTTP chunks. Without its end, whoever reads it can tell that it was cut."""
+    """Send a stream with chunked encoding. Without `end`, the reader can detect that it is truncated."""
     terminator = b"0\r\n\r\n" if end else b""
     headers = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     return send(headers + b"%x\r\n%b\r\n" % (len(data), data) + terminator)
 
 
 def stream_response(data: bytes) -> tuple[Step, ...]:
-    """A stream that ends with its connection."""
+    """Send a stream that ends when the connection is closed."""
     return send_headers(), send(data)
 
 
 def stream_then_reset(data: bytes) -> tuple[Step, ...]:
-    """The connection is reset behind this."""
+    """Send this data, then reset the connection."""
     return send_chunked(data), wait(0.05), reset()

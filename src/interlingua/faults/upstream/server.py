@@ -1,12 +1,13 @@
-"""An upstream whose every byte is scripted, on a real socket: what it sends depends on the model that it is asked for.
+"""Scripted upstream server on a real socket. The requested model selects the script.
 
     server = UpstreamServer()
-    server.add("cut", chat("Hel"), reset())         # answers for the model "cut"
+    server.add("cut", chat_stream("Hel"), reset())  # script for the model "cut"
     server.url                                      # http://127.0.0.1:PORT/v1
-    server.asked("cut")                             # the requests that came for it, and when each client left
+    server.wait_for_requests("cut")                 # requests for it, and when each client disconnected
 
-A script is a list of steps. The same model may have several scripts: the first request gets the first one, and all
-further requests the last. Models that nobody has added are looked up in a `book`, if there is one.
+A script is a list of steps. A model can have several scripts: the first request gets the first script, the second
+request the second one, and all further requests the last one. For models that were not added, the scripts come from
+`script_source`, if there is one.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from interlingua.faults.upstream.script import ReceivedRequest, Script, Step, se
 __all__ = ["FOREIGN_PATH", "REQUESTS_PATH", "ScriptSource", "UpstreamServer"]
 
 ScriptSource: TypeAlias = Callable[[ReceivedRequest], list[Script]]
-"""The scripts for a request, by its model and its path."""
+"""Returns the scripts for a request, by its model and its path."""
 REQUESTS_PATH = "/_seen"
-"""Where one asks what came for a model: GET /_seen?model=NAME"""
+"""Path that returns the requests received for a model: GET /_seen?model=NAME"""
 FOREIGN_PATH = "/_elsewhere/"
-"""Where nobody has any reason to ask. Whoever does is seen under the rest of the path."""
+"""Path to which no gateway has a reason to send a request. Requests are recorded under the rest of the path."""
 UNKNOWN_MODEL_SCRIPT: Script = [
-    send_response("404 Not Found", b'{"error": {"message": "there is no such model", "type": "not_found_error"}}')
+    send_response("404 Not Found", b'{"error": {"message": "unknown model", "type": "not_found_error"}}')
 ]
 MAX_RECORDED_MODELS = 5000
 MAX_KEPT_BODY_BYTES = 1024 * 1024
-"""A body that is larger is not kept, once it was answered."""
+"""Larger request bodies are dropped after the response."""
 
 
 class UpstreamServer:
-    """Runs in a thread of its own until `stop`."""
+    """Server that runs in its own thread until `stop`."""
 
     def __init__(
         self,
@@ -66,12 +67,12 @@ class UpstreamServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def add(self, model: str, *steps: Step) -> str:
-        """A script for this model, behind those that it has."""
+        """Append a script for this model, and return the model."""
         self._scripts.setdefault(model, []).append(list(steps))
         return model
 
     def wait_for_requests(self, model: str, count: int = 1, seconds: float = 10) -> list[ReceivedRequest]:
-        """The requests for this model, once there are so many."""
+        """Wait until there are `count` requests for this model, and return them."""
         with self._requests_changed:
             assert self._requests_changed.wait_for(lambda: len(self._requests.get(model, [])) >= count, seconds), model
             return list(self._requests[model])
@@ -84,7 +85,7 @@ class UpstreamServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
-    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── server thread ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -113,13 +114,13 @@ class UpstreamServer:
                 await self._run_script(request)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             pass
-        except asyncio.CancelledError:  # by `stop`: asyncio would log it as a fault
+        except asyncio.CancelledError:  # by `stop`: asyncio would log it as an error
             writer.transport.abort()
         finally:
             writer.close()
 
     def _own_reply(self, request: ReceivedRequest) -> Any:
-        """What is asked of the server itself, and not of a model."""
+        """Return the response to a request for the server's own paths; None for all other requests."""
         path = urlsplit(request.path)
         if path.path == REQUESTS_PATH:
             model = parse_qs(path.query).get("model", [""])[0]
@@ -132,7 +133,7 @@ class UpstreamServer:
         return None
 
     def _record(self, model: str, request: ReceivedRequest) -> int:
-        """How many requests there have been for this model, this one included."""
+        """Record the request. Return the number of requests for this model, including this one."""
         with self._requests_changed:
             requests = self._requests.setdefault(model, [])
             requests.append(request)
@@ -162,12 +163,12 @@ class UpstreamServer:
 
 
 async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Ends whatever is under way, with its connections: the collector would find an open one, in another test."""
+    """Cancel all tasks. An open connection would cause a ResourceWarning in a later test."""
     tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.sleep(0)  # a connection that is closed is let go of by the loop, a turn later
+    await asyncio.sleep(0)  # the loop releases closed connections in its next iteration
 
 
 async def _run_steps(request: ReceivedRequest, steps: Script) -> None:
@@ -196,7 +197,7 @@ async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
 
 
 def _request_summary(request: ReceivedRequest) -> dict[str, Any]:
-    """What came, for whoever asks from another process: `left` says how many seconds ago its client hung up."""
+    """Return the request as JSON, for other processes. `left`: seconds since the client disconnected, or None."""
     seconds_since_left = None if request.client_left_at is None else time.monotonic() - request.client_left_at
     summary = {"path": request.path, "headers": request.headers, "body": request.body, "sent": request.bytes_sent}
     return {**summary, "done": request.finished.is_set(), "left": seconds_since_left}

@@ -1,4 +1,4 @@
-"""Which path is what: the application that clients talk to."""
+"""aiohttp application: maps paths to handlers and sets the response headers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from interlingua.gateway.api.openapi import BASE_PATHS
 from interlingua.gateway.http.error_responses import SERVER_NAME
 from interlingua.gateway.relay.relay import Relay
 from interlingua.gateway.state import GatewayState
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
+from interlingua.wires import WIRES, get_wire
 
 __all__ = ["make_app"]
-
-RELAY_ENDPOINTS = {"/chat/completions": CHAT, "/messages": MESSAGES, "/responses": RESPONSES}
 
 
 def make_app(gateway: GatewayState) -> web.Application:
@@ -26,21 +24,22 @@ def make_app(gateway: GatewayState) -> web.Application:
     app = web.Application(middlewares=[error_middleware])
     app.on_response_prepare.append(_set_response_headers)
     for base in BASE_PATHS:
-        for path, wire in RELAY_ENDPOINTS.items():
-            app.router.add_post(base + path, _relay_handler(gateway, wire))
-        for path in ("/messages/count_tokens", "/responses/input_tokens"):
-            app.router.add_post(base + path, endpoints.require_auth(endpoints.count_tokens))
+        for wire in WIRES:
+            api = get_wire(wire).HTTP_API
+            app.router.add_post(base + api.path, _relay_handler(gateway, wire))
+            if api.count_path:
+                app.router.add_post(base + api.count_path, endpoints.require_auth(endpoints.count_tokens(wire)))
         app.router.add_get(f"{base}/models", endpoints.require_auth(endpoints.models))
         app.router.add_get(f"{base}/models/{{id:.+}}", endpoints.require_auth(endpoints.model))
     app.router.add_get("/openapi.json", endpoints.require_auth(endpoints.openapi))
     app.router.add_get("/metrics", endpoints.require_auth(endpoints.metrics))
     for path, endpoint in (("/", endpoints.home), ("/healthz", endpoints.health), ("/readyz", endpoints.readiness)):
-        app.router.add_get(path, endpoint)  # for anyone who can reach this port: they tell nothing
+        app.router.add_get(path, endpoint)  # no authentication: these responses contain no private data
     return app
 
 
 async def _set_response_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """There is no page here, and no browser should take anything for one."""
+    """Set security headers. The gateway serves no pages, and a browser must not interpret a response as a page."""
     response.headers["server"] = SERVER_NAME
     response.headers["x-content-type-options"] = "nosniff"
     response.headers["content-security-policy"] = "default-src 'none'"

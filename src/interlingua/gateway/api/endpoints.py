@@ -1,4 +1,4 @@
-"""What the gateway answers itself: which models there are, how it is and is asked, how many tokens a request has."""
+"""Endpoints that the gateway answers itself: model list, token counts, health, metrics, OpenAPI document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from interlingua.gateway.http.error_responses import NotFound, error_body
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
 from interlingua.gateway.state import GatewayState
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
+from interlingua.upstreams.profile import CHAT, MESSAGES
+from interlingua.wires import get_wire
 
 __all__ = ["Endpoints", "Handler"]
 
@@ -27,13 +28,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
+    """Handlers of the endpoints that the gateway answers itself, and the error middleware."""
+
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
         self._model_list = ModelList(gateway)
         self._token_counter = TokenCounter(gateway)
 
     def require_auth(self, handler: Handler) -> Handler:
-        """The page for those who may ask: it tells something."""
+        """Wrap a handler so that it checks the origin and the API key of the request first."""
 
         async def authenticated(request: web.Request) -> web.StreamResponse:
             self._gateway.config.authenticator.check_origin(request.headers)
@@ -43,7 +46,7 @@ class Endpoints:
         return authenticated
 
     async def error_middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Errors in the client's words."""
+        """Convert exceptions to error responses in the format of the client's wire."""
         try:
             return await handler(request)
         except InterlinguaError as error:
@@ -52,7 +55,7 @@ class Endpoints:
             if error.status < 400:
                 raise
             available = "POST /v1/chat/completions, /v1/messages and /v1/responses"
-            not_found = NotFound(f"there is no {request.method} {request.path[:200]}", f"there are {available}")
+            not_found = NotFound(f"no endpoint {request.method} {request.path[:200]}", f"available: {available}")
             not_found.status = error.status
             return _error_response(
                 request, not_found, {"allow": error.headers["allow"]} if "allow" in error.headers else {}
@@ -62,11 +65,11 @@ class Endpoints:
         return web.Response(text="interlingua\n")
 
     async def health(self, _: web.Request) -> web.Response:
-        """Whether this process lives."""
+        """Liveness check: the process is running."""
         return web.Response(text="ok\n")
 
     async def readiness(self, _: web.Request) -> web.Response:
-        """Whether more requests should come."""
+        """Readiness check: 503 while the gateway is stopping."""
         ready = self._gateway.ready
         return web.Response(status=200 if ready else 503, text="ready\n" if ready else "stopping\n")
 
@@ -87,20 +90,22 @@ class Endpoints:
         self._gateway.config.routes.find(id)
         return _json_response(200, encode_json(_model_object(id)))
 
-    async def count_tokens(self, request: web.Request) -> web.Response:
-        """As Messages and Responses want to hear it."""
-        wire = MESSAGES if "messages" in request.path else RESPONSES
-        body = decode_body(await read_body(request, self._gateway.config.settings.limits))
-        tokens, estimated = await self._token_counter.count(body, wire, request.headers)
-        result: dict[str, Any] = {"input_tokens": tokens}
-        result |= {"object": "response.input_tokens"} if wire == RESPONSES else {}
-        if not estimated:
-            return _json_response(200, encode_json(result))
-        return _json_response(200, encode_json({**result, "estimated": True}), {"x-interlingua-estimate": "true"})
+    def count_tokens(self, wire: str) -> Handler:
+        """Return the handler that counts the input tokens of a request of this wire."""
+
+        async def handle(request: web.Request) -> web.Response:
+            body = decode_body(await read_body(request, self._gateway.config.settings.limits))
+            tokens, estimated = await self._token_counter.count(body, wire, request.headers)
+            result: dict[str, Any] = {"input_tokens": tokens, **get_wire(wire).HTTP_API.count_reply}
+            if not estimated:
+                return _json_response(200, encode_json(result))
+            return _json_response(200, encode_json({**result, "estimated": True}), {"x-interlingua-estimate": "true"})
+
+        return handle
 
 
 def _model_object(id: str) -> dict[str, Any]:
-    """As clients of each wire read it: they look at different fields."""
+    """Return the model object with the fields of OpenAI and of Anthropic: clients read different fields."""
     openai = {"id": id, "object": "model", "created": MODEL_CREATED_SECONDS, "owned_by": "interlingua"}
     return openai | {"type": "model", "display_name": id, "created_at": MODEL_CREATED_AT}
 

@@ -1,4 +1,4 @@
-"""Which models can be asked for: those of the settings, and those that the default upstream lists itself."""
+"""Model list: the models of the settings, and the models that the default upstream lists."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from interlingua.upstreams.profile import CHAT
 __all__ = ["ModelList"]
 
 MODEL_LIST_TTL_SECONDS = 60.0
-"""Seconds for which an upstream's list is taken to be the same."""
+"""Seconds for which the model list of an upstream is cached."""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MODEL_LIST_TIMEOUT_SECONDS = 5.0
 
 
 class ModelList:
+    """Model ids of the settings and of the default upstream. The list of the upstream is cached."""
+
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._cached_ids: dict[str, tuple[float, list[str]]] = {}  # by address: when, and which
+        self._cached_ids: dict[str, tuple[float, list[str]]] = {}  # by URL: time of the request, model ids
 
     async def ids(self, client_headers: Mapping[str, str]) -> list[str]:
-        """Never fails: an upstream that lists nothing may still answer."""
+        """Return all model ids. Never raises: an upstream that fails to list its models may still serve them."""
         routes = self._gateway.config.routes
         configured, default = routes.model_ids(), routes.default
         upstream_ids = await self._upstream_ids(default, client_headers) if default else []
@@ -38,13 +40,13 @@ class ModelList:
         fetched_at, ids = self._cached_ids.get(url, (0.0, []))
         if not fetched_at or time.monotonic() - fetched_at > MODEL_LIST_TTL_SECONDS:
             ids = await self._fetch_ids(route, client_headers)
-            if not route.upstream.passthrough:  # else the list may be one client's own
+            if not route.upstream.passthrough:  # with the client's own key the list may be specific to that client
                 self._cached_ids[url] = (time.monotonic(), ids)
         return ids
 
     async def _fetch_ids(self, route: Route, client_headers: Mapping[str, str]) -> list[str]:
         session = self._gateway.session
-        assert session is not None, "the gateway is connected before it listens"
+        assert session is not None, "the session is opened before the gateway listens"
         passthrough_key = self._gateway.config.authenticator.passthrough_key(client_headers)
         headers = headers_for(route, CHAT, client_headers, passthrough_key, stream=False)
         try:
@@ -54,7 +56,7 @@ class ModelList:
                         (await read_full_body(response, MAX_MODEL_LIST_BYTES)).decode("utf-8", "replace")
                     )
         except (TimeoutError, UpstreamFailed) as error:
-            self._gateway.log.debug("an upstream does not list its models", upstream=route.name, error=str(error))
+            self._gateway.log.debug("cannot get the model list of an upstream", upstream=route.name, error=str(error))
             return []
         models = body.get("data") if body else None
         ids = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []

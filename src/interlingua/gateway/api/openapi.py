@@ -1,4 +1,4 @@
-"""How the gateway is asked, in the words of OpenAPI: for people, and for programs that make clients or try servers."""
+"""OpenAPI document of the gateway, for readers, client generators and API testers."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ __all__ = ["BASE_PATHS", "openapi_document"]
 Json = dict[str, Any]
 
 BASE_PATHS = ("/v1", "", "/v1/v1")
-"""Clients differ in whether their base URL has the version in it, and so do the people who set it."""
+"""Prefixes of all API paths. Some clients append `/v1` to their base URL, and some users already include it."""
 ERROR_DESCRIPTIONS = {
-    400: "The request cannot be understood, or not be sent on. The message says where it is wrong.",
-    401: "No key, or none that is known here.",
-    403: "A web page asks, or the gateway was called by a name that it does not have.",
-    404: "No such model.",
-    405: "The path has other methods: `allow` names them.",
-    408: "The head of a request took longer than `limits.head`.",
-    413: "More bytes than `limits.body`.",
-    415: "A content-encoding that nobody knows here.",
-    429: "The upstream says so: too many requests. `retry-after` says how long to wait.",
-    500: "A fault of the gateway. Its log has more under `x-interlingua-id`.",
-    502: "The upstream failed, or said what nobody understands.",
-    503: "The gateway is stopping, or has too many connections; the model failed often and rests until `retry-after` "
-    "(`rest`); or the upstream says so.",
-    504: "The upstream took too long.",
-    529: "As many requests are under way as are allowed, or the upstream is overloaded.",
+    400: "The request is malformed or cannot be translated for the upstream. The message names the field.",
+    401: "The API key is missing or unknown.",
+    403: "The request comes from a web page, or its `host` header is not allowed (see `hosts`).",
+    404: "The model is unknown.",
+    405: "The path does not support this method. `allow` lists the supported methods.",
+    408: "The request headers took longer than `limits.head` to arrive.",
+    413: "The request body is larger than `limits.body`.",
+    415: "The content-encoding is not supported.",
+    429: "The upstream reports too many requests. `retry-after` contains the time to wait.",
+    500: "Internal gateway error. Search the gateway log for the id in `x-interlingua-id`.",
+    502: "The upstream failed or sent an invalid reply.",
+    503: "The gateway is stopping or has too many connections; or the circuit breaker of the model is open (`rest`; "
+    "`retry-after` contains the time to wait); or the upstream returned this status.",
+    504: "The upstream timed out.",
+    529: "The gateway handles `limits.streams` requests already, or the upstream is overloaded.",
 }
 AUTH_STATUSES = (401, 403)
 COMMON_STATUSES = (405, 408, 503)
-"""Whatever the path is."""
+"""Statuses that every path can return."""
 CONNECTION_STATUSES = (408, 503)
-UPSTREAM_ERROR_DESCRIPTION = "What an upstream has refused, with its own status."
-OTHER_ERROR_DESCRIPTION = "Any other refusal has the same form."
+UPSTREAM_ERROR_DESCRIPTION = "An error of the upstream, with the status that the upstream returned."
+OTHER_ERROR_DESCRIPTION = "Any other error. It has the same format."
 RESPONSE_HEADERS = {
-    "x-interlingua-id": "The exchange in the gateway's log.",
-    "request-id": "The same, where SDKs of Anthropic look for it.",
-    "x-request-id": "The same, where SDKs of OpenAI look for it.",
-    "x-interlingua-upstream": "Who was asked.",
-    "x-interlingua-dialect": "How the model writes calls.",
-    "x-interlingua-findings": "What was odd about the request and a whole reply: kinds, with commas between them.",
+    "x-interlingua-id": "Id of the exchange in the gateway log.",
+    "request-id": "The same id, for Anthropic SDKs.",
+    "x-request-id": "The same id, for OpenAI SDKs.",
+    "x-interlingua-upstream": "Name of the upstream that received the request.",
+    "x-interlingua-dialect": "Dialect in which the model writes tool calls.",
+    "x-interlingua-findings": "Kinds of findings about the request and the complete reply, separated by commas.",
 }
 API_DESCRIPTION = """\
-Three APIs in front of models that speak any of them. What a client sends beyond what is told here goes on to
-the upstream, or is a finding. Streams end as their protocol says: also when the upstream fails on the way, which is an
-error event then."""
+Three LLM APIs in front of upstreams that support any one of them. Request fields that are not described here are
+forwarded to the upstream or reported as a finding. Streams always end as their protocol requires: if the upstream fails
+in the middle of a reply, the stream ends with an error event."""
 
 
 def openapi_document() -> Json:
-    """All paths. Those of the APIs stand under every base of `servers`."""
+    """Return the OpenAPI document. The paths of the LLM APIs exist under every base URL of `servers`."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,8 +69,8 @@ def openapi_document() -> Json:
 
 
 _SECURITY_SCHEMES: Json = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "One of `keys`, if the settings have any."},
-    "key": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same, in another header."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "One of `keys`, if the settings contain any."},
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same key, in another header."},
 }
 
 
@@ -84,7 +84,10 @@ def _response(summary: str, content: Json, headers: dict[str, str] | None = None
 
 
 def _error_responses(error: str, *statuses: int) -> Json:
-    """A connection may be refused before it is known what it asks for, and in whose words."""
+    """Return the error responses for these statuses.
+
+    A connection can be refused before the gateway knows which API the client uses; those errors have their own schema.
+    """
     return {
         str(status): _response(
             ERROR_DESCRIPTIONS[status], _json_content("EitherError" if status in CONNECTION_STATUSES else error)
@@ -94,15 +97,15 @@ def _error_responses(error: str, *statuses: int) -> Json:
 
 
 def _relay_operation(summary: str, id: str, request: str, reply: str, error: str) -> Json:
-    """An endpoint of an API."""
-    content = {**_json_content(reply), "text/event-stream": {}}  # this version has no words for events
+    """Describe an endpoint that is relayed to an upstream."""
+    content = {**_json_content(reply), "text/event-stream": {}}  # OpenAPI 3.1 cannot describe server-sent events
     return {
         "post": {
             "summary": summary,
             "operationId": id,
             "requestBody": {"required": True, "content": _json_content(request)},
             "responses": {
-                "200": _response("The reply: whole, or as server-sent events.", content, RESPONSE_HEADERS),
+                "200": _response("The reply, as one JSON object or as server-sent events.", content, RESPONSE_HEADERS),
                 **_error_responses(error, *ERROR_DESCRIPTIONS),
                 "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(error)),
             },
@@ -111,11 +114,11 @@ def _relay_operation(summary: str, id: str, request: str, reply: str, error: str
 
 
 def _count_operation(id: str, reply: str, error: str) -> Json:
-    """How many tokens a request has that is not answered."""
-    headers = {"x-interlingua-estimate": "`true`, if nobody has counted"}
+    """Describe an endpoint that counts tokens."""
+    headers = {"x-interlingua-estimate": "`true` if the count is an estimate of the gateway"}
     return {
         "post": {
-            "summary": "How many tokens a request has: the upstream's count, or an estimate",
+            "summary": "Count the input tokens of a request: by the upstream, or as an estimate",
             "operationId": id,
             "requestBody": {"required": True, "content": _json_content("CountedRequest")},
             "responses": {
@@ -128,13 +131,13 @@ def _count_operation(id: str, reply: str, error: str) -> Json:
 
 
 def _get_operation(summary: str, id: str, content: Json, *statuses: int, **fields: Any) -> Json:
-    """What the gateway answers itself."""
+    """Describe a GET endpoint that the gateway answers itself."""
     responses = {"200": _response(summary, content), **_error_responses("EitherError", *statuses, *COMMON_STATUSES)}
     return {"get": {"summary": summary, "operationId": id, **fields, "responses": responses}}
 
 
 def _public_operation(summary: str, id: str) -> Json:
-    """A page for anyone who can reach the port."""
+    """Describe a GET endpoint without authentication."""
     return _get_operation(summary, id, _TEXT_CONTENT, security=[])
 
 
@@ -150,9 +153,9 @@ _API_PATHS: Json = {
     "/messages/count_tokens": _count_operation("count_tokens", "Tokens", "AnthropicError"),
     "/responses": _relay_operation("OpenAI Responses", "responses", "ResponsesRequest", "Response", "OpenAIError"),
     "/responses/input_tokens": _count_operation("input_tokens", "Tokens", "OpenAIError"),
-    "/models": _get_operation("All models that are known", "models", _json_content("Models"), *AUTH_STATUSES),
+    "/models": _get_operation("List all known models", "models", _json_content("Models"), *AUTH_STATUSES),
     "/models/{id}": _get_operation(
-        "One model. Its id may have slashes",
+        "Get one model. The id may contain slashes",
         "model",
         _json_content("KnownModel"),
         *AUTH_STATUSES,
@@ -162,13 +165,16 @@ _API_PATHS: Json = {
 }
 _GATEWAY_PATHS: Json = {
     "/openapi.json": _get_operation(
-        "This description", "openapi", {"application/json": {"schema": {"type": "object"}}}, *AUTH_STATUSES
+        "This OpenAPI document", "openapi", {"application/json": {"schema": {"type": "object"}}}, *AUTH_STATUSES
     ),
     "/metrics": _get_operation(
-        "For Prometheus", "metrics", {CONTENT_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}, *AUTH_STATUSES
+        "Metrics in the Prometheus format",
+        "metrics",
+        {CONTENT_TYPE.partition(";")[0]: {"schema": {"type": "string"}}},
+        *AUTH_STATUSES,
     ),
-    "/": _public_operation("The gateway's name", "home"),
-    "/healthz": _public_operation("Whether this process lives", "health"),
-    "/readyz": _public_operation("Whether more requests should come", "readiness"),
+    "/": _public_operation("Name of the gateway", "home"),
+    "/healthz": _public_operation("Liveness check", "health"),
+    "/readyz": _public_operation("Readiness check", "readiness"),
 }
-_GATEWAY_PATHS["/readyz"]["get"]["responses"]["503"] = _response("None should: the gateway is stopping.", _TEXT_CONTENT)
+_GATEWAY_PATHS["/readyz"]["get"]["responses"]["503"] = _response("The gateway is stopping.", _TEXT_CONTENT)

@@ -1,12 +1,15 @@
-"""What requests and replies look like, as JSON Schemas: requests as loosely as they are taken, replies as clients read
-them. All of them may have more in them than is told here."""
+"""JSON Schemas of requests and replies for the OpenAPI document.
+
+Request schemas are as lenient as the gateway; reply schemas contain the fields that clients read. All objects may have
+additional fields.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from interlingua.upstreams.profile import CHAT, MESSAGES
-from interlingua.wires.error_types import error_types
+from interlingua.wires import get_wire
 from interlingua.wires.openai_chat.request_reader import NUMERIC_SAMPLING_FIELDS
 
 __all__ = ["SCHEMAS"]
@@ -20,7 +23,7 @@ def _object(properties: Json, *required: str, **keywords: Any) -> Json:
 
 
 def _nullable(type_: str) -> Json:
-    """Null is as good as left out."""
+    """Return a schema that also accepts null, which has the same effect as a missing field."""
     return {"type": [type_, "null"]}
 
 
@@ -38,9 +41,9 @@ MESSAGE_CONTENT: Json = {"anyOf": [TEXT, {"type": "null"}, {"type": "array", "it
 MODEL: Json = {
     "type": "string",
     "minLength": 1,
-    "description": "An id of `GET /v1/models`, or any that the settings lead somewhere.",
+    "description": "An id from `GET /v1/models`, or any other id that the settings route to an upstream.",
 }
-STREAM: Json = {**_nullable("boolean"), "description": "Whether the reply comes as server-sent events."}
+STREAM: Json = {**_nullable("boolean"), "description": "If true, the reply is sent as server-sent events."}
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,7 +84,7 @@ MESSAGES_REQUEST = _object(
         "model": MODEL,
         "messages": {"type": "array", "items": _ref("Message")},
         "system": MESSAGE_CONTENT,
-        "max_tokens": {**_nullable("integer"), "description": "Need not be there, other than at Anthropic."},
+        "max_tokens": {**_nullable("integer"), "description": "Optional here, unlike in the Anthropic API."},
         "stream": STREAM,
         "tools": _nullable_list(OBJECT),
         "tool_choice": _nullable("object"),
@@ -118,7 +121,7 @@ RESPONSES_REQUEST = _object(
     "model",
     "input",
 )
-COUNT_REQUEST = {"type": "object", "description": "A request of Messages. Nothing in it has to be there."}
+COUNT_REQUEST = {"type": "object", "description": "A Messages or Responses request. All fields are optional."}
 
 # ── replies ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,19 +204,29 @@ TOKENS = _object(
     {
         "input_tokens": COUNT,
         "object": {"const": "response.input_tokens"},
-        "estimated": {"const": True, "description": "Nobody has counted. Left out where the upstream has."},
+        "estimated": {
+            "const": True,
+            "description": "The count is an estimate. Missing if the upstream counted.",
+        },
     },
     "input_tokens",
 )
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+def _error_types(wire: str) -> list[str]:
+    """Return all error types of a wire."""
+    api = get_wire(wire).HTTP_API
+    return sorted({*api.error_types.values(), api.error_type(400), api.error_type(500)})
+
+
 OPENAI_ERROR = _object(
     {
         "error": _object(
             {
                 "message": TEXT,
-                "type": {"enum": error_types(CHAT)},
+                "type": {"enum": _error_types(CHAT)},
                 "param": _nullable("string"),
                 "code": _nullable("string"),
             },
@@ -225,7 +238,7 @@ OPENAI_ERROR = _object(
 ANTHROPIC_ERROR = _object(
     {
         "type": {"const": "error"},
-        "error": _object({"type": {"enum": error_types(MESSAGES)}, "message": TEXT}, "type", "message"),
+        "error": _object({"type": {"enum": _error_types(MESSAGES)}, "message": TEXT}, "type", "message"),
         "request_id": TEXT,
     },
     *("type", "error", "request_id"),
@@ -233,11 +246,11 @@ ANTHROPIC_ERROR = _object(
 CONNECTION_ERROR = _object(
     {"type": {"const": "error"}, "error": _object({"type": TEXT, "message": TEXT}, "type", "message")},
     *("type", "error"),
-    description="Before it is known what a connection asks for: clients of each API can read it.",
+    description="Sent before the gateway knows which API the client uses. Clients of each API can read it.",
 )
 EITHER_ERROR = {
     "anyOf": [_ref("OpenAIError"), _ref("AnthropicError"), _ref("EarlyError")],
-    "description": "Anthropic's for clients that send `anthropic-version`.",
+    "description": "In Anthropic's format for clients that send `anthropic-version`, otherwise in OpenAI's.",
 }
 
 SCHEMAS: Json = {

@@ -1,4 +1,4 @@
-"""How many tokens has a request that nobody wants answered? Its upstream may know; otherwise it is an estimate."""
+"""Token counts for requests that are counted but not answered: by the upstream if possible, otherwise estimated."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import count_tokens_url, headers_for, read_full_body, send_request
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams.profile import MESSAGES, RESPONSES
+from interlingua.wires import get_wire
 
 __all__ = ["TokenCounter"]
 
 COUNT_TIMEOUT_SECONDS = 3.0
-"""Seconds for an upstream's count. Clients ask for it before each request, and some for fifty at once."""
+"""Seconds to wait for the count of an upstream. Clients count before each request, and some send fifty at once."""
 UNSUPPORTED_FOR_SECONDS = 300.0
-"""Seconds for which one that could not count is not asked again."""
+"""Seconds for which no count is requested from an upstream that could not count."""
 MAX_COUNT_REPLY_BYTES = 64 * 1024
 UNSUPPORTED_STATUSES = frozenset({404, 405, 501})
-"""How a server says that it has no such path."""
-_COUNTED_FIELDS = {
-    MESSAGES: ("model", "messages", "system", "tools", "tool_choice", "thinking"),
-    RESPONSES: ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "parallel_tool_calls"),
-}
-"""What servers of each wire take where nothing but a count is asked for; they refuse whatever else comes."""
+"""Statuses of a server that does not have the endpoint."""
 
 
 class TokenCounter:
+    """Counts the input tokens of requests, and remembers upstreams that cannot count."""
+
     def __init__(self, gateway: GatewayState) -> None:
         self._gateway = gateway
-        self._unsupported_until: dict[str, float] = {}  # by address: until when
+        self._unsupported_until: dict[str, float] = {}  # by URL
 
     async def count(self, body: dict[str, Any], wire: str, client_headers: Mapping[str, str]) -> tuple[int, bool]:
-        """The tokens, and whether they are an estimate. Never fails: an upstream that cannot count is not missed."""
+        """Count the input tokens of a request. Never raises: if the upstream cannot count, the tokens are estimated.
+
+        Returns:
+            The number of tokens, and whether it is an estimate.
+        """
         route = self._find_route(body.get("model"))
         if route is not None and self._can_count_upstream(route):
             tokens = await self._count_upstream(body, wire, route, client_headers)
@@ -57,7 +58,8 @@ class TokenCounter:
 
     def _can_count_upstream(self, route: Route) -> bool:
         upstream = route.upstream
-        enabled = {"auto": upstream.api == MESSAGES, "upstream": upstream.api in _COUNTED_FIELDS, "estimate": False}
+        api = get_wire(upstream.api).HTTP_API
+        enabled = {"auto": api.counts_by_default, "upstream": bool(api.count_path), "estimate": False}
         return (
             enabled[upstream.count_tokens]
             and self._unsupported_until.get(str(count_tokens_url(upstream)), 0.0) < time.monotonic()
@@ -67,16 +69,15 @@ class TokenCounter:
         self, body: dict[str, Any], wire: str, route: Route, client_headers: Mapping[str, str]
     ) -> int | None:
         config, session = self._gateway.config, self._gateway.session
-        assert session is not None, "the gateway is connected before it listens"
+        assert session is not None, "the session is opened before the gateway listens"
         url, upstream = count_tokens_url(route.upstream), route.upstream
         try:
             options = Options(seal_key=config.seal_key, upstream=upstream_identity(route))
             translated = prepare_request(body, wire, upstream.api, route.model, route.profile, options).body
         except InterlinguaError:
             return None
-        request_body = encode_json(
-            {name: translated[name] for name in _COUNTED_FIELDS[upstream.api] if name in translated}
-        )
+        counted_fields = get_wire(upstream.api).HTTP_API.counted_fields
+        request_body = encode_json({name: translated[name] for name in counted_fields if name in translated})
         headers = headers_for(
             route, wire, client_headers, config.authenticator.passthrough_key(client_headers), stream=False
         )
@@ -90,7 +91,7 @@ class TokenCounter:
                         or {}
                     )
         except (TimeoutError, UpstreamFailed) as error:
-            self._gateway.log.debug("an upstream does not count tokens", upstream=route.name, error=str(error))
+            self._gateway.log.debug("cannot get a token count from an upstream", upstream=route.name, error=str(error))
             if not isinstance(error, UpstreamFailed) or error.upstream_status in UNSUPPORTED_STATUSES:
                 self._unsupported_until[str(url)] = time.monotonic() + UNSUPPORTED_FOR_SECONDS
             return None

@@ -1,6 +1,7 @@
-"""The demo model: scripted replies in any dialect's native text, with no key and no network.
+"""Demo model: scripted replies in the native text of any dialect, without API key and network.
 
-`prompt` reads what is asked for, `filling` makes arguments up, `script` decides, `native` writes, `server` sends.
+`prompt_language` parses the prompt, `argument_faker` generates arguments, `planner` plans the reply, `tokenizer` splits
+it into tokens, `server` sends it.
 """
 
 from interlingua.gateway.demo.server import DEMO_DIALECTS, start_demo_server

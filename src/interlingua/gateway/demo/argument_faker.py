@@ -1,6 +1,6 @@
-"""Arguments made up for a tool: what its schema asks for, guessed by the names of params and the words of the prompt.
+"""Generator of tool call arguments, from the schema, the names of params and the words of the prompt.
 
-Schemas come from clients: whatever they say, something is made, and where they make sense it is valid.
+Schemas come from clients. The generator returns a result for every schema; for a sensible schema the result is valid.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["ArgumentHints", "fake_arguments"]
 
 MAX_DEPTH = 8
 MAX_SCHEMAS = 2000
-"""How deep, and how many schemas, are followed: they may lead in circles."""
+"""Maximum depth and number of schemas that are visited: references may be circular."""
 MAX_PATTERN_CANDIDATE_CHARS = 20
-"""How much of a text is tried on a pattern."""
+"""Maximum length of a text that is matched against a pattern."""
 _SIMPLE_PATTERN = re.compile(
     r"\^?(?:(?:\[\^?[^][\\^]{1,60}\]|\\[dDwWsS.+*?/-]|[\w :/@#,.-])(?:\{\d{1,2}(?:,\d{0,2})?\}|[*+?])?){1,20}\$?"
 )
 _QUANTIFIER = re.compile(r"[*+?]|,\d*\}")
 MAX_QUANTIFIERS = 3
-"""A pattern is a client's, and may take for ever. Those that are tried have neither groups nor alternatives, and no
-more than so many parts that stretch."""
+"""Maximum number of quantifiers in a pattern. Patterns come from clients and could backtrack without end, so only
+patterns without groups and alternatives are matched."""
 MAX_GENERATED_LENGTH = 64
-"""How many items, and how much of a text, at most are made up on demand."""
+"""Maximum number of generated items and characters of a generated text."""
 _DEFAULT_BOUNDS = {"minimum": -inf, "exclusiveMinimum": -inf, "maximum": inf, "exclusiveMaximum": inf}
 _FORMAT_EXAMPLES = {
     "date": "2025-01-01",
@@ -56,17 +56,17 @@ _PATTERN_CANDIDATES = ("a", "A", "1", "abc", "ABC", "a1", "12", "123", "2025-01-
 
 @dataclass(frozen=True)
 class ArgumentHints:
-    """What guesses are made of: the model's id, the prompt, and how many calls were made up from them before."""
+    """Input for guesses: model id, prompt, and the number of calls generated from them before (`nth`)."""
 
     model: str
     prompt: str = ""
     nth: int = 0
     careful: bool = False
-    """Whether the tool may change files: then none is taken that the user may have."""
+    """True if the tool may change files. Then no path is used that may exist on the user's machine."""
 
     @cached_property
     def names(self) -> list[str]:
-        """The capitalised words that begin no sentence; neighbours are one name: `São Paulo`."""
+        """Capitalised words that do not start a sentence. Adjacent words form one name: `São Paulo`."""
         names: list[str] = []
         previous = "."
         for word in self.prompt.split():
@@ -94,11 +94,11 @@ class ArgumentHints:
         return [float(number) for number in re.findall(r"(?<![\w.-])-?\d{1,9}(?:\.\d{1,9})?(?![\w-])", self.prompt)]
 
     def pick(self, candidates: list[str], default: str) -> str:
-        """For each call another one of those that were found, as long as there are some."""
+        """Return another candidate for each call, in rotation; `default` if there is none."""
         return candidates[self.nth % len(candidates)] if candidates else default
 
     def guess_text(self, name: str) -> str:
-        """A string for a param of this name."""
+        """Return a string for a param of this name."""
         words = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
         greeting = f"hello{' again' * self.nth} from {self.model}"
         path = "interlingua-demo.txt" if self.careful else self.pick(self.paths, "README.md")
@@ -124,7 +124,8 @@ class ArgumentHints:
 
 
 def fake_arguments(schema: object, hints: ArgumentHints, provided: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Arguments for a tool with this schema: those that were given, and whatever else it requires."""
+    """Return arguments for a tool with this schema: the provided ones and generated ones for all other required
+    params."""
     return _ArgumentFaker(schema, hints).fake_object(schema, provided or {}, MAX_DEPTH)
 
 
@@ -136,7 +137,7 @@ class _ArgumentFaker:
         self._schemas_left = MAX_SCHEMAS
 
     def fake_value(self, schema: object, name: str, depth: int, nth: int = 0) -> Any:
-        """A value for this schema, under this name; another one for each number, if there are several."""
+        """Return a value for this schema and name. Each `nth` gives a different value if the schema allows several."""
         schema_fields = self._flatten(schema, depth)
         depth = depth if self._schemas_left > 0 else 0
         fixed_values = _fixed_values(schema_fields)
@@ -169,7 +170,8 @@ class _ArgumentFaker:
         }
 
     def _flatten(self, schema: object, depth: int) -> Mapping[str, Any]:
-        """The schema with its references, all of `allOf`, and the best of its unions in it."""
+        """Return the schema merged with its reference, with `allOf`, and with the first branch of its unions that is
+        not null."""
         merged = dict(as_mapping(schema))
         self._schemas_left -= 1
         if depth <= 0 or self._schemas_left < 0:
@@ -196,7 +198,7 @@ class _ArgumentFaker:
         return guess[:max_length] if isinstance(max_length, int) and 0 <= max_length < len(guess) else guess
 
     def _fake_number(self, schema_fields: Mapping[str, Any], type: str, nth: int) -> float:
-        """The next number of the prompt that fits, or a small one, or one by a limit."""
+        """Return the next number of the prompt that fits, else a small number, else a number near a limit."""
         limits = [n for keyword in _DEFAULT_BOUNDS if (n := _finite_number(schema_fields.get(keyword))) is not None]
         step = abs(_finite_number(schema_fields.get("multipleOf")) or (type == "integer"))
         prompt_numbers = (n for n in self._numbers if _is_valid_number(n, schema_fields, step))
@@ -225,14 +227,19 @@ class _ArgumentFaker:
             if depth > 0
             else 0
         )
-        if name in ("command", "cmd") and _primary_type(self._flatten(items, depth)) == "string" and max_items > 1:
+        if name in ("command", "cmd") and max_items > 1 and self._is_plain_string(items, depth):
             return self._hints.guess_text("command").split(" ", 1)
         schemas = [*prefix_items, *[items] * count][:count]
         return [self.fake_value(schema, name, depth, nth) for nth, schema in enumerate(schemas)]
 
+    def _is_plain_string(self, schema: Any, depth: int) -> bool:
+        """Return whether any string is valid for this schema."""
+        schema_fields = self._flatten(schema, depth)
+        return _primary_type(schema_fields) == "string" and schema_fields.keys() <= {"type", "title", "description"}
+
 
 def _fixed_values(schema_fields: Mapping[str, Any]) -> list[Any]:
-    """What the schema itself has as values."""
+    """Return the values that the schema itself names: const, enum, default, examples."""
     choices = [schema_fields["const"]] if "const" in schema_fields else as_list(schema_fields.get("enum"))
     if choices:
         return [choice for choice in choices if choice is not None] or choices
@@ -250,7 +257,7 @@ def _accepted_types(declared: object) -> frozenset[str]:
 
 
 def _primary_type(schema_fields: Mapping[str, Any]) -> str:
-    """The one that is made up: the first that is named, but for null."""
+    """Return the type to generate: the first declared type that is not null."""
     names = [
         name.lower()
         for name in as_list(schema_fields.get("type")) or [schema_fields.get("type")]
@@ -270,7 +277,7 @@ def _primary_type(schema_fields: Mapping[str, Any]) -> str:
 
 
 def _merge_schemas(schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema that says what both say."""
+    """Return a schema with the constraints of both."""
     merged = {**other, **schema}
     for keyword, combine in (
         ("minimum", max),
@@ -288,7 +295,7 @@ def _merge_schemas(schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str
 
 
 def _first_match(pattern: str, candidates: tuple[str, ...]) -> str | None:
-    """The first that matches, if the pattern is a plain one."""
+    """Return the first candidate that matches; None if there is none or the pattern is not a simple one."""
     if not _SIMPLE_PATTERN.fullmatch(pattern) or len(_QUANTIFIER.findall(pattern)) > MAX_QUANTIFIERS:
         return None
     try:

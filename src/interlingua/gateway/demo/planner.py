@@ -1,7 +1,7 @@
-"""What the demo model answers to a conversation. Nothing is remembered: all is told by the request.
+"""Planner of the demo model's replies. It is stateless: the reply depends only on the request.
 
-It does what the prompt asks for in the words of `prompt`, step by step; without such words it calls what fits best,
-once. Behind the last step it says what came of it: an agent always comes to an end.
+If the prompt requests calls in the syntax of `prompt_language`, the model makes them step by step. Otherwise it calls
+the best matching tool once. After the last step it reports the results as text, so that an agent always terminates.
 """
 
 from __future__ import annotations
@@ -26,57 +26,57 @@ from interlingua.parsing.markers import compile_markers
 __all__ = ["plan_reply"]
 
 MAX_TOOL_TURNS = 24
-"""After how many turns with calls none is made that nobody has asked for: some agents go on without a user."""
+"""Number of turns with calls after which only requested calls are made: some agents continue without a user."""
 MAX_CALLS_PER_REPLY = 64
-"""How many calls one reply has at most."""
+"""Maximum number of calls in one reply."""
 MAX_QUOTE_CHARS = 160
-"""How much is quoted of what others said."""
+"""Maximum length of a quotation from the prompt or a tool result."""
 _SIDE_EFFECT_WORD = re.compile(
     "write|edit|delete|remove|patch|apply|create|update|replace|move|rename|kill|stop|close|send|schedule|cron|"
     "agents?|task|spawn|skill|workflow|goal|plan|ask|user|input|report|exit|finish|final|complete"
 )
-"""Words in names of tools that change things, ask the user, start others or end the work."""
+"""Words in names of tools that have side effects, ask the user, start other agents or end the work."""
 _FINAL_TOOL_WORD = re.compile("finish|final|answer|complet(e|ion)|done|submit")
 """Words in names of tools that end the work."""
 _NO_TOOLS_REQUEST = re.compile(r"\b(?:do not|don't|never) (?:use|call) (?:any )?tools?\b|\btext only\b", re.I)
-"""What agents say that want a summary, and offer their tools all the same."""
+"""Phrases in prompts that request text only, such as a summary, although the request contains tools."""
 _PLURAL_WORD = re.compile("and|both|two|twice|several|each|parallel")
 
 
 @dataclass(frozen=True)
 class _Conversation:
-    """Where a conversation stands."""
+    """State of a conversation."""
 
     prompt: str = ""
     turns: int = 0
-    """How often tools were called since the prompt."""
+    """Number of turns with tool calls since the prompt."""
     results: tuple[str, ...] = ()
-    """What the last ones gave."""
+    """Results of the last tool calls."""
     ids: tuple[str, ...] = ()
-    """Of all calls so far."""
+    """Ids of all calls so far."""
     turn_limit_reached: bool = False
     system_prompt: str = ""
-    """What the system prompt says."""
+    """Text of the system prompt."""
 
 
 def plan_reply(body: Mapping[str, Any], dialect: Dialect) -> Reply:
-    """The reply to the body of a chat-completions request, whatever it is."""
+    """Return the reply to the body of a chat completions request. It never raises."""
     tool_set = _read_tools(body)
     conversation = _read_conversation([as_mapping(message) for message in as_list(body.get("messages"))], tool_set)
     hints = ArgumentHints(f"demo/{dialect.name}", conversation.prompt)
     calls = _build_calls(_plan_calls(body, tool_set, conversation), tool_set, conversation, hints, dialect)
     parts: list[Part] = [*calls] if calls else [Text(_reply_text(body, conversation, hints, dialect))]
     if _should_think(body, dialect):
-        plan = f"I will call {' and '.join(call.name for call in calls)}." if calls else "No call is left to make."
+        plan = f"I will call {' and '.join(call.name for call in calls)}." if calls else "No call is needed."
         parts.insert(0, Reasoning(plan))
     return Reply(parts=parts, stop_reason="tool_calls" if calls else "stop")
 
 
-# ── what to call ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── tool calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _plan_calls(body: Mapping[str, Any], tool_set: ToolSet, conversation: _Conversation) -> list[CallRequest]:
-    """The calls to make now; none: it is time for words."""
+    """Return the calls of this reply; an empty list if the reply is text."""
     mode, allowed = _tool_choice(body)
     tools = {name: tool for name in tool_set.names if (tool := tool_set.get(name)) and (not allowed or name in allowed)}
     if not tools or mode == "none":
@@ -85,7 +85,7 @@ def _plan_calls(body: Mapping[str, Any], tool_set: ToolSet, conversation: _Conve
         [request for request in step if request.tool in tools] for step in parse_steps(conversation.prompt, tool_set)
     ]
     if body.get("parallel_tool_calls") is False:
-        requested_steps = [[wish] for step in requested_steps for wish in step]
+        requested_steps = [[request] for step in requested_steps for request in step]
     requested_steps = [step for step in requested_steps if step]
     if conversation.turns < len(requested_steps):
         return requested_steps[conversation.turns][:MAX_CALLS_PER_REPLY]
@@ -105,7 +105,7 @@ def _plan_calls(body: Mapping[str, Any], tool_set: ToolSet, conversation: _Conve
 
 
 def _choose_tools(tools: Mapping[str, Tool], prompt: str, allow_several: bool) -> list[CallRequest]:
-    """What fits the prompt best. Two calls, if it seems to ask for more than one thing."""
+    """Return the best matching tool, or two calls if the prompt seems to request more than one."""
     words = set(re.findall(r"\w+", prompt.lower()))
     ranked = sorted(tools, key=lambda name: -_relevance(tools[name], words))
     mentioned = [
@@ -133,7 +133,7 @@ def _relevance(tool: Tool, words: set[str]) -> int:
 
 
 def _name_words(name: str) -> set[str]:
-    """The words of a name: `WebSearch`, `web_search`."""
+    """Return the words of a name in camel case or snake case: `WebSearch`, `web_search`."""
     return set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
 
 
@@ -144,7 +144,10 @@ def _has_matching_word(words: set[str], pattern: re.Pattern[str]) -> bool:
 def _build_calls(
     requests: list[CallRequest], tool_set: ToolSet, conversation: _Conversation, hints: ArgumentHints, dialect: Dialect
 ) -> list[Call]:
-    """The calls with all their arguments, and no two alike that nobody asked for. Kimi's ids count on."""
+    """Return the calls with complete arguments.
+
+    Identical calls are dropped unless the prompt requests them. Kimi's numbered ids continue those of the conversation.
+    """
     ids = CallIdAllocator(conversation.ids, f"{hints.model}/{len(conversation.ids)}")
     ids.style = dialect.ids
     uses_numbered_ids = any("{n}" in str(header) for header in getattr(dialect.shape, "header", ()))
@@ -165,11 +168,11 @@ def _build_calls(
     return calls
 
 
-# ── what to say ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reply text ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _reply_text(body: Mapping[str, Any], conversation: _Conversation, hints: ArgumentHints, dialect: Dialect) -> str:
-    """What is said where nothing is called."""
+    """Return the text of a reply without calls."""
     format = as_mapping(body.get("response_format"))
     if format.get("type") == "json_schema":
         return write_json(fake_arguments(as_mapping(format.get("json_schema")).get("schema"), hints))
@@ -180,9 +183,9 @@ def _reply_text(body: Mapping[str, Any], conversation: _Conversation, hints: Arg
     if not body.get("tools") and re.search(
         r"\btitle\b", conversation.system_prompt + conversation.prompt[:MAX_QUOTE_CHARS]
     ):
-        return f"A word with {hints.model}"
-    introduction = f"I am {hints.model}, a script that writes as a model does: {_models_of(dialect)}."
-    instructions = "Offer me a tool, name it, and give it key=value: I will call it."
+        return f"Chat with {hints.model}"
+    introduction = f"I am {hints.model}, a script that writes like these models: {_models_of(dialect)}."
+    instructions = "To make me call a tool, offer it, and write its name and key=value."
     return (
         f"You said: {_quote(conversation.prompt, dialect)} {introduction} {instructions}"
         if conversation.prompt
@@ -191,18 +194,18 @@ def _reply_text(body: Mapping[str, Any], conversation: _Conversation, hints: Arg
 
 
 def _models_of(dialect: Dialect) -> str:
-    """Which models speak it. What the summary says of their markers would be structure."""
+    """Return the models of the dialect from its summary. The rest may contain markers, which clients would parse."""
     return dialect.summary.partition(":")[0]
 
 
 def _quote(text: str, dialect: Dialect) -> str:
-    """The beginning of a text, without what would be structure in this dialect."""
+    """Quote the beginning of a text without the markers of this dialect."""
     excerpt = " ".join(compile_markers(*dialect.markers).remove_from(text[: 4 * MAX_QUOTE_CHARS]).split())
     return f"“{excerpt if len(excerpt) <= MAX_QUOTE_CHARS else excerpt[:MAX_QUOTE_CHARS] + '…'}”"
 
 
 def _should_think(body: Mapping[str, Any], dialect: Dialect) -> bool:
-    """Whether the dialect can write thinking, and nobody has switched it off."""
+    """Return whether the dialect has thinking and the request does not disable it."""
     template = as_mapping(body.get("chat_template_kwargs"))
     is_disabled = (
         body.get("reasoning_effort") == "none"
@@ -214,11 +217,11 @@ def _should_think(body: Mapping[str, Any], dialect: Dialect) -> bool:
     return not is_disabled and bool(dialect.thinking or dialect.router or dialect.grammar is None)
 
 
-# ── what was said ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── request ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read_tools(body: Mapping[str, Any]) -> ToolSet:
-    """The tools that can be understood."""
+    """Return the tools of the request; malformed ones are left out."""
     tools: list[Tool] = []
     for tool in as_list(body.get("tools")):
         try:
@@ -229,7 +232,7 @@ def _read_tools(body: Mapping[str, Any]) -> ToolSet:
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[str, set[str]]:
-    """Whether calls may, must or must not be made, and of which tools; none named: of all."""
+    """Return the mode of `tool_choice` (auto, required, none) and the allowed tools; an empty set allows all."""
     choice = body.get("tool_choice")
     if isinstance(choice, str):
         return choice, set()
@@ -248,7 +251,11 @@ def _tool_name(tool: object) -> str:
 
 
 def _read_conversation(messages: list[Mapping[str, Any]], tool_set: ToolSet) -> _Conversation:
-    """Its prompt is the last thing since the last answer that tells what to call, else the last that the user said."""
+    """Return the state of the conversation.
+
+    The prompt is the last user message since the last final answer that requests calls; if there is none, the last user
+    message.
+    """
     start = 1 + max((n for n in range(len(messages) - 1) if _is_final_answer(messages, n)), default=-1)
     user_indices = [n for n in range(start, len(messages)) if _role(messages[n]) == "user"]
     prompts = [(n, words) for n in user_indices if (words := list(filter(None, map(user_text, _texts(messages[n])))))]
@@ -271,19 +278,20 @@ def _read_conversation(messages: list[Mapping[str, Any]], tool_set: ToolSet) -> 
 
 
 def _role(message: Mapping[str, Any]) -> str:
-    """Some tell results in a user's message."""
+    """Return the role of the message. Some clients send tool results in a user message that starts with
+    `Observation:`."""
     role = "system" if message.get("role") == "developer" else str(message.get("role"))
     return "tool" if role == "user" and _text(message).startswith("Observation:") else role
 
 
 def _is_tool_turn(messages: list[Mapping[str, Any]], index: int) -> bool:
-    """Whether the model has called tools here."""
+    """Return whether this message is an assistant turn with tool calls."""
     has_result = index + 1 < len(messages) and _role(messages[index + 1]) == "tool"
     return _role(messages[index]) == "assistant" and (bool(messages[index].get("tool_calls")) or has_result)
 
 
 def _is_final_answer(messages: list[Mapping[str, Any]], index: int) -> bool:
-    """Whether the model has said its last word here."""
+    """Return whether this message is the final answer of an assistant turn."""
     is_continued = index + 1 < len(messages) and _role(messages[index + 1]) == "assistant"
     return _role(messages[index]) == "assistant" and not _is_tool_turn(messages, index) and not is_continued
 

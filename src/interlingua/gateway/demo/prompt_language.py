@@ -1,18 +1,20 @@
-"""What a prompt asks the demo model to call, word by word: a little language that passes for prose.
+"""Parser of the prompt language, which specifies the calls of the demo model. It can be mixed with prose.
 
     Use Bash command='echo one > a.txt' and Bash command='echo two > b.txt', then Bash command='cat a.txt b.txt'
 
-- The name of an offered tool begins a call, and `key=value` gives it an argument. So do `Bash(command=ls, timeout=5)`
-  and `Bash {"command": "ls"}`. All other words are prose.
-- Several calls go out in one reply, in order. `then` begins the next step: its calls wait for the results before it.
-- A value ends at white space, a comma or a closing parenthesis, unless it is JSON in brackets or stands in quotes:
-  '…', "…", `…`, “…”, ‘…’. In them a backslash keeps a quote or a backslash, and is itself in front of all else.
-- A key that the call has already begins another call of the same tool: `get_weather city=Paris city=Rome`.
-- A key that the tool does not take begins a call of the first tool that does: `city=Paris` alone will do. Keys that no
-  tool declares mean nothing.
-- A name alone is a call if it is no word of prose (`get_time`, `WebSearch`), or with parentheses: `date()`.
+- The name of an offered tool starts a call, and `key=value` adds an argument. `Bash(command=ls, timeout=5)` and
+  `Bash {"command": "ls"}` are other forms. All other words are prose and ignored.
+- Several calls are made in one reply, in order. `then` starts the next step: its calls are made after the results of
+  the previous step.
+- A value ends at whitespace, a comma or a closing parenthesis, unless it is JSON in brackets or is quoted: '…', "…",
+  `…`, “…”, ‘…’. Inside quotes a backslash escapes a quote or a backslash; before other characters it is literal.
+- A key that the call already has starts another call of the same tool: `get_weather city=Paris city=Rome`.
+- A key that the tool does not accept starts a call of the first tool that accepts it: `city=Paris` alone is enough.
+  Keys that no tool declares are ignored.
+- A name alone is a call if it cannot be a word of prose (`get_time`, `WebSearch`) or has parentheses: `date()`.
 
-The schema says what a value is: for a string `5` is "5", for a number 5. What is required and not given is made up.
+The schema decides the type of a value: for a string `5` is "5", for a number 5. Missing required arguments are
+generated.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from interlingua.core.tools import ToolSet
 __all__ = ["CallRequest", "parse_steps", "user_text"]
 
 MAX_PROMPT_CHARS = 100_000
-"""How much of a long text is read: its end."""
+"""Maximum length of a prompt. Of a longer one, only the end is read."""
 _TOKEN = re.compile(r"(?P<key>[\w.-]+)=(?!=)|(?P<word>[^\s,;()'\"`=<>\[\]{}“”‘’]+)")
 _BARE_VALUE = re.compile(r"[^\s,)]*")
 _QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "‘": "’"}
@@ -38,7 +40,7 @@ _QUOTED_VALUES = {
 }
 _BEFORE_JSON = re.compile(r"\s*\(?\s*(?=\{)")
 _SENTENCE_END_CHARS = ".:;!?\"'"
-"""What ends a sentence is no part of a word or a bare value."""
+"""Punctuation that is stripped from the end of words and unquoted values."""
 _AGENT_NOTE = re.compile(r"<([\w-]*(?:reminder|context|instructions|info|details|stdout|caveat))>", re.I)
 _QUOTED_PROMPT = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
 _JSON_DECODER = json.JSONDecoder()
@@ -46,16 +48,16 @@ _JSON_DECODER = json.JSONDecoder()
 
 @dataclass
 class CallRequest:
-    """A call that was asked for: the tool's name, and the arguments that were given."""
+    """Call that the prompt requests: name of the tool and its arguments."""
 
     tool: str
     args: dict[str, Any] = field(default_factory=dict)
     is_explicit: bool = False
-    """Whether it is a call even without arguments."""
+    """True if this is a call even without arguments."""
 
 
 def user_text(text: str) -> str:
-    """A user's text without the notes that agents put into it, and without the quotes that some put around it."""
+    """Return the user's text without the notes that agents insert, and without enclosing quotes."""
     chunks, position = [], 0
     while note := _AGENT_NOTE.search(text, position):
         end = text.find(f"</{note[1]}>", note.end())
@@ -64,7 +66,7 @@ def user_text(text: str) -> str:
         chunks.append(text[position : note.start()])
         position = end + len(note[0]) + 1
     if _AGENT_NOTE.match(text, position):
-        return "".join(chunks).strip()  # the last one was cut short
+        return "".join(chunks).strip()  # the last note is truncated
     remaining_text = "".join((*chunks, text[position:])).strip()[-MAX_PROMPT_CHARS:]
     return (
         remaining_text[1:-1].replace('\\"', '"').strip() if _QUOTED_PROMPT.fullmatch(remaining_text) else remaining_text
@@ -72,7 +74,7 @@ def user_text(text: str) -> str:
 
 
 def parse_steps(text: str, tool_set: ToolSet) -> list[list[CallRequest]]:
-    """The calls of each step. None at all: the prompt is but prose."""
+    """Return the calls of each step. The list is empty if the prompt is only prose."""
     parser = _PromptParser(text, tool_set)
     position = 0
     while token := _TOKEN.search(text, position):
@@ -89,7 +91,7 @@ class _PromptParser:
         self._names_by_casefold = {name.casefold(): name for name in reversed(tool_set.names)}
 
     def read_word(self, token: re.Match[str]) -> int:
-        """A tool's name, `then`, or prose. Where to read on."""
+        """Read a tool name, `then`, or prose. Return the position after it."""
         word = token["word"].rstrip(_SENTENCE_END_CHARS)
         name = word if self._tool_set.has(word) else self._names_by_casefold.get(word.casefold())
         if name is None:
@@ -102,7 +104,7 @@ class _PromptParser:
         return end
 
     def read_key(self, token: re.Match[str]) -> int:
-        """A key and its value. Where to read on."""
+        """Read a key and its value. Return the position after them."""
         key = token["key"]
         raw, quoted, end = self._read_value(token.end())
         last = self.steps[-1][-1] if self.steps[-1] else None
@@ -118,7 +120,7 @@ class _PromptParser:
         return end
 
     def _read_value(self, position: int) -> tuple[str, bool, int]:
-        """The value that stands here, whether it was quoted, and where it ends."""
+        """Return the value at this position, whether it is quoted, and the position after it."""
         text = self._text
         pattern = _QUOTED_VALUES.get(text[position : position + 1])
         match = pattern.match(text, position) if pattern else None
@@ -134,7 +136,7 @@ class _PromptParser:
         return raw.rstrip(_SENTENCE_END_CHARS), False, position + len(raw)
 
     def _read_object(self, position: int) -> tuple[dict[str, Any], int]:
-        """The arguments behind a name, if they stand there as one JSON object."""
+        """Return the JSON object after a tool name and the position after it; ({}, position) if there is none."""
         match = _BEFORE_JSON.match(self._text, position)
         end = _json_end(self._text, match.end()) if match else None
         return (json.loads(self._text[match.end() : end]), end) if match and end is not None else ({}, position)
@@ -152,7 +154,7 @@ def _json_end(text: str, position: int) -> int | None:
 
 
 def _accepts_key(tool_set: ToolSet, tool: str, key: str) -> bool:
-    """Whether the tool has such a param, or takes all there are."""
+    """Return whether the tool has this param or accepts any."""
     definition = tool_set.get(tool)
     schema = as_mapping(definition.schema if definition else None)
     is_free_form = (
@@ -164,5 +166,5 @@ def _accepts_key(tool_set: ToolSet, tool: str, key: str) -> bool:
 
 
 def _is_distinctive(name: str) -> bool:
-    """Whether it is no word of prose."""
+    """Return whether the name cannot be a word of prose."""
     return not name.isalpha() or name[1:] != name[1:].lower()

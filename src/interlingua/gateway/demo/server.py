@@ -1,4 +1,4 @@
-"""The demo model behind HTTP: an upstream of chat completions on loopback, for every dialect a model."""
+"""HTTP server of the demo model: a chat completions upstream on loopback with one model per dialect."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from aiohttp import web
 
 from interlingua.common.jsontext.codec import read_full_object, write_json
 from interlingua.common.schema.resolver import as_list, as_mapping
-from interlingua.dialects.registry import dialects
+from interlingua.dialects.registry import list_dialects
 from interlingua.gateway.demo.planner import plan_reply
 from interlingua.gateway.demo.tokenizer import reply_deltas, tokenize
 from interlingua.parsing.dialect import Dialect
 
 __all__ = ["DEMO_DIALECTS", "create_app", "start_demo_server"]
 
-DEMO_DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in dialects()}
+DEMO_DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in list_dialects()}
 MAX_REQUEST_BODY_BYTES = 64 * 1024 * 1024
 _PACE_KEY = web.AppKey("pace", float)
 
 
 async def start_demo_server(pace: float) -> tuple[str, web.AppRunner]:
-    """Listens on a port that is free; `pace` is in seconds from token to token. The base URL, and what to `cleanup()`
-    in the end."""
+    """Start the server on a free port.
+
+    Args:
+        pace: Seconds between two tokens.
+
+    Returns:
+        The base URL, and the runner, whose `cleanup()` stops the server.
+    """
     runner = web.AppRunner(create_app(pace), handler_cancellation=True, access_log=None, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -50,9 +56,9 @@ async def _list_models(_: web.Request) -> web.Response:
 async def _complete(request: web.Request) -> web.StreamResponse:
     body = read_full_object((await request.read()).decode(errors="replace"))
     if body is None:
-        return _error_response(400, "the body is no JSON object")
+        return _error_response(400, "the body is not a JSON object")
     if not as_list(body.get("messages")):
-        return _error_response(400, "messages should be a list with something in it")
+        return _error_response(400, "messages should be a non-empty list")
     dialect = DEMO_DIALECTS.get(str(body.get("model")).removeprefix("demo/"))
     if dialect is None:
         return _error_response(404, f"no model is called {body.get('model')!r:.80}", "model_not_found")
@@ -65,7 +71,7 @@ async def _complete(request: web.Request) -> web.StreamResponse:
 
 
 class _Completion:
-    """One answer: its tokens, and what is said around them."""
+    """One completion: its deltas, finish reason and usage."""
 
     def __init__(self, body: Mapping[str, Any], dialect: Dialect) -> None:
         reply = plan_reply(body, dialect)
@@ -128,7 +134,7 @@ def _concatenate_field(deltas: list[dict[str, Any]], field: str) -> str:
 
 
 def _merge_tool_calls(deltas: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The calls that these deltas tell."""
+    """Merge the tool call deltas into complete calls."""
     calls: list[dict[str, Any]] = []
     for delta in deltas:
         for call_delta in delta.get("tool_calls", ()):

@@ -1,4 +1,4 @@
-"""A reply of the demo model as the tokens of a model that speaks this dialect, in the deltas of chat completions."""
+"""Splitting of a reply into tokens of the dialect, as deltas of chat completions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from interlingua.parsing.dialect import Dialect
 
 __all__ = ["native_text", "reply_deltas", "tokenize"]
 
-UNWRITABLE_REPLY = "This dialect has no way to write what I was about to say, so I say no more than that."
+UNWRITABLE_REPLY = "This dialect cannot express the planned reply."
 _SPECIAL_TOKEN_PATTERNS = (r"<\|[^\s<>]{1,40}\|>", r"<｜[^\s<>]{1,40}｜>")
 _WORD_PATTERNS = (r" ?\w{1,8}", r" [^\w\s<\[]", r"[^\w\s]", r"\s{1,8}")
 
 
 def native_text(reply: Reply, dialect: Dialect) -> str:
-    """The text that the model would have written. What the dialect cannot write, it says in words."""
+    """Return the native text of the reply.
+
+    If the dialect cannot express the reasoning, it is left out. If it cannot express the rest, the text states that.
+    """
     without_reasoning = msgspec.structs.replace(
         reply, parts=[part for part in reply.parts if not isinstance(part, Reasoning)]
     )
@@ -35,12 +38,12 @@ def native_text(reply: Reply, dialect: Dialect) -> str:
 
 
 def tokenize(text: str, dialect: Dialect) -> list[str]:
-    """The text as a tokenizer cuts it: special tokens are one piece each, and words begin with their space."""
+    """Split the text like a tokenizer: each special token is one piece, and words include their leading space."""
     return _token_pattern(dialect.tokens).findall(text)
 
 
 def reply_deltas(reply: Reply, dialect: Dialect) -> Iterator[dict[str, Any]]:
-    """What each token adds to the message. Where there is no native text, calls and thinking have their own fields."""
+    """Yield one delta per token. A dialect without native text has separate fields for calls and thinking."""
     if dialect.grammar is not None:
         yield from ({"content": piece} for piece in tokenize(native_text(reply, dialect), dialect))
         return

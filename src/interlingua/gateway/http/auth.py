@@ -1,4 +1,4 @@
-"""Who may ask: the key a client shows, and the name that it reached this gateway by."""
+"""Authentication: checks the API key of the client, the Host header and the origin of the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
 class Authenticator:
-    """Fails closed: whatever is not allowed raises."""
+    """Checks API keys and origins. Fails closed: everything that is not explicitly allowed raises."""
 
     def __init__(self, settings: Settings) -> None:
         self._key_digests = [_digest(key) for key in settings.keys]
@@ -28,24 +28,28 @@ class Authenticator:
         self._allow_any_host = own_host in WILDCARD_HOSTS and bool(settings.keys) and not settings.hosts
 
     def check_key(self, headers: Mapping[str, str]) -> None:
-        """The client's key, from either header: SDKs of one vendor send either."""
+        """Check the API key from `authorization` or `x-api-key`; SDKs of one vendor use both. Raises Unauthorized."""
         if not self._key_digests:
             return
         presented = list(_presented_keys(headers))
         if True not in [self._is_gateway_key(key) for key in presented]:
-            problem = "this key is not known here" if presented else "no key"
-            raise Unauthorized(problem, "send one of the gateway's own keys as Authorization: Bearer … or x-api-key")
+            problem = "unknown API key" if presented else "the request has no API key"
+            raise Unauthorized(problem, "send a key of the gateway as Authorization: Bearer … or x-api-key")
 
     def passthrough_key(self, headers: Mapping[str, str]) -> str:
-        """What a client has shown for whoever is behind this gateway: a key that is none of the gateway's own."""
+        """Return the client's key for the upstream: the first key that is not a gateway key, or "" if there is none."""
         return next((key for key in _presented_keys(headers) if not self._is_gateway_key(key)), "")
 
     def _is_gateway_key(self, key: str) -> bool:
-        digest = _digest(key)  # compared with every key, so that the time tells nothing of which one was close
+        digest = _digest(key)
+        # Compared with every key, so that the response time does not reveal which key was similar.
         return True in [hmac.compare_digest(digest, expected) for expected in self._key_digests]
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
-        """A web page in a browser on this machine could reach a gateway on loopback, and spend its keys."""
+        """Check the Host header and reject requests from web pages. Raises Forbidden.
+
+        Otherwise a web page in a browser on this machine could reach a gateway on loopback and use its upstream keys.
+        """
         host = _host_name(headers.get("host", ""))
         if (
             host != ""
@@ -54,10 +58,10 @@ class Authenticator:
             and not (_is_ip_address(host) and self._key_digests)
         ):
             raise Forbidden(
-                f"this gateway is not called {host!r:.100}", "add the name to `hosts` in the settings, if it is"
+                f"the host name {host!r:.100} is not allowed", "add it to `hosts` in the settings if it is correct"
             )
         if headers.get("sec-fetch-site") not in (None, "same-origin", "none") or "origin" in headers:
-            raise Forbidden("requests of web pages are not answered", "call from a program")
+            raise Forbidden("requests from web pages are not allowed", "send the request from a program")
 
 
 def _presented_keys(headers: Mapping[str, str]) -> Iterable[str]:
@@ -73,7 +77,7 @@ def _digest(key: str) -> bytes:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without its port; the whole of it if it is none, for that is never right."""
+    """Return the name in a Host header without the port. A malformed header is returned whole: it is never allowed."""
     match = _HOST_HEADER.fullmatch(host)
     return (match["v6"] or match["name"]).lower() if match else host
 

@@ -1,6 +1,6 @@
-"""The door that connections come in by: requests that nobody can read are told so, and those that never come end.
+"""Listener for client connections: answers malformed HTTP requests and closes connections whose request never arrives.
 
-aiohttp would log each of these with a trace, and quote what came, keys and all.
+By default, aiohttp logs each of these with a traceback and quotes the received bytes, including API keys.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from interlingua.gateway.settings.schema import RequestLimits
 __all__ = ["ConnectionListener"]
 
 LimitsGetter: TypeAlias = Callable[[], RequestLimits]
-"""The limits as they are now: they may change while connections are open."""
+"""Returns the current limits: a reload can change them while connections are open."""
 
 KEEPALIVE_SECONDS = 90.0
-"""Seconds for which a connection is kept between two requests."""
+"""Seconds for which an idle connection is kept between two requests."""
 LINGER_SECONDS = 1.0
-"""Seconds for which a client may read why its connection is closed."""
+"""Seconds for which a client can read the error before its connection is closed."""
 _SILENT_LOGGER = logging.getLogger("interlingua.gateway.http")
 _SILENT_LOGGER.addHandler(logging.NullHandler())
 _SILENT_LOGGER.propagate = False
 
 
 class ConnectionListener:
-    """Listens, until it is closed."""
+    """Accepts connections until it is closed."""
 
     def __init__(self, server: web.Server, log: GatewayLog, limits: LimitsGetter) -> None:
         self._server = server
@@ -47,7 +47,7 @@ class ConnectionListener:
         self._asyncio_server = await loop.create_server(self._make_connection, sock=listener, backlog=1024)
 
     def close(self) -> None:
-        """No more connections; those that are there stay."""
+        """Stop accepting connections. Open connections stay."""
         if self._asyncio_server is not None:
             self._asyncio_server.close()
 
@@ -62,12 +62,14 @@ class ConnectionListener:
             keepalive_timeout=KEEPALIVE_SECONDS,
             logger=_SILENT_LOGGER,
             lingering_time=1,
-            auto_decompress=False,  # `bodies` unpacks: what cannot be is told in the client's words
+            auto_decompress=False,  # `request_body` decompresses, so that errors have the format of the client's wire
         )
 
 
 class GuardedConnection(web.RequestHandler):
-    __slots__ = ("_gateways_log", "_head", "_limits", "_server")
+    """One client connection, with a timeout for request headers and a limit on the number of connections."""
+
+    __slots__ = ("_close_timer", "_gateway_log", "_limits", "_server")
 
     def __init__(
         self,
@@ -79,16 +81,16 @@ class GuardedConnection(web.RequestHandler):
         **options: Any,
     ) -> None:
         super().__init__(server, loop=loop, **options)
-        self._gateways_log = log
+        self._gateway_log = log
         self._limits = limits
         self._server = server
-        self._head: asyncio.TimerHandle | None = None
-        """Ends the connection, if the head of a request takes too long."""
+        self._close_timer: asyncio.TimerHandle | None = None
+        """Closes the connection if the request headers take too long, or after an error response."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         if len(self._server.connections) > self._limits().connections:
-            self._refuse(503, "too many connections are open: try again in a second")
+            self._refuse(503, "too many connections are open; retry in a second")
         else:
             self._start_head_timer()
 
@@ -97,15 +99,17 @@ class GuardedConnection(web.RequestHandler):
         super().data_received(data)
         if self._request_count != count_before:
             self._cancel_head_timer()
-        elif self._head is None and self._waiter is not None and not self._waiter.done():
-            self._start_head_timer()  # no request is under way, so that this is a piece of a head
+        elif self._close_timer is None and self._waiter is not None and not self._waiter.done():
+            self._start_head_timer()  # no request is active, so these bytes are part of a request head
 
     def eof_received(self) -> None:
-        """The client sends no more. Mostly it is gone, and what waits for its answer is cancelled; one that still reads
-        is told why it gets none."""
+        """Handle a client that closed its sending side.
+
+        Usually the client is gone, and its request is cancelled. A client that still reads gets an error response.
+        """
         request = self._current_request
         if request is not None and request.transport is not None and request.writer.output_size == 0:
-            message = "the client closed its side before the answer had come: keep it open until then"
+            message = "the client closed its side before the response was sent; keep the connection open until then"
             request.transport.write(_raw_response(400, message))
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -114,52 +118,54 @@ class GuardedConnection(web.RequestHandler):
 
     def _start_head_timer(self) -> None:
         seconds = self._limits().head
-        message = f"the head of the request took longer than {seconds:g} s"
-        self._head = asyncio.get_running_loop().call_later(seconds, self._refuse, 408, message)
+        message = f"the request headers took longer than {seconds:g} s"
+        self._close_timer = asyncio.get_running_loop().call_later(seconds, self._refuse, 408, message)
 
     def _cancel_head_timer(self) -> None:
-        if self._head is not None:
-            self._head.cancel()
-            self._head = None
+        if self._close_timer is not None:
+            self._close_timer.cancel()
+            self._close_timer = None
 
     def _refuse(self, status: int, message: str) -> None:
-        """An answer to what is no request yet, and the end of the connection: once the client has had time to read it,
-        for what it sends meanwhile would take the answer from it."""
+        """Send an error before a request is complete, then close the connection after LINGER_SECONDS.
+
+        Closing at once would lose the error: data that the client is still sending resets the connection.
+        """
         transport = self.transport
         if transport is None:
             return
-        self._gateways_log.info("a connection is closed", status=status, problem=message)
-        self._force_close = True  # nothing that comes is read
+        self._gateway_log.info("connection closed by the gateway", status=status, problem=message)
+        self._force_close = True  # aiohttp does not read any further request
         if self._waiter is not None:
             self._waiter.cancel()
         transport.write(_raw_response(status, message))
         transport.write_eof()
         self._cancel_head_timer()
-        self._head = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
+        self._close_timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
 
     def handle_error(
         self,
         request: web.BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002 (it quotes what came)
+        message: str | None = None,  # noqa: ARG002 (it quotes the received bytes)
     ) -> web.StreamResponse:
-        """Of what happened outside of a relay: mostly a request that is none."""
+        """Return the response to an error outside of a relay, usually a malformed HTTP request."""
         problem = type(exc).__name__ if exc is not None else str(status)
         if status >= 500:
-            self._gateways_log.error("a fault of the gateway", problem=problem, status=status)
+            self._gateway_log.error("internal gateway error", problem=problem, status=status)
         else:
-            self._gateways_log.info("a request that cannot be read", problem=problem, status=status)
+            self._gateway_log.info("malformed HTTP request", problem=problem, status=status)
         if request.writer.output_size > 0:
-            raise ConnectionError("the response has begun: there is no other way to say that it failed")
-        reason = "a fault of the gateway" if status >= 500 else f"the request cannot be read: {problem}"
+            raise ConnectionError("the response has already started; only closing the connection can report the error")
+        reason = "internal gateway error" if status >= 500 else f"malformed HTTP request: {problem}"
         response = web.Response(status=status, body=_error_body(status, reason), content_type="application/json")
         response.force_close()
         return response
 
 
 def _error_body(status: int, message: str) -> bytes:
-    """As clients of each wire read it: it is not known which one has come."""
+    """Return an error body that clients of each wire can read, because the wire is not known yet."""
     error_type = "api_error" if status >= 500 else "invalid_request_error"
     return encode_json(
         {"type": "error", "error": {"type": error_type, "message": message, "code": None, "param": None}}

@@ -1,4 +1,4 @@
-"""How long is waited for an upstream or a client: one timer for a whole request, with a deadline that moves."""
+"""Timeouts while waiting for an upstream or a client: one timer per request, with a deadline that moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["DeadlineExceeded", "MovingDeadline"]
 
 
 class DeadlineExceeded(Exception):
-    """What was waited for did not come in time."""
+    """An operation took longer than its timeout."""
 
     def __init__(self, operation: str, seconds: float) -> None:
         super().__init__(f"{operation} took longer than {seconds:g} s")
@@ -18,10 +18,10 @@ class DeadlineExceeded(Exception):
 
 
 class MovingDeadline:
-    """Cancels what runs inside of it once a wait takes too long, and says so with WaitedTooLong.
+    """Context manager that cancels its block when the deadline passes, and raises DeadlineExceeded.
 
-    `asyncio.timeout` arms its timer anew for each wait. A stream has thousands of them: here the timer looks, when it
-    rings, whether the deadline has moved.
+    `asyncio.timeout` creates a new timer for each wait, and a stream has thousands of waits. Here, one timer checks
+    whether the deadline has moved when it fires, and is armed again if so.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class MovingDeadline:
         self._expired = False
 
     def set_timeout(self, operation: str, seconds: float) -> None:
-        """From now on this is waited for, so long."""
+        """Set the operation that is waited for from now on, and its timeout."""
         self._timeout = (operation, seconds)
         self._deadline = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > self._deadline:
@@ -42,7 +42,7 @@ class MovingDeadline:
 
     def __enter__(self) -> MovingDeadline:
         self._task = asyncio.current_task()
-        assert self._task is not None, "only a task can wait"
+        assert self._task is not None, "a deadline can only be used inside a task"
         self._cancelling = self._task.cancelling()
         return self
 
@@ -54,9 +54,8 @@ class MovingDeadline:
         task, self._task = self._task, None
         if not self._expired or task is None:
             return
-        cancelled_elsewhere = (
-            task.uncancel() > self._cancelling
-        )  # someone else has cancelled it, too: that is the stronger word
+        # A cancellation from elsewhere has priority over the timeout.
+        cancelled_elsewhere = task.uncancel() > self._cancelling
         if not cancelled_elsewhere and exc_type is not None and issubclass(exc_type, asyncio.CancelledError):
             raise DeadlineExceeded(*self._timeout) from error
 

@@ -1,4 +1,4 @@
-"""Errors in the client's own words: a status, and the body that its SDK reads."""
+"""Error responses in the format of the client's wire: HTTP status and JSON body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.upstreams.profile import MESSAGES
-from interlingua.wires.error_types import CONTEXT_LENGTH_CODE, error_type
+from interlingua.wires import get_wire
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 
 __all__ = [
     "SERVER_NAME",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 SERVER_NAME = "interlingua"
-"""What this server is called in its responses."""
+"""Value of the `server` response header."""
 OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 
 
@@ -37,7 +38,7 @@ class Forbidden(InterlinguaError):
 
 
 class NotFound(InterlinguaError):
-    """No such path."""
+    """The path or method does not exist."""
 
     status = 404
     type = "not_found_error"
@@ -54,11 +55,11 @@ class ShuttingDown(InterlinguaError):
     retry_after = 1.0
 
     def __init__(self) -> None:
-        super().__init__("the gateway is stopping", "try again in a second")
+        super().__init__("the gateway is stopping", "retry in a second")
 
 
 class TooManyRequests(InterlinguaError):
-    """As many requests as are allowed are on their way."""
+    """The gateway already handles as many requests as `limits.streams` allows."""
 
     status = 529
     type = "overloaded_error"
@@ -66,14 +67,14 @@ class TooManyRequests(InterlinguaError):
 
 
 def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
-    """The body of an error response. `id` is that of the exchange, to be found in the log."""
+    """Return the body of an error response. `id` is the id of the exchange in the log."""
     status = error.status
     message = f"{error} ({error.hint})" if error.hint else str(error)
     code = getattr(error, "code", "")
-    type_ = error_type(wire, status)
+    type_ = get_wire(wire).HTTP_API.error_type(status)
     if wire == MESSAGES:
         if code == CONTEXT_LENGTH_CODE and "prompt is too long" not in message:
-            message = f"prompt is too long: {message}"  # what Claude Code looks for
+            message = f"prompt is too long: {message}"  # Claude Code looks for this text
         inner: dict[str, Any] = {"type": type_, "message": message}
         if isinstance(error, BadRequest) and code:
             inner["details"] = {"error_code": code}

@@ -20,10 +20,10 @@ from interlingua.gateway.settings.schema import RequestLimits
 __all__ = ["ToolListCache", "decode_body", "read_body"]
 
 _WBITS_BY_ENCODING = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""What is unpacked, and what `zlib` calls it."""
+"""Supported content encodings, and the `wbits` argument of `zlib` for each."""
 
 BODY_GRACE_SECONDS = 10.0
-"""Seconds for which a body may come as slowly as it likes."""
+"""Seconds before the minimum rate `limits.rate` applies to a request body."""
 
 
 class UnknownEncoding(BadRequest):
@@ -31,7 +31,7 @@ class UnknownEncoding(BadRequest):
 
 
 async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
-    """All of it, or an error that says what to do."""
+    """Read and decompress the complete request body within the limits. Raises TooLarge or BadRequest."""
     if (request.content_length or 0) > limits.body:
         raise _too_large(limits)
     decompress = _decompressor_for(request.headers.get("content-encoding", "").strip(), limits)
@@ -40,11 +40,11 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
     started = time.monotonic()
     try:
         with MovingDeadline() as deadline:
-            deadline.set_timeout("the request's body", _body_timeout(limits, received))
+            deadline.set_timeout("the request body", _body_timeout(limits, received))
             while piece := await request.content.readany():
                 received += len(piece)
                 deadline.set_timeout(
-                    "the request's body", max(0.0, _body_timeout(limits, received) - (time.monotonic() - started))
+                    "the request body", max(0.0, _body_timeout(limits, received) - (time.monotonic() - started))
                 )
                 pieces.append(decompress(piece))
                 size += len(pieces[-1])
@@ -53,24 +53,24 @@ async def read_body(request: web.Request, limits: RequestLimits) -> bytes:
             return b"".join(pieces)
     except DeadlineExceeded as error:
         seconds = _body_timeout(limits, received)
-        problem = f"the request's body took longer than {seconds:g} s, and {received:,} bytes of it came"
-        raise BadRequest("", problem, "send it faster, or change limits.send and limits.rate") from error
+        problem = f"the request body took longer than {seconds:g} s; {received:,} bytes arrived"
+        raise BadRequest("", problem, "send it faster, increase limits.send or decrease limits.rate") from error
     except (web.PayloadAccessError, web.RequestPayloadError, ValueError, zlib.error) as error:
-        raise BadRequest("", f"the body cannot be read: {error}", "is its encoding as its headers say?") from error
+        raise BadRequest("", f"cannot read the request body: {error}", "its encoding must match the headers") from error
 
 
 def _body_timeout(limits: RequestLimits, received: int) -> float:
-    """How long a body may take of which so much has come."""
+    """Return the total time allowed for a body of which `received` bytes have arrived."""
     return min(limits.send, BODY_GRACE_SECONDS + received / limits.rate) if limits.rate else limits.send
 
 
 def _decompressor_for(encoding: str, limits: RequestLimits) -> Callable[[bytes], bytes]:
-    """Unpacks each piece, and of none of them more than is allowed in all."""
+    """Return a function that decompresses one piece of the body, up to just over `limits.body` bytes each time."""
     if encoding.lower() in ("", "identity"):
         return bytes
     if encoding.lower() not in _WBITS_BY_ENCODING:
-        message = f"the body is in a content-encoding that nobody knows here: {shorten(encoding)!r}"
-        raise UnknownEncoding("", message, "send it as it is, or with gzip or deflate")
+        message = f"unsupported content-encoding: {shorten(encoding)!r}"
+        raise UnknownEncoding("", message, "send the body uncompressed, or with gzip or deflate")
     decompressor = zlib.decompressobj(wbits=_WBITS_BY_ENCODING[encoding.lower()])
     return lambda piece: decompressor.decompress(piece, limits.body + 1)
 
@@ -79,34 +79,37 @@ def decode_body(data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadRequest("", f"the body is not UTF-8: {error.reason} at byte {error.start}", "encode it so") from None
+        message = f"the request body is not UTF-8: {error.reason} at byte {error.start}"
+        raise BadRequest("", message, "encode it as UTF-8") from None
     body = read_full_object(text)
     if body is None:
-        raise BadRequest(
-            "", f"the body is no JSON object: {explain_invalid_object(text)}", "see that it is whole, and JSON"
-        )
+        message = f"the request body is not a JSON object: {explain_invalid_object(text)}"
+        raise BadRequest("", message, "send one complete JSON object")
     return body
 
 
 def _too_large(limits: RequestLimits) -> TooLarge:
-    return TooLarge(f"the request has more than {limits.body:,} bytes", "see limits.body")
+    return TooLarge(f"the request body is larger than {limits.body:,} bytes", "send less, or increase limits.body")
 
 
 MAX_CACHED_TOOL_LISTS = 16
-"""Lists of tools that are kept: those that came last."""
+"""Number of tool lists in the cache; the least recently used ones are evicted."""
 MAX_CACHED_TOOL_LIST_BYTES = 256 * 1024
-"""Bytes of JSON in a list that is kept."""
+"""Larger tool lists (in bytes of JSON) are not cached."""
 
 
 class ToolListCache:
-    """Values that came as JSON, by their JSON: whoever gets one of them in the place of its own cannot tell. Nobody may
-    change what is in a request."""
+    """Cache of decoded tool lists, keyed by their JSON.
+
+    Requests with the same tools share one list object, which saves memory. Therefore no code may modify the contents of
+    a request.
+    """
 
     def __init__(self) -> None:
         self._lists: OrderedDict[bytes, list[Any]] = OrderedDict()
 
     def share_tools(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The same request, with tools that others hold, too."""
+        """Replace the tools of the request by the equal list of an earlier request, if there is one."""
         tools = body.get("tools")
         if isinstance(tools, list) and tools:
             body["tools"] = self._cached(tools)
@@ -115,7 +118,7 @@ class ToolListCache:
     def _cached(self, tools: list[Any]) -> list[Any]:
         try:
             encoded = msgspec.json.encode(tools)
-        except (ValueError, OverflowError, RecursionError):  # half characters, large numbers, deep nesting
+        except (ValueError, OverflowError, RecursionError):  # lone surrogates, large numbers, deep nesting
             return tools
         if len(encoded) > MAX_CACHED_TOOL_LIST_BYTES:
             return tools

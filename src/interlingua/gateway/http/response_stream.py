@@ -1,4 +1,4 @@
-"""What a client of a stream gets: the headers once, then frames; and comments while it has to wait."""
+"""Streamed response to a client: headers, frames, and keep-alive frames while the upstream is silent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-__all__ = ["KEEPALIVE_COMMENT", "KEEPALIVE_PING", "KeepAlive", "ResponseStream"]
+__all__ = ["KeepAlive", "ResponseStream"]
 
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -17,17 +17,19 @@ SSE_HEADERS = {
     "x-accel-buffering": "no",
 }
 KEEPALIVE_COMMENT = b": keep-alive\n\n"
-KEEPALIVE_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-"""What Messages has for it, once a message has begun."""
+"""Frame before a reply has started: on every wire, clients ignore a comment."""
 
 
 class ResponseStream:
-    """Nothing is sent before the first write: until then the answer may still become an error of its own status."""
+    """Response with server-sent events.
+
+    The headers are sent with the first write. Until then the response can still become an error with its own status.
+    """
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
         self.response: web.StreamResponse | None = None
-        """Once it has begun."""
+        """None until the response has started."""
         self.headers: dict[str, str] = {}
         self.bytes_sent = 0
         self._writer: AbstractStreamWriter | None = None
@@ -45,19 +47,22 @@ class ResponseStream:
         return self.response
 
     async def _start(self) -> AbstractStreamWriter:
-        """What `StreamResponse.write` would write to."""
+        """Send the headers and return the low-level writer that `StreamResponse.write` uses."""
         if self.response is None:
             self.response = web.StreamResponse(headers={**SSE_HEADERS, **self.headers})
-            if self._request.version < HttpVersion11:  # which tells the end of a body by that of the connection
+            if self._request.version < HttpVersion11:  # HTTP/1.0 marks the end of the body by closing the connection
                 self.response.force_close()
         self._writer = await self.response.prepare(self._request)
-        assert self._writer is not None, "nothing is written behind the end"
+        assert self._writer is not None, "write() must not be called after end()"
         return self._writer
 
 
 class KeepAlive:
-    """While this lasts, a client that has got nothing for a while gets a sign of life, so that nobody between takes the
-    line for dead. Each write of a stream is whole frames: so it stands between two of them."""
+    """Context manager that sends keep-alive frames while the stream is silent.
+
+    They prevent clients and proxies from closing an idle connection. Each write to the stream contains complete frames,
+    so a keep-alive frame never splits another frame.
+    """
 
     def __init__(
         self,
@@ -87,7 +92,7 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.wait({self._task})
             if not self._task.cancelled():
-                self._task.exception()  # the client is gone, which shows again with the next write
+                self._task.exception()  # the client is gone; the next write reports it again
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._send_keepalives())

@@ -1,4 +1,7 @@
-"""What is done behind the streams' backs? A thread that does it, so that nobody waits for a disk or a pipe."""
+"""Background writer thread with a bounded queue.
+
+Used by the log and the captures, so that request handling never blocks on a disk or a pipe.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,15 @@ T = TypeVar("T")
 
 
 class BackgroundWriter(Generic[T]):
-    """Hands items to `do`, in order, in a thread of its own; it begins with the first. Made in the process that uses
-    it, for threads do not live on in a fork. `do` sees to its own errors."""
+    """Passes items to a function, in order, in a separate thread. The thread starts with the first item.
+
+    Create it in the process that uses it: threads do not survive a fork.
+
+    Args:
+        handle_item: Function that processes an item. It must not raise.
+        max_weight: Maximum total weight of queued items.
+        name: Name of the thread.
+    """
 
     def __init__(self, handle_item: Callable[[T], None], max_weight: int, name: str) -> None:
         self._handle_item = handle_item
@@ -25,7 +35,7 @@ class BackgroundWriter(Generic[T]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def put(self, item: T, weight: int) -> bool:
-        """Whether there was room for it: what waits never weighs more than the limit. What weighs nothing has room."""
+        """Enqueue the item if it fits into the limit, and return whether it did. An item with weight 0 always fits."""
         with self._lock:
             if weight and self._queued_weight + weight > self._max_weight:
                 return False
@@ -36,7 +46,10 @@ class BackgroundWriter(Generic[T]):
         return True
 
     def close(self, seconds: float = 5) -> bool:
-        """Whether all that was put is done by then. A thread that hangs is left behind; it does not hold up the end."""
+        """Wait for the queued items and return whether all are done in time.
+
+        A thread that hangs is abandoned; as a daemon thread it does not keep the process alive.
+        """
         if self._thread.ident is None:
             return True
         self._queue.put(None)

@@ -1,8 +1,8 @@
-"""What stands in a capture's file? A JSON object in each line.
+"""File format of captures: one JSON object per line.
 
-`request` comes first, then `asked` for each attempt at an upstream, `received` and `sent` for each piece that went by,
-`findings` and `end`. Bytes are `text` if they are UTF-8, else `base64`. Put together, what was received is what came,
-byte for byte, but for secrets.
+The first line is `request`. Then follow `asked` for each attempt at an upstream, `received` and `sent` for each chunk,
+`findings` and `end`. Bytes are stored as `text` if they are UTF-8, otherwise as `base64`. The concatenation of all
+`received` lines is byte for byte what the upstream sent, except for redacted secrets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 class _TimedLine(Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
     at: float
-    """Seconds since the exchange began."""
+    """Seconds since the start of the exchange."""
 
 
 class _DataLine(_TimedLine, frozen=True, kw_only=True):
@@ -72,9 +72,9 @@ class FindingsLine(_TimedLine, frozen=True, kw_only=True, tag="findings"):
 
 class EndLine(_TimedLine, frozen=True, kw_only=True, tag="end"):
     exchange: dict[str, Any]
-    """As the log tells it."""
+    """Summary of the exchange, as in the log."""
     truncated: bool = False
-    """Whether pieces are missing, for they came faster than they could be written."""
+    """True if chunks are missing because they arrived faster than they could be written."""
 
 
 CaptureLine: TypeAlias = ClientRequestLine | UpstreamRequestLine | ReceivedLine | SentLine | FindingsLine | EndLine
@@ -83,7 +83,7 @@ _LINE_DECODER = msgspec.json.Decoder(CaptureLine)
 
 
 def encode_data_fields(data: bytes) -> dict[str, str]:
-    """The fields that hold these bytes."""
+    """Return the fields of a line that store these bytes."""
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:
@@ -92,14 +92,14 @@ def encode_data_fields(data: bytes) -> dict[str, str]:
 
 class CapturedExchange(Struct, frozen=True):
     lines: list[CaptureLine]
-    """In the order of their times."""
+    """Lines sorted by time."""
 
     def lines_of(self, line_type: type[T]) -> list[T]:
         return [line for line in self.lines if isinstance(line, line_type)]
 
     @property
     def received(self) -> list[ReceivedLine]:
-        """What came from the upstream that was asked last."""
+        """Data that the upstream of the last attempt sent."""
         last_attempt = max(
             (index for index, line in enumerate(self.lines) if isinstance(line, UpstreamRequestLine)), default=0
         )
@@ -113,6 +113,6 @@ def read_capture(path: str | Path) -> CapturedExchange:
             try:
                 lines.append(_LINE_DECODER.decode(line))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                hint = "captures are made by the gateway, with `capture` in its settings"
-                raise BadInput(f"{path}: line {number} is none of a capture: {error}", hint) from None
+                hint = "the gateway writes captures if `capture` is set"
+                raise BadInput(f"{path}: line {number} is not a line of a capture: {error}", hint) from None
     return CapturedExchange(sorted(lines, key=lambda line: line.at))

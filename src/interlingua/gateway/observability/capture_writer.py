@@ -1,7 +1,7 @@
-"""How is an exchange kept, as it went by? In a file of its own, written by a thread; `captured` says what it holds.
+"""Writer of captures: each exchange goes to its own file, in a background thread. `capture_format` defines the format.
 
-A stream never waits for a disk: what does not fit into memory is left out, and the capture says so. A file has its name
-only once it is complete.
+A stream never waits for the disk: data that does not fit into the queue is dropped, and the capture is marked as
+truncated. A file gets its final name when it is complete.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from interlingua.gateway.settings.redaction import Redactor
 __all__ = ["CaptureRecording", "CaptureWriter", "check_capture_folder", "read_capture"]
 
 _MAX_QUEUED_BYTES = 32 * 1024 * 1024
-"""For what waits to be written, in bytes. Requests of agents are large, and each is kept as it came and as it went."""
+"""Maximum size of the queue. Requests of agents are large, and each is stored twice: as received and as sent."""
 _LINE_OVERHEAD_BYTES = 200
 _CAPTURE_FILE_NAME = re.compile(r"\d{8}T\d{12}Z-[\w-]+\.jsonl")
 _PARTIAL_FILE_NAME = re.compile(r"\.\d{8}T\d{12}Z-[\w-]+\.part")
@@ -49,12 +49,12 @@ _STALE_PART_SECONDS = 24 * 60 * 60
 
 
 def check_capture_folder(config: settings.Capture) -> None:
-    """Makes it if it is missing. Raises if nothing could be written there."""
+    """Create the folder if it does not exist. Raise BadInput if the gateway cannot write to it."""
     _CaptureFolder(config, _create_private_file)
 
 
 class CaptureWriter:
-    """All of one process. Without settings, nothing is kept."""
+    """Writer of all captures of one process. If `config` is None, nothing is written."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CaptureWriter:
         )
         self._lock = threading.Lock()
         self.dropped = 0
-        """How many are missing or cut short so far."""
+        """Number of captures that are missing or truncated so far."""
 
     def start_recording(self, exchange: ExchangeRecord) -> CaptureRecording:
         file = _CaptureFile(self._folder, exchange, self._redactor, self._count_dropped) if self._folder else None
@@ -80,7 +80,7 @@ class CaptureWriter:
         return CaptureRecording(file, self._writer)
 
     def close(self, seconds: float = 5) -> None:
-        """Waits for what is to be written, but not for ever. What is not finished now never will be."""
+        """Write the queued data, for at most `seconds`, and discard unfinished captures."""
         if self._folder:
             self._writer.put(self._folder.discard_unfinished, 0)
         self._writer.close(seconds)
@@ -91,7 +91,7 @@ class CaptureWriter:
 
 
 class CaptureRecording:
-    """One exchange, as the relay tells it. Nothing here waits or fails."""
+    """Recording of one exchange, called by the relay. No method blocks or raises."""
 
     def __init__(self, file: _CaptureFile | None, writer: BackgroundWriter[Callable[[], None]]) -> None:
         self._file = file
@@ -100,11 +100,11 @@ class CaptureRecording:
         self._truncated = False
 
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None:
-        """What the client asked."""
+        """Record the request of the client."""
         self._enqueue(_CaptureFile.write_request, dict(headers), body, weight=len(body))
 
     def on_upstream_request(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        """What an upstream is asked."""
+        """Record a request to an upstream."""
         self._enqueue(_CaptureFile.write_upstream_request, url, dict(headers), body, weight=len(body))
 
     def on_received(self, data: bytes) -> None:
@@ -129,7 +129,7 @@ class CaptureRecording:
 
 
 class _CaptureFile:
-    """What the thread does for one recording. A file that cannot be written is given up, and removed."""
+    """File of one recording, used by the writer thread. A file that cannot be written is discarded and deleted."""
 
     def __init__(
         self, folder: _CaptureFolder, exchange: ExchangeRecord, redactor: Redactor, on_dropped: Callable[[], None]
@@ -157,7 +157,7 @@ class _CaptureFile:
             return
         try:
             step(self, *args)
-        except (OSError, ValueError):  # the disk; what cannot be written as JSON
+        except (OSError, ValueError):  # disk error; value that cannot be encoded as JSON
             self.discard()
 
     def discard(self) -> None:
@@ -201,7 +201,7 @@ class _CaptureFile:
         )
 
     def write_data(self, at: float, line_type: type[ReceivedLine] | type[SentLine], data: bytes) -> None:
-        """A piece that ends like the beginning of a secret waits for the next one."""
+        """Write a chunk. A chunk that ends with a prefix of a secret is buffered until the next one arrives."""
         buffered = self._buffered.setdefault(line_type, [])
         buffered.append((at, data))
         if not self._redactor.has_partial_secret_at_end(b"".join(data for _, data in buffered)):
@@ -224,7 +224,7 @@ class _CaptureFile:
             self._on_dropped()
 
     def _flush(self, *line_types: type[ReceivedLine] | type[SentLine]) -> None:
-        """Pieces go out as they came; those that share a secret, as one without it."""
+        """Write the buffered chunks unchanged; if they contain a secret, as one redacted chunk."""
         for line_type in line_types:
             pieces = self._buffered.pop(line_type, [])
             joined = b"".join(data for _, data in pieces)
@@ -246,36 +246,36 @@ class _CaptureFile:
         )
 
     def _write_line(self, line: CaptureLine) -> None:
-        assert self._out  # or no step is taken
+        assert self._out  # `run_step` runs no step without an open file
         self._out.write(msgspec.json.encode(line) + b"\n")
 
 
 class _CaptureFolder:
-    """Where captures are kept: for its owner only, and no more of them than wanted. Other processes may share it."""
+    """Folder of captures, private to its owner, with a limited number of files. Several processes may share it."""
 
     def __init__(self, config: settings.Capture, create_file: Callable[[Path], BinaryIO]) -> None:
         self.path = Path(config.dir).expanduser()
         self.create_file = create_file
         self._max_files = config.keep
         self.unfinished: set[_CaptureFile] = set()
-        self._added_since_pruning = 0  # captures since it was last looked through
+        self._added_since_pruning = 0  # number of captures added since old ones were last deleted
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_stale_parts()
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            hint = "name a directory that the gateway may write to"
+            hint = "choose a directory that the gateway can write to"
             raise BadInput(f"capture.dir: cannot write to {self.path}: {error.strerror}", hint) from None
 
     def add(self, partial_path: Path, path: Path) -> None:
         os.replace(partial_path, path)
         self._added_since_pruning += 1
-        if self._added_since_pruning > self._max_files // 50:  # seldom, for looking takes longer the more there are
+        if self._added_since_pruning > self._max_files // 50:  # not every time: listing a large folder is slow
             self._added_since_pruning = 0
             names = sorted(name for name in os.listdir(self.path) if _CAPTURE_FILE_NAME.fullmatch(name))
             for name in names[: -self._max_files]:
-                with suppress(FileNotFoundError):  # another process was faster
+                with suppress(FileNotFoundError):  # another process has deleted it
                     os.unlink(self.path / name)
 
     def discard_unfinished(self) -> None:
@@ -283,7 +283,7 @@ class _CaptureFolder:
             file.discard()
 
     def _remove_stale_parts(self) -> None:
-        """Of processes that were killed: those of others that are alive are newer."""
+        """Delete partial files of killed processes. Partial files of running processes are newer."""
         for entry in os.scandir(self.path):
             if _PARTIAL_FILE_NAME.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > _STALE_PART_SECONDS:
                 with suppress(FileNotFoundError):
@@ -291,10 +291,10 @@ class _CaptureFolder:
 
 
 def _create_private_file(path: Path) -> BinaryIO:
-    """A new file for its owner only. Never one that exists, nor one that a link leads to."""
+    """Create a new file, private to its owner. Fail if the path exists, also as a symbolic link."""
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _escape_surrogates(text: str) -> str:
-    """Headers that are not UTF-8 come with half characters, which JSON has no way to write."""
+    """Escape lone surrogates, which headers that are not UTF-8 contain and JSON cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""What is known of one request on its way through: told once, at its end, to all who keep account of it."""
+"""Record of one exchange, filled while it runs and passed to log, metrics, traces and captures at its end."""
 
 from __future__ import annotations
 
@@ -12,56 +12,57 @@ from interlingua.events import Finding, StopReason, Usage
 __all__ = ["ExchangeRecord", "Outcome", "summary"]
 
 Outcome: TypeAlias = Literal["ok", "refused", "upstream-failed", "client-left", "stopped", "broken"]
-"""ok: the reply has ended well. refused: the client's request was not sent on. upstream-failed: the upstream, at any
-point. client-left: it went away. stopped: the gateway was told to stop. broken: a fault of the gateway's own."""
+"""ok: the reply is complete. refused: the client's request was rejected before it was sent to an upstream.
+upstream-failed: the upstream failed, at any point. client-left: the client disconnected. stopped: the gateway was shut
+down. broken: internal error of the gateway."""
 
 
 class ExchangeRecord(Struct, kw_only=True):
-    """Times are seconds of a clock that only goes forward."""
+    """Data of one exchange. Times are seconds of a monotonic clock."""
 
     id: str
-    """Told to the client in a header, and found in the log."""
+    """Request id, sent to the client in a header and written to the log."""
     path: str
     wire: str
-    """The client's."""
+    """Wire of the client."""
     started: float
     model: str = ""
-    """As the client calls it."""
+    """Model id that the client sent."""
     stream: bool = False
     upstream: str = ""
-    """The name of the one that was asked last."""
+    """Name of the upstream of the last attempt."""
     upstream_wire: str = ""
     upstream_model: str = ""
     dialect: str = ""
     attempts: int = 0
-    """How often upstreams were asked."""
+    """Number of attempts at all upstreams."""
     upstream_status: int = 0
-    """The last HTTP status of an upstream; 0: none came."""
+    """Last HTTP status of an upstream; 0 if there was no response."""
     status: int = 0
-    """The HTTP status for the client."""
+    """HTTP status sent to the client."""
     outcome: Outcome = "ok"
     error: str = ""
-    """What went wrong, without secrets."""
+    """Error message without secrets."""
     first_byte: float | None = None
-    """When the first word of the reply went to the client."""
+    """Time at which the first output of the reply was sent to the client."""
     ended: float | None = None
     calls: int = 0
     reads: int = 0
-    """How many pieces of the upstream's stream were read."""
+    """Number of chunks read from the stream of the upstream."""
     bytes_in: int = 0
-    """From the upstream."""
+    """Bytes received from the upstream."""
     bytes_out: int = 0
-    """To the client."""
+    """Bytes sent to the client."""
     estimated_tokens: int = 0
-    """How many tokens the request was estimated to have, before any correction; 0: it was not."""
+    """Estimated tokens of the request, before the correction by calibration; 0 if not estimated."""
     usage: Usage | None = None
     stop_reason: StopReason | None = None
-    """Why the model stopped; None: it did not get so far."""
+    """Stop reason of the model; None if the reply did not get that far."""
     findings: list[Finding] = field(default_factory=list)
 
 
 def summary(exchange: ExchangeRecord) -> dict[str, Any]:
-    """As logs and captures tell it: times since its start, tokens by name, findings by kind."""
+    """Return the summary for logs and captures: times since the start, tokens by name, findings by kind."""
     fields = structs.asdict(exchange)
     for name in ("started", "first_byte", "ended", "estimated_tokens", "usage", "findings"):
         del fields[name]

@@ -1,4 +1,4 @@
-"""What does the gateway tell of its work? One line for each request, and notes, on standard error or in a file."""
+"""Log of the gateway: one line per request and further messages, on standard error or in a file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ __all__ = ["GatewayLog", "LogOutput"]
 _LEVELS = {"error": 0, "info": 1, "debug": 2}
 _ERROR_OUTCOMES = ("upstream-failed", "broken")
 _ROUTINE_FINDINGS = ("stop-reason",)
-"""Findings of every good reply with calls that were written as text. People would stop reading the others."""
+"""Findings that occur in every correct reply with calls in text. The text format leaves them out, so that other
+findings are noticed."""
 _MAX_QUEUED_BYTES = 8 * 1024 * 1024
 _MAX_VALUE_CHARS = 64 * 1024
 
 
 class LogOutput(Protocol):
-    """Unbuffered: how many of the bytes were taken, or None if none can be now."""
+    """Unbuffered binary output. `write` returns the number of bytes written, or None if it would block."""
 
     def write(self, data: bytes, /) -> int | None: ...
 
@@ -41,11 +42,15 @@ class _LogRecord(Struct, frozen=True):
     message: str
     fields: dict[str, Any]
     format_line: Callable[[str, dict[str, Any]], str]
-    """Its message and fields as one line."""
+    """Function that formats message and fields as one line."""
 
 
 class GatewayLog:
-    """Lines that cannot be written, now or in time, are dropped and counted. The count is told once writing works."""
+    """Non-blocking log. Lines that cannot be written are dropped and counted.
+
+    A line is dropped if the queue is full or the output fails. The number of dropped lines is logged when writing works
+    again.
+    """
 
     def __init__(
         self,
@@ -62,14 +67,14 @@ class GatewayLog:
         self._clock = clock
         self._writer: BackgroundWriter[_LogRecord] = BackgroundWriter(self._write, max_queued_bytes, "log")
         self._lock = threading.Lock()
-        self._unwritten = b""  # of a line that was written in part
+        self._unwritten = b""  # rest of a line that was written in part
         self._reported_drops = 0
         self.dropped = 0
-        """How many lines were lost so far."""
+        """Number of lines dropped so far."""
 
     @property
     def is_debug(self) -> bool:
-        """Bodies, too."""
+        """True if request and reply bodies are logged."""
         return self._level == _LEVELS["debug"]
 
     def request(self, exchange: ExchangeRecord) -> None:
@@ -84,18 +89,18 @@ class GatewayLog:
         self._enqueue("error", message, fields)
 
     def write_now(self, message: str, **fields: Any) -> None:
-        """An error, written by whoever calls: a process that forks has no other threads."""
+        """Write an error in the calling thread: a process that forks cannot use the writer thread."""
         self._write(_LogRecord(self._clock(), "error", message, fields, _format_message))
 
     def debug(self, message: str, **fields: Any) -> None:
         self._enqueue("debug", message, fields)
 
     def add_secrets(self, secrets: list[str]) -> None:
-        """From now on these are not told, either."""
+        """Redact these secrets, too, from now on."""
         self._redactor = self._redactor.with_secrets(secrets)
 
     def close(self, seconds: float = 5) -> None:
-        """Waits for the lines that are under way, but not for ever."""
+        """Write the queued lines, for at most `seconds`."""
         self._writer.close(seconds)
 
     def _enqueue(
@@ -121,7 +126,7 @@ class GatewayLog:
         unreported = self.dropped - self._reported_drops
         if unreported:
             if not self._write_record(
-                _LogRecord(record.timestamp, "error", "log lines were lost", {"lines": unreported}, _format_message)
+                _LogRecord(record.timestamp, "error", "log lines were dropped", {"lines": unreported}, _format_message)
             ):
                 self._count_dropped()
                 return
@@ -130,7 +135,10 @@ class GatewayLog:
             self._count_dropped()
 
     def _write_record(self, record: _LogRecord) -> bool:
-        """Whether the line was taken. What was taken in part is kept and goes first the next time: no line is torn."""
+        """Write the record and return whether the output accepted it.
+
+        If only a part is written, the rest is kept and written first the next time, so that lines stay complete.
+        """
         pending_bytes = len(self._unwritten)
         data = self._unwritten + self._encode(record)
         written = 0
@@ -157,7 +165,7 @@ def _format_time(timestamp: float) -> str:
 def _format_json(record: _LogRecord) -> str:
     header = {"time": _format_time(record.timestamp), "level": record.level, "message": record.message}
     line = json.dumps({**header, **{name: _truncate(value) for name, value in record.fields.items()}}, default=str)
-    return line.replace("\x7f", "\\u007f")  # the one control character that JSON leaves as it is
+    return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
 
 
 def _format_text(record: _LogRecord) -> str:
@@ -170,7 +178,7 @@ def _format_message(message: str, fields: dict[str, Any]) -> str:
 
 
 def _format_request(_: str, fields: dict[str, Any]) -> str:
-    """What every request has stands in columns. What this one does not have is left out."""
+    """Format the line of a request: common fields in columns, then the optional fields that are set."""
     status = fields["status"] or "-"
     words = [f"{status:>3} {fields['outcome']:<15} {fields['wire']:<18} → {_format_value(fields['upstream'] or '-')}"]
     if fields["model"]:
@@ -202,7 +210,7 @@ def _pluralize(number: int, noun: str) -> str:
 
 
 def _format_value(value: Any, max_chars: int = 300) -> str:
-    """A value that cannot be taken for more than one, nor for none."""
+    """Format a value so that it is unambiguous: quoted if it is empty or contains a space, quote or equals sign."""
     if not isinstance(value, str):
         return printable(json.dumps(value, default=str), max_chars)
     elif value and value.isprintable() and not any(char in value for char in ' "='):

@@ -1,7 +1,7 @@
-"""How much, how often, how fast? Numbers for Prometheus, in its text format.
+"""Prometheus metrics in the text format.
 
-Labels are the gateway's own words: wires, dialects, kinds of findings, names of configured upstreams. What a client may
-choose freely, such as a model's id, is never one, or it could fill the memory of all who keep these numbers.
+Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams. A value that a
+client chooses, such as a model id, is never a label: it could exhaust the memory of the gateway and of Prometheus.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST_BYTE_BUCKETS_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REQUEST_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MAX_SERIES = 500
-"""How many a metric may have: a bound, should a label turn out to be less bounded than it is meant to be."""
+"""Maximum number of series per metric, as a safeguard against labels with too many values."""
 
 
 class Metrics:
-    """Of one process. Where several share a port, `worker` tells them apart."""
+    """Metrics of one process. With several workers, `worker` becomes a label on every series."""
 
     def __init__(
         self,
@@ -36,31 +36,35 @@ class Metrics:
     ) -> None:
         self._worker = worker
         self._open_request_ids: set[str] = set()
-        self._requests = _Counter("requests_total", "Requests that are over.", "wire", "upstream", "status", "outcome")
+        self._requests = _Counter("requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
         self._first_byte = _Histogram(
             "first_byte_seconds",
-            "From a request to the first word of its reply.",
+            "Time from the request to the first output of its reply.",
             _FIRST_BYTE_BUCKETS_SECONDS,
             "upstream",
         )
         self._seconds = _Histogram(
-            "request_seconds", "From a request to the end of its reply.", _REQUEST_BUCKETS_SECONDS, "upstream"
+            "request_seconds", "Time from the request to the end of its reply.", _REQUEST_BUCKETS_SECONDS, "upstream"
         )
-        self._reads = _Counter("reads_total", "Pieces read from the streams of upstreams.")
+        self._reads = _Counter("reads_total", "Chunks read from streams of upstreams.")
         self._calls = _Counter("calls_total", "Tool calls in replies.", "dialect")
-        self._findings = _Counter("findings_total", "Oddities in requests and replies.", "kind")
+        self._findings = _Counter("findings_total", "Findings in requests and replies.", "kind")
         self._upstream_errors = _Counter(
             "upstream_errors_total",
-            "Requests that an upstream failed: its HTTP status, no-answer, or stream if it broke off.",
+            "Requests that failed at an upstream. kind: HTTP status, no-answer, or stream if the stream broke off.",
             "upstream",
             "kind",
         )
-        self._tokens = _Counter("tokens_total", "Tokens as counted by upstreams.", "direction")
-        self._retries = _Counter("retries_total", "Attempts at upstreams behind the first one of a request.")
-        self._circuit_openings = _Counter("rests_total", "How often an upstream began to be left alone.", "upstream")
+        self._tokens = _Counter("tokens_total", "Tokens reported by upstreams.", "direction")
+        self._retries = _Counter(
+            "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
+        )
+        self._circuit_openings = _Counter(
+            "rests_total", "How often the circuit breaker of an upstream opened.", "upstream"
+        )
         self._metrics: list[_Metric] = [
             self._requests,
-            _CallbackGauge("streams_open", "gauge", "Requests under way.", lambda: len(self._open_request_ids)),
+            _CallbackGauge("streams_open", "gauge", "Requests in progress.", lambda: len(self._open_request_ids)),
             self._first_byte,
             self._seconds,
             self._reads,
@@ -68,13 +72,13 @@ class Metrics:
             self._findings,
             self._upstream_errors,
             _CallbackGauge(
-                "held_back_bytes", "gauge", "Text that waits until it is clear what it is.", held_back_bytes
+                "held_back_bytes", "gauge", "Text buffered until the parser can classify it.", held_back_bytes
             ),
             self._tokens,
             self._retries,
             self._circuit_openings,
-            _CallbackGauge("log_lines_lost_total", "counter", "Log lines that could not be written.", lost_log_lines),
-            _CallbackGauge("captures_lost_total", "counter", "Captures that are missing or cut short.", lost_captures),
+            _CallbackGauge("log_lines_lost_total", "counter", "Log lines that were dropped.", lost_log_lines),
+            _CallbackGauge("captures_lost_total", "counter", "Captures that are missing or truncated.", lost_captures),
         ]
 
     def begin(self, exchange: ExchangeRecord) -> None:
@@ -115,7 +119,7 @@ def _upstream_error_kind(status: int) -> str:
 
 
 class _Metric(ABC):
-    """A name, and how it stands in the text format."""
+    """Metric with a name, and its rendering in the text format."""
 
     def __init__(self, name: str, metric_type: str, help_text: str, *labels: str) -> None:
         self.name = f"interlingua_{name}"
@@ -132,14 +136,14 @@ class _Metric(ABC):
 
     @abstractmethod
     def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """What is added to the name, the labels, and the number."""
+        """Yield the suffix of the name, the labels and the value of each sample."""
 
     def _label_values(self, values: tuple[str, ...]) -> dict[str, str]:
         return dict(zip(self._label_names, values, strict=True))
 
 
 class _CallbackGauge(_Metric):
-    """A number that somebody else keeps."""
+    """Metric whose value is read from a callback."""
 
     def __init__(self, name: str, metric_type: str, help_text: str, read_value: Callable[[], int]) -> None:
         super().__init__(name, metric_type, help_text)

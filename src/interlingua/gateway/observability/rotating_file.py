@@ -1,4 +1,4 @@
-"""How does a log stay small that a file keeps? Once the file is full it is put aside, and the oldest of these goes."""
+"""Log file with rotation by size. Old files are numbered, and the oldest one is deleted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["MAX_LOG_FILE_BYTES", "MAX_ROTATED_FILES", "RotatingFile"]
 
 MAX_LOG_FILE_BYTES = 10 * 1024 * 1024
 MAX_ROTATED_FILES = 2
-"""How many full files are kept: FILE.1 is newer than FILE.2."""
+"""Number of rotated files that are kept. FILE.1 is newer than FILE.2."""
 STDERR_FD = 2
 
 
 class RotatingFile:
-    """Workers share one: each has opened it for itself, and whoever finds it full puts it aside for all."""
+    """Log file that several workers share. Each worker opens it; the first worker that finds it full rotates it."""
 
     def __init__(self, path: str, max_bytes: int = MAX_LOG_FILE_BYTES) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class RotatingFile:
         os.close(self._fd)
 
     def _is_current(self) -> bool:
-        """Whether the path still leads to the file that is open here."""
+        """Return whether the path still refers to the open file, i.e. no other worker has rotated it."""
         try:
             status = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
@@ -44,9 +44,9 @@ class RotatingFile:
         return os.path.samestat(status, os.fstat(self._fd))
 
     def _rotate(self) -> None:
-        import fcntl  # Windows has none, and no gateway
+        import fcntl  # not available on Windows, where the gateway does not run
 
-        fcntl.flock(self._fd, fcntl.LOCK_EX)  # of those who have this file open, one puts it aside
+        fcntl.flock(self._fd, fcntl.LOCK_EX)  # only one of the workers with this file open rotates it
         try:
             if self._is_current():
                 for number in range(MAX_ROTATED_FILES, 1, -1):
@@ -56,7 +56,7 @@ class RotatingFile:
             new_fd = _open_for_append(self._path)
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
-        with suppress(OSError):  # there may be no standard error
+        with suppress(OSError):  # standard error may be closed
             if os.path.samestat(os.fstat(STDERR_FD), os.fstat(self._fd)):
                 os.dup2(new_fd, STDERR_FD)
         os.close(self._fd)

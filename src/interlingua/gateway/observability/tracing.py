@@ -1,6 +1,7 @@
-"""What does a trace say of a request? One span of OpenTelemetry, in its words for generative AI, if `otel` is set.
+"""OpenTelemetry tracing: one span per request, with the semantic conventions for generative AI, if `otel` is set.
 
-The span is the child of the client's and the parent of the upstream's: `traceparent` is read, and sent on.
+The span is a child of the client's span and the parent of the upstream's span: the gateway reads the `traceparent`
+header of the client and sends its own to the upstream.
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ _RECORD_ATTRIBUTES = ("id", "wire", "model", "upstream", "dialect", "calls", "at
 
 
 class Tracer:
-    """Without a provider, nothing is traced. The provider is `Any`, for its package need not be installed."""
+    """Creates the span of each request. Without a provider, nothing is traced.
+
+    The type of the provider is `Any`, because the OpenTelemetry package is optional.
+    """
 
     def __init__(self, provider: Any = None) -> None:
         self._provider = provider
 
     @staticmethod
     def from_settings(settings: Settings) -> Tracer:
-        """Raises UsageError if what is set is not installed."""
+        """Return the tracer for the settings. Raise UsageError if `otel` is set but its packages are not installed."""
         return Tracer(_tracer_provider() if settings.otel else None)
 
     def begin(self, headers: Mapping[str, str]) -> RequestTrace:
-        """Of a request with these headers."""
+        """Start the trace of a request with these headers."""
         trace = RequestTrace()
         if self._provider:
             api = import_module("opentelemetry.trace")
@@ -49,7 +53,7 @@ class Tracer:
         return trace
 
     def close(self, seconds: float = 5) -> None:
-        """Sends the spans that wait, but does not wait for ever: nobody may be there to take them."""
+        """Send the buffered spans. The time is limited, because the collector may be unreachable."""
         if shutdown := getattr(self._provider, "shutdown", None):
             thread = threading.Thread(target=shutdown, name="spans", daemon=True)
             thread.start()
@@ -57,7 +61,7 @@ class Tracer:
 
 
 class RequestTrace:
-    """Of one request. `headers` tell an upstream of it."""
+    """Trace of one request. `headers` propagate the trace context to the upstream."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -100,7 +104,7 @@ def _span_attributes(exchange: ExchangeRecord) -> dict[str, Any]:
 
 
 def check_tracing(settings: Settings) -> None:
-    """Raises UsageError if what is set is not installed."""
+    """Raise UsageError if `otel` is set but its packages are not installed."""
     if settings.otel:
         for name in (API_MODULE, SDK_MODULE, EXPORT_MODULE, OTLP_MODULE):
             _require_module(name)
@@ -110,11 +114,14 @@ def _require_module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(f"otel is set, but {error.name} is missing", "pip install 'interlingua[otel]'") from None
+        raise UsageError(
+            f"otel is set, but the package {error.name} is not installed", "pip install 'interlingua[otel]'"
+        ) from None
 
 
 def _tracer_provider() -> Any:
-    """The one that this process has already, or one that sends by OTLP to where OTEL_* in the environment says."""
+    """Return the tracer provider of this process, or a new one that exports by OTLP as the OTEL_* variables
+    configure."""
     api = _require_module(API_MODULE)
     if not isinstance(existing := api.get_tracer_provider(), api.ProxyTracerProvider):
         return existing

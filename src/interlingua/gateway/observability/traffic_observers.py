@@ -1,4 +1,4 @@
-"""Who sees what goes by, piece by piece: captures, and the log if it tells all."""
+"""Observers of the traffic of an exchange, chunk by chunk: captures, and the log at level debug."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LogObserver", "ObserverGroup", "TrafficObserver"]
 
 
 class TrafficObserver(Protocol):
-    """Sees one exchange. It never waits, and never fails."""
+    """Observer of one exchange. Its methods must not block or raise."""
 
     def on_request(self, headers: Mapping[str, str], body: bytes) -> None: ...
 
@@ -27,7 +27,10 @@ class TrafficObserver(Protocol):
 
 
 class LogObserver:
-    """Bodies as lines of the log, without headers: keys stand there. An upstream may quote the client's in a body."""
+    """Logs bodies at level debug. Headers are not logged, because they contain keys.
+
+    Bodies are redacted, because an upstream may quote the client's key in a body.
+    """
 
     def __init__(self, log: GatewayLog, id: str, redactor: Redactor) -> None:
         self._log = log
@@ -48,14 +51,14 @@ class LogObserver:
         self._log_body("to the client", data)
 
     def on_finish(self, exchange: ExchangeRecord) -> None:
-        """The line of the request tells it."""
+        """Do nothing: `GatewayLog.request` logs the end."""
 
     def _log_body(self, message: str, data: bytes) -> None:
         self._log.debug(message, id=self._id, body=self._redactor.redact_bytes(data).decode("utf-8", "replace"))
 
 
 class ObserverGroup:
-    """Several, as one."""
+    """Observer that passes each event to several observers."""
 
     def __init__(self, *observers: TrafficObserver) -> None:
         self._observers = observers

@@ -1,4 +1,4 @@
-"""`interlingua serve`: what is needed before the first request, and then one process or several."""
+"""Start-up of `interlingua serve`: check settings, bind sockets, then run one worker or a supervisor with several."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from interlingua.gateway.upstream.connector import check_certificates
 __all__ = ["bind_sockets", "check_settings", "raise_file_limit", "serve"]
 
 RESERVED_FILES = 100
-"""Files and connections that are open whether anybody asks or not."""
+"""Number of file descriptors kept free for files and connections that do not belong to a request."""
 
 
 def check_settings(loaded: LoadedSettings) -> None:
-    """Raises if no gateway can work with these settings."""
+    """Check the settings before the gateway starts. Raises InterlinguaError if the gateway cannot run with them."""
     routes_for(loaded)
     check_certificates(loaded.settings)
     check_tracing(loaded.settings)
@@ -37,7 +37,7 @@ def check_settings(loaded: LoadedSettings) -> None:
 
 
 def bind_sockets(settings: Settings) -> list[socket.socket]:
-    """A socket for each worker, all on one port: the system shares connections out among them."""
+    """Bind one socket per worker, all on the same port (SO_REUSEPORT). The kernel distributes the connections."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     sockets: list[socket.socket] = []
     port = settings.port
@@ -50,7 +50,7 @@ def bind_sockets(settings: Settings) -> list[socket.socket]:
             listener.bind((settings.host.strip("[]"), port))
         except OSError as error:
             raise BadInput(
-                f"cannot listen on {settings.host}:{port}: {error.strerror}", "choose another one with --port"
+                f"cannot listen on {settings.host}:{port}: {error.strerror}", "choose another port with --port"
             ) from error
         port = listener.getsockname()[1]
         sockets.append(listener)
@@ -58,9 +58,13 @@ def bind_sockets(settings: Settings) -> list[socket.socket]:
 
 
 def raise_file_limit(settings: Settings) -> str:
-    """As many open files as this process may have: a stream has two connections. A word to the user if that is few."""
+    """Raise the limit of open files to the hard limit, because each stream needs two connections.
+
+    Returns:
+        A warning for the user if the limit is too low for `limits.streams`; otherwise "".
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):  # some systems have a limit of their own below this one
+    with suppress(OSError, ValueError):  # some systems enforce a lower limit than the reported hard limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     streams = settings.limits.streams
@@ -68,21 +72,28 @@ def raise_file_limit(settings: Settings) -> str:
         return ""
     return (
         f"at most {soft} files can be open (ulimit -n), which is enough for "
-        f"{max(0, soft - RESERVED_FILES) // 2} requests at once, and limits.streams is {streams}"
+        f"{max(0, soft - RESERVED_FILES) // 2} concurrent requests, but limits.streams is {streams}"
     )
 
 
 def serve(
     loaded: LoadedSettings, sockets: list[socket.socket], seal_key: bytes, load: Callable[[], LoadedSettings]
 ) -> None:
-    """Returns once it was told to stop and all streams have ended. `read` reads the settings again."""
+    """Serve until a stop signal arrives and all streams have ended.
+
+    Args:
+        loaded: The settings to start with.
+        sockets: One bound socket per worker; more than one starts a supervisor.
+        seal_key: The key that signs reasoning, unless the settings contain one.
+        load: Reads the settings again, for a reload.
+    """
 
     def reload() -> LoadedSettings:
         reloaded = load().keep_restart_only_fields(loaded.settings)
         check_settings(reloaded)
         return reloaded
 
-    # Nobody can take a signal yet, and none should end a gateway that is only beginning.
+    # Signal handlers are not installed yet. Until then a signal must not end a gateway that is starting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     if len(sockets) == 1:
         Worker(loaded, sockets[0], seal_key, reload).run()

@@ -1,7 +1,7 @@
-"""How does a gateway run beside another program, for as long as that does? In a process that the terminal cannot reach.
+"""Gateway as a sidecar: a child process that runs as long as the program of its parent.
 
-What a user types is for the program: Ctrl-C in the middle of a turn must not end the gateway. It ends when it is told,
-and also when whoever started it is gone.
+The child has its own session, so that the terminal cannot signal it: Ctrl-C in the middle of a turn is meant for the
+program and must not end the gateway. The child stops when its parent stops it, and also when the parent is gone.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from interlingua.gateway.settings.loader import LoadedSettings
 __all__ = ["SidecarProcess", "run_sidecar"]
 
 STOP_TIMEOUT_SECONDS = 5.0
-"""How long it may take to stop before it is killed. Nobody is left to read its streams."""
+"""Time to stop before the child is killed. It can be short: no client is left to read the streams."""
 FAILURE_EXIT_STATUS = 1
 
 
 class SidecarProcess:
-    """The gateway's process, as its parent knows it."""
+    """Handle of the parent for the process of the gateway."""
 
     def __init__(self, process: int, lifeline: int) -> None:
         self._process = process
-        self._lifeline = lifeline  # the process stops once this is closed, by us or by our end
+        self._lifeline = lifeline  # the child stops when this pipe is closed, by `stop` or by the end of the parent
 
     def has_died(self) -> bool:
-        """Whether it has ended before it was told."""
+        """Return whether the child has exited without `stop`."""
         return os.waitid(os.P_PID, self._process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def stop(self) -> None:
@@ -50,15 +50,15 @@ class SidecarProcess:
 def run_sidecar(
     loaded: LoadedSettings, listener: socket.socket, seal_key: bytes, log_fd: int
 ) -> Iterator[SidecarProcess]:
-    """A gateway on this socket until the block ends. What it tells goes to this open file."""
-    listener.listen()  # who asks before it serves has to wait, and is not refused
+    """Run a gateway on this socket until the block ends. The child writes its output to `log_fd`."""
+    listener.listen()  # clients that connect before the child serves wait in the backlog instead of being refused
     child_end, parent_end = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(parent_end)
         os._exit(_serve(loaded, listener, seal_key, log_fd, child_end))
     os.close(child_end)
-    listener.close()  # or clients would wait for ever for a gateway that has died
+    listener.close()  # otherwise clients would wait forever for a gateway that has died
     gateway = SidecarProcess(process, parent_end)
     try:
         yield gateway
@@ -67,7 +67,7 @@ def run_sidecar(
 
 
 def _serve(loaded: LoadedSettings, listener: socket.socket, seal_key: bytes, log_fd: int, parent_pipe: int) -> int:
-    """In the new process: returns its exit status."""
+    """Run the worker in the child process and return the exit status."""
     try:
         os.setsid()
         _redirect_stdio(log_fd)
@@ -75,14 +75,14 @@ def _serve(loaded: LoadedSettings, listener: socket.socket, seal_key: bytes, log
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGHUP})
         Worker(loaded, listener, seal_key, lambda: loaded, parent_pipe=parent_pipe).run()
-    except BaseException:  # noqa: BLE001 - nobody above could tell it: this process ends here
+    except BaseException:  # noqa: BLE001 - the process ends here, so no caller can report it
         traceback.print_exc()
         return FAILURE_EXIT_STATUS
     return 0
 
 
 def _redirect_stdio(log_fd: int) -> None:
-    """The terminal is the program's alone."""
+    """Redirect stdin to /dev/null and output to `log_fd`: the terminal belongs to the program of the parent."""
     null_input = os.open(os.devnull, os.O_RDONLY)
     for source, standard in ((null_input, 0), (log_fd, 1), (log_fd, 2)):
         os.dup2(source, standard)

@@ -1,6 +1,7 @@
-"""How do several processes share a port? A parent starts them, tells them what it is told, and replaces the dead.
+"""Supervisor: starts several workers on one port, forwards signals to them and replaces workers that die.
 
-The parent has no handlers that could come between two steps: its signals stay blocked, and it takes one at a time.
+The supervisor keeps its signals blocked and takes them one at a time with `sigwait`. No signal handler can interrupt it
+between two steps.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ __all__ = ["Supervisor"]
 
 STDERR_FD = 2
 MIN_WORKER_LIFETIME_SECONDS = 1.0
-"""A worker that lives for a shorter time is not started again at once."""
+"""A worker that dies sooner than this is restarted with a delay."""
 HANDLED_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
 EXIT_CRASHED, EXIT_NEVER_SERVED = 1, 3
-"""What a worker exits with."""
+"""Exit statuses of a worker that failed."""
 
 
 class _WorkerProcess(NamedTuple):
     worker: int
     started_at: float
     is_first: bool
-    """Whether nobody was at this place before."""
+    """True if this process does not replace a worker that died."""
 
 
 class Supervisor:
-    """The parent: it serves nobody, and keeps the sockets, so that connections wait while a worker is replaced."""
+    """Parent process. It serves no requests and keeps the sockets: connections wait while a worker is replaced."""
 
     def __init__(
         self,
@@ -57,17 +58,16 @@ class Supervisor:
         self._log = GatewayLog(
             log_settings, loaded.all_secrets, RotatingFile(log_settings.file) if log_settings.file else _StderrWriter()
         )
-        self._children: dict[int, _WorkerProcess] = {}  # by process
-        self._pending_restarts: list[int] = []  # places whose workers died too soon
-        self._stop_requested_at: float | None = None  # when it was told to stop
-        self._lifeline_reader, self._lifeline_writer = (
-            os.pipe()
-        )  # the first can be read once nobody has the second: when the parent is gone
+        self._children: dict[int, _WorkerProcess] = {}  # by process id
+        self._pending_restarts: list[int] = []  # indexes of workers that died too soon
+        self._stop_requested_at: float | None = None  # time of the first stop signal
+        # Only the parent holds the writer. When the parent is gone, the reader becomes readable in each worker.
+        self._lifeline_reader, self._lifeline_writer = os.pipe()
 
     def run(self) -> None:
-        """Raises BadInput if a worker cannot even begin."""
+        """Run until all workers have ended. Raises BadInput if a worker cannot start."""
         for number in HANDLED_SIGNALS:
-            signal.signal(number, _ignore_signal)  # what is ignored does not come, blocked or not
+            signal.signal(number, _ignore_signal)  # an ignored signal would never be delivered to sigwait
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
         for index in range(len(self._sockets)):
             self._start(index, is_first=True)
@@ -85,15 +85,15 @@ class Supervisor:
             else:
                 self._stop()
         if failed:
-            raise BadInput("a worker could not begin", "the line above says why")
+            raise BadInput("a worker could not start", "see the error above")
 
     # ── workers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, index: int, is_first: bool = False) -> None:
         try:
             process = os.fork()
-        except OSError as error:  # no more processes, no more memory
-            self._log.write_now("a worker cannot be started yet", worker=index, error=error.strerror)
+        except OSError as error:  # process limit reached, or out of memory
+            self._log.write_now("cannot fork a worker; will retry", worker=index, error=error.strerror)
             self._schedule_start(index)
             return
         if process == 0:
@@ -105,36 +105,39 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, MIN_WORKER_LIFETIME_SECONDS)
 
     def _run_worker(self, index: int) -> int:
-        """In the new process: returns its exit status."""
+        """Run a worker in the child process and return the exit status."""
         worker = Worker(
             self._loaded, self._sockets[index], self._seal_key, self._reload, str(index), self._lifeline_reader
         )
         try:
             os.close(self._lifeline_writer)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's goes to all, and the parent tells
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent sends SIGTERM
             self._close_sockets(except_index=index)
             worker.run()
             return 0
         except InterlinguaError as error:
-            self._log.write_now("a worker cannot begin", worker=index, error=str(error), hint=error.hint)
-        except BaseException:  # noqa: BLE001 - nobody above could tell it: this process ends here
-            self._log.write_now("a worker has failed", worker=index, trace=traceback.format_exc())
+            self._log.write_now("a worker cannot start", worker=index, error=str(error), hint=error.hint)
+        except BaseException:  # noqa: BLE001 - the process ends here, so no caller can report it
+            self._log.write_now("a worker crashed", worker=index, trace=traceback.format_exc())
         return EXIT_CRASHED if worker.has_served else EXIT_NEVER_SERVED
 
     def _replace_dead_workers(self) -> list[_WorkerProcess]:
-        """Those that could not begin: then all stop. Who takes another's place is tried again, while others serve."""
+        """Replace workers that died, and return those that failed at their first start.
+
+        A failure at the first start stops all workers. A replacement that fails is retried while other workers serve.
+        """
         failed = []
         while ended := _reap_child():
             process, code = ended
             child = self._children.pop(process, None)
-            if child is None or self._stop_requested_at is not None:  # not one of ours, or it was told to go
+            if child is None or self._stop_requested_at is not None:  # not a worker, or all workers are stopping
                 continue
             if code == EXIT_NEVER_SERVED and child.is_first:
                 failed.append(child)
                 self._stop()
                 continue
             self._log.write_now(
-                "a worker has died: started again", worker=child.worker, process=process, **_exit_fields(code)
+                "a worker died; restarting it", worker=child.worker, process=process, **_exit_fields(code)
             )
             if time.monotonic() - child.started_at < MIN_WORKER_LIFETIME_SECONDS:
                 self._schedule_start(child.worker)
@@ -142,15 +145,15 @@ class Supervisor:
                 self._start(child.worker)
         return failed
 
-    # ── what it is told ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── signals ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _reload_settings(self) -> None:
-        """First for workers that are yet to come, then for those that are there."""
+        """Reload the settings for workers that start later, then forward SIGHUP to the running workers."""
         try:
             self._loaded = self._reload()
         except (InterlinguaError, OSError) as error:
             hint = getattr(error, "hint", "")
-            self._log.write_now("the new settings are wrong, and the old ones stay", error=str(error), hint=hint)
+            self._log.write_now("cannot reload the settings; the old ones stay in use", error=str(error), hint=hint)
             return
         self._log.add_secrets(self._loaded.all_secrets)
         self._signal_workers(signal.SIGHUP)
@@ -166,19 +169,19 @@ class Supervisor:
             self._signal_workers(signal.SIGKILL)
 
     def _close_sockets(self, except_index: int | None = None) -> None:
-        """Whoever has one open keeps it listening, though nobody takes the connections."""
+        """Close the sockets of the other workers: an open copy would keep listening without accepting connections."""
         for index, listener in enumerate(self._sockets):
             if index != except_index:
                 listener.close()
 
     def _signal_workers(self, number: int) -> None:
         for process in self._children:
-            with suppress(ProcessLookupError):  # it has died this moment
+            with suppress(ProcessLookupError):  # the worker has just died
                 os.kill(process, number)
 
 
 class _StderrWriter:
-    """Takes what it can without waiting: a pipe that nobody reads is no reason to serve nobody."""
+    """Non-blocking writer to stderr. Data is dropped if stderr is a full pipe: the supervisor must never block."""
 
     def write(self, data: bytes, /) -> int | None:
         if not select.select([], [STDERR_FD], [], 0)[1]:
@@ -191,10 +194,14 @@ def _ignore_signal(*_: object) -> None:
 
 
 def _reap_child() -> tuple[int, int] | None:
-    """A process that has ended, and its exit code; less than 0: the signal that ended it."""
+    """Reap one child process that has ended.
+
+    Returns:
+        Its process id and its exit code (negative: the signal that ended it), or None if no child has ended.
+    """
     try:
         process, status = os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:  # there are none
+    except ChildProcessError:  # there are no children
         return None
     return (process, os.waitstatus_to_exitcode(status)) if process else None
 

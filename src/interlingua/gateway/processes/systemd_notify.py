@@ -1,4 +1,4 @@
-"""Who is told that the gateway serves? Whoever started it and named a socket for that: systemd, `interlingua start`."""
+"""Notify the service manager (systemd's `sd_notify` protocol, also `interlingua start`) of readiness and shutdown."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LOOPBACK_BY_WILDCARD = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def send_ready(listener: socket.socket) -> None:
-    """Clients can ask now, and where."""
+    """Report that the gateway accepts requests, and its URL."""
     _send("READY=1", f"STATUS=listening on {listener_url(listener)}")
 
 
 def send_stopping() -> None:
-    _send("STOPPING=1", "STATUS=streams may finish")
+    _send("STOPPING=1", "STATUS=draining: waiting for open streams to finish")
 
 
 def is_enabled() -> bool:
-    """Whether a program waits for it, and no person reads along."""
+    """Return whether a service manager waits for notifications, so that no person reads the output."""
     return bool(os.environ.get(SOCKET_VARIABLE))
 
 
@@ -35,12 +35,12 @@ def http_url(host: str, port: int) -> str:
 
 
 def client_host(host: str) -> str:
-    """Where a client on this machine finds who listens there: who listens everywhere is on loopback, too."""
+    """Return the host for clients on this machine: a wildcard address is replaced by the loopback address."""
     return _LOOPBACK_BY_WILDCARD.get(host, host)
 
 
 def _send(*lines: str) -> None:
-    """As sd_notify(3) has it. Nobody may listen any more, and nobody waits for them."""
+    """Send a datagram as in sd_notify(3). Errors are ignored: the receiver may be gone. Never blocks."""
     path = os.environ.get(SOCKET_VARIABLE, "")
     if not path.startswith(("/", "@")):
         return

@@ -1,4 +1,4 @@
-"""One process that serves: it listens, reloads and stops."""
+"""Worker process: serves requests, reloads settings on SIGHUP, and stops gracefully."""
 
 from __future__ import annotations
 
@@ -21,15 +21,22 @@ from interlingua.gateway.state import GatewayState
 __all__ = ["Worker"]
 
 FORCED_STOP_GRACE_SECONDS = 1.0
-"""Seconds behind the first word to stop, before which no other one counts: some are told once by two."""
+"""Seconds after the first stop signal in which further ones are ignored: one Ctrl-C can arrive from two senders."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
-"""How long streams may take to say that they were stopped."""
+"""Time for streams to send their final error event after they were stopped."""
 
 
 class Worker:
-    """Runs until it is told to stop. `reload` reads the settings again; it raises if they are wrong.
+    """Server process that runs until a stop signal arrives.
 
-    One of several has a name, and the end of a pipe that can be read once its parent is gone."""
+    Args:
+        loaded: The settings to start with.
+        listener: The bound socket.
+        seal_key: The key that signs reasoning, unless the settings contain one.
+        reload: Reads the settings again. Raises InterlinguaError if they are invalid.
+        name: The name of the worker in metrics if there are several; otherwise "".
+        parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
+    """
 
     def __init__(
         self,
@@ -47,11 +54,11 @@ class Worker:
         self._name = name
         self._parent_pipe = parent_pipe
         self.has_served = False
-        """Whether it came to where clients can ask."""
+        """True once the worker has accepted connections."""
 
     def run(self) -> None:
-        gc.freeze()  # what was imported stays: no collection need look at it again
-        gc.set_threshold(10_000)  # one agent's request has thousands of objects, and leaves no cycles behind
+        gc.freeze()  # imported modules stay alive: exclude them from garbage collection
+        gc.set_threshold(10_000)  # a request creates thousands of objects but no reference cycles
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._serve())
 
@@ -63,7 +70,7 @@ class Worker:
         stop_requested = self._install_signal_handlers(gateway)
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
         await runner.setup()
-        assert runner.server is not None, "it is made by the set-up"
+        assert runner.server is not None, "runner.setup() creates the server"
         connection_listener = ConnectionListener(runner.server, gateway.log, lambda: gateway.config.settings.limits)
         await connection_listener.open(self._listener)
         self.has_served = True
@@ -85,11 +92,11 @@ class Worker:
 
     @property
     def _stop_signals(self) -> list[signal.Signals]:
-        """Which signals tell it to stop. Whoever has a parent leaves those of the terminal to it."""
+        """Signals that stop the worker. With a parent, SIGINT from the terminal is left to the parent."""
         return [signal.SIGTERM] if self._parent_pipe is not None else [signal.SIGTERM, signal.SIGINT]
 
     def _install_signal_handlers(self, gateway: GatewayState) -> asyncio.Event:
-        """What is set once it is told to stop, or nobody is left to tell it. Signals were blocked until now."""
+        """Unblock signals and return an event that is set when a stop signal arrives or the parent is gone."""
         stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in self._stop_signals:
@@ -111,13 +118,13 @@ class Worker:
             loop.remove_signal_handler(number)
 
     def _reload_config(self, gateway: GatewayState) -> None:
-        """Requests that are under way keep the settings that they began with."""
+        """Reload the settings. Active requests keep the settings they started with."""
         try:
             loaded = self._reload()
             gateway.config = gateway.build_config(loaded)
         except (InterlinguaError, OSError) as error:
             hint = getattr(error, "hint", "")
-            gateway.log.error("the new settings are wrong, and the old ones stay", error=str(error), hint=hint)
+            gateway.log.error("cannot reload the settings; the old ones stay in use", error=str(error), hint=hint)
             return
         gateway.log.info(
             "reloaded",
@@ -126,7 +133,7 @@ class Worker:
 
 
 async def _drain(gateway: GatewayState) -> int:
-    """Streams finish; those that have not in time are told that they will not. How many those are."""
+    """Wait for open streams to finish, then stop the rest. Returns the number of streams that were stopped."""
     await _wait_until_idle(gateway, gateway.config.settings.drain)
     unfinished = list(gateway.active_requests)
     for request in unfinished:
@@ -145,6 +152,6 @@ async def _wait_until_idle(gateway: GatewayState, seconds: float) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
-    except ImportError:  # Windows has none
+    except ImportError:  # uvloop is not available on Windows
         return None
     return uvloop.new_event_loop

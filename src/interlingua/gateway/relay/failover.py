@@ -1,7 +1,7 @@
-"""From a client's request to an upstream that has begun to answer: whom to ask, how often, and when to give up.
+"""Retries and failover: send a client request to upstreams until one of them starts a reply.
 
-Until the first word of a reply has gone to the client, nothing is decided: an upstream that fails is asked again, or
-another one in its place. Behind that word, never: the client would hear it twice.
+Until the first content of a reply is sent to the client, a failed request can be retried or sent to another upstream.
+After that it never is: the client would receive the beginning of the reply twice.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from interlingua.translation.translator import Translator
 __all__ = ["UpstreamFailover", "UpstreamReply"]
 
 MAX_PEEK_BYTES = 256 * 1024
-"""How much of a stream is held back while it has said nothing yet."""
+"""Maximum number of bytes buffered for the client while a stream has no content yet."""
 WHITESPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
-"""Found where something is missing that another attempt may bring."""
+"""Kinds of findings for incomplete replies that a retry may complete."""
 
 
 class UpstreamReply(msgspec.Struct):
-    """An upstream's reply that has begun. `first` is what the client is to be told already."""
+    """Reply of an upstream that has started. `initial_data` is the translated data to send to the client first."""
 
     route: Route
     response: aiohttp.ClientResponse
@@ -60,7 +60,7 @@ class UpstreamReply(msgspec.Struct):
 
 
 class UpstreamFailover:
-    """Asks the upstreams of one exchange in turn."""
+    """Sends the request of one exchange to its upstreams in turn."""
 
     def __init__(
         self,
@@ -78,15 +78,16 @@ class UpstreamFailover:
         self._client_request = client_request
         self._exchange = exchange
         self._observer = observer
-        self._extra_headers = extra_headers  # headers for whoever is asked
+        self._extra_headers = extra_headers  # sent to every upstream
         self._calibration = calibration
         self._retry_policies = retry_policies
-        self._repeats_left = 1  # how often what was lost may be asked for again
+        self._repeats_left = 1  # retries left for incomplete replies
 
     async def open_reply(self, routes: list[Route]) -> UpstreamReply:
-        """The first upstream that begins to answer. Raises what the last one failed with.
+        """Return the reply of the first upstream that starts one. Raises the error of the last upstream otherwise.
 
-        The question is asked but once: its body, which may be long, is not kept for as long as a stream lasts.
+        Can be called once: the request body, which may be large, is released afterwards and not kept while the reply
+        is streamed.
         """
         try:
             return await self._try_routes(routes)
@@ -103,7 +104,7 @@ class UpstreamFailover:
             except InterlinguaError:
                 if last_error is None:
                     raise
-                continue  # what the first could be asked, this one cannot
+                continue  # the request can be translated for the first upstream, but not for this one
             try:
                 return await self._send_with_retries(upstream_request, is_last_route=index + 1 == len(routes))
             except UpstreamFailed as error:
@@ -111,8 +112,8 @@ class UpstreamFailover:
                 if not error.failover and error.upstream_status not in route.fallback_on:
                     raise
                 if index + 1 < len(routes):
-                    self._report("asked-again", f"{error}: {routes[index + 1].name} is asked in its place")
-        assert last_error is not None, "there is always a route"
+                    self._report("asked-again", f"{error}; failing over to {routes[index + 1].name}")
+        assert last_error is not None, "there is at least one route"
         raise last_error
 
     async def _send_with_retries(self, upstream_request: UpstreamRequest, *, is_last_route: bool) -> UpstreamReply:
@@ -130,20 +131,21 @@ class UpstreamFailover:
                 if delay is None:
                     raise
                 if not retry_policy.acquire_retry():
-                    self._report("not-asked-again", f"{error}: {route.name} fails too often to be asked again")
+                    self._report("not-asked-again", f"{error}; no retry: the retry budget of {route.name} is used up")
                     raise
                 await asyncio.sleep(delay)
-                if retry_policy.acquire_probe():  # others have found meanwhile that it answers nobody
-                    self._report("not-asked-again", f"{error}: {route.model} of {route.name} is left alone")
+                if retry_policy.acquire_probe():  # failures of other requests have opened the circuit meanwhile
+                    message = f"{error}; no retry: the circuit breaker of {route.model} at {route.name} is open"
+                    self._report("not-asked-again", message)
                     raise
-                self._report("asked-again", f"{error}: {route.name} is asked again")
+                self._report("asked-again", f"{error}; retrying {route.name}")
             else:
                 retry_policy.record_success()
                 return reply
         raise AssertionError("the last attempt returns or raises")
 
     def _record_route(self, route: Route) -> None:
-        """Who is asked now."""
+        """Record the current upstream in the exchange record."""
         exchange = self._exchange
         exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
         exchange.dialect, exchange.upstream_status = route.dialect_name, 0
@@ -155,8 +157,10 @@ class UpstreamFailover:
         try:
             with MovingDeadline() as deadline:
                 stream = self._client_request.stream
-                operation, seconds = ("first word", timeouts.first_event) if stream else ("reply", timeouts.total)
-                deadline.set_timeout(f"its {operation}", seconds)
+                operation, seconds = (
+                    ("the first event", timeouts.first_event) if stream else ("the reply", timeouts.total)
+                )
+                deadline.set_timeout(operation, seconds)
                 reply = await self._post(upstream_request)
                 await self._read_start(reply, deadline, is_last)
         except DeadlineExceeded as error:
@@ -181,10 +185,10 @@ class UpstreamFailover:
         self._exchange.upstream_status = response.status
         return UpstreamReply(route, response, translator_for(client_request, upstream_request, self._settings), b"")
 
-    # ── the beginning of an answer ────────────────────────────────────────────────────────────────────────────────
+    # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_start(self, reply: UpstreamReply, deadline: MovingDeadline, is_last: bool) -> None:
-        """Reads the answer up to its first word, or all of it if the client wants it whole."""
+        """Read a stream up to its first content, or a complete reply to its end."""
         try:
             await (self._peek(reply, deadline) if self._client_request.stream else self._read_complete(reply))
             stats = reply.translator.tally
@@ -198,7 +202,10 @@ class UpstreamFailover:
             raise
 
     async def _peek(self, reply: UpstreamReply, deadline: MovingDeadline) -> None:
-        """Where calls go out whole, or no thinking does, it may be long until there is a word for the client."""
+        """Read the stream until there is content for the client.
+
+        This can take long if calls are delivered whole or reasoning is not delivered.
+        """
         translator, stats = reply.translator, reply.translator.tally
         if not is_stream(reply.response):
             await self._peek_untyped(reply)
@@ -206,12 +213,16 @@ class UpstreamFailover:
             data = await self.read_chunk(reply)
             reply.initial_data += translator.feed(data) if data else translator.close()
             if translator.begun:
-                deadline.set_timeout("its next word", reply.route.timeouts.idle)
+                deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
     async def _peek_untyped(self, reply: UpstreamReply) -> None:
-        """Some servers send a whole reply where a stream was asked for, and some call a stream something else."""
+        """Read the start of a response that is not declared as a stream.
+
+        Some servers send a complete reply although a stream was requested; others send a stream with another content
+        type.
+        """
         data = await self.read_chunk(reply)
-        while data.isspace():  # sent so that nobody takes the line for dead
+        while data.isspace():  # keep-alive whitespace
             data = await self.read_chunk(reply)
         if data.lstrip(WHITESPACE_AND_BOM)[:1] not in (b"{", b"[", b"<"):
             reply.initial_data += reply.translator.feed(data) if data else reply.translator.close()
@@ -219,20 +230,20 @@ class UpstreamFailover:
         remainder = await read_full_body(reply.response, self._settings.limits.reply)
         self._record_received(remainder)
         body = _decode_reply(data + remainder)
-        self._report("whole-reply", "a whole reply where a stream was asked for: told as a stream")
+        self._report("whole-reply", "the upstream sent a complete reply instead of a stream; converted to a stream")
         reply.initial_data += reply.translator.stream(body)
 
     async def _read_complete(self, reply: UpstreamReply) -> None:
         data = await read_full_body(reply.response, self._settings.limits.reply)
         self._record_received(data)
         if is_stream(reply.response) or data.lstrip(WHITESPACE_AND_BOM).startswith((b"data:", b"event:", b":")):
-            self._report("streamed-reply", "a stream where a whole reply was asked for: put together")
+            self._report("streamed-reply", "the upstream sent a stream instead of a complete reply; assembled")
             reply.body = reply.translator.fold(data)
         else:
             reply.body = reply.translator.reply(_decode_reply(data))
 
     async def read_chunk(self, reply: UpstreamReply) -> bytes:
-        """What has come since; nothing at the end."""
+        """Return the next bytes of the response; b"" at its end. Raises UpstreamFailed if the connection is lost."""
         try:
             data = await reply.response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
@@ -247,14 +258,16 @@ class UpstreamFailover:
             self._observer.on_received(data)
 
     def _retryable_problem(self, reply: UpstreamReply) -> str:
-        """What another attempt may bring, in a reply of which nothing has gone out yet; "": all is well."""
+        """Return the problem of an ended reply that a retry may solve; "" if there is none."""
         translator, route = reply.translator, reply.route
         if self._client_request.stream and not translator.ended:
             return ""
         kinds = {finding.kind for finding in translator.findings}
         if route.delivery == "whole" and CALL_WITHHELD in kinds:
-            return "it sent a call that is cut or not valid"
-        return "it sent neither a text nor a call" if route.empty == "retry" and EMPTY_TURN in kinds else ""
+            return "the upstream returned a truncated or invalid tool call"
+        if route.empty == "retry" and EMPTY_TURN in kinds:
+            return "the upstream returned an empty reply (no text, no tool call)"
+        return ""
 
     def _report(self, finding_kind: str, message: str) -> None:
         self._exchange.findings.append(Finding(finding_kind, message))
@@ -263,5 +276,5 @@ class UpstreamFailover:
 def _decode_reply(data: bytes) -> dict[str, Any]:
     body = read_full_object(data.decode("utf-8-sig", "replace"))
     if body is None:
-        raise UpstreamFailed(f"what it sent is no reply: {data[:200].decode('utf-8', 'replace')!r}")
+        raise UpstreamFailed(f"the upstream's response is not a valid reply: {data[:200].decode('utf-8', 'replace')!r}")
     return body

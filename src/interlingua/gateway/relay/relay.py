@@ -1,4 +1,4 @@
-"""One request passing through: from the client's bytes to an upstream's, and back."""
+"""Relay of one request: from the client to an upstream, and the reply back to the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
 from interlingua.gateway.http.request_body import decode_body, read_body
-from interlingua.gateway.http.response_stream import KEEPALIVE_COMMENT, KEEPALIVE_PING, KeepAlive, ResponseStream
+from interlingua.gateway.http.response_stream import KeepAlive, ResponseStream
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.tracing import RequestTrace
 from interlingua.gateway.observability.traffic_observers import TrafficObserver
@@ -28,22 +28,23 @@ from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import drain
 from interlingua.translation.translator import Translator
-from interlingua.upstreams.profile import MESSAGES
-from interlingua.wires.error_types import error_type
+from interlingua.wires import get_wire
 
 __all__ = ["Relay"]
 
 UPSTREAM_CLOSE_TIMEOUT_SECONDS = 5.0
-"""How long an upstream may take to close its stream once it has said all."""
+"""Time for an upstream to close its stream after the reply is complete."""
 CLIENT = "the client"
-"""Who is waited for while something is sent."""
+"""Name of the operation for timeouts while data is sent to the client."""
 CLIENT_CLOSED_STATUS = 499
-"""What logs call the status of a request whose client did not wait for all of the answer."""
+"""Logged status of a request whose client disconnected before the end of the response."""
 
 T = TypeVar("T")
 
 
 class Relay:
+    """Handles one client request from its first byte to the end of the response."""
+
     def __init__(self, gateway: GatewayState, request: web.Request, wire: str) -> None:
         self._gateway = gateway
         self._config = gateway.config
@@ -53,7 +54,7 @@ class Relay:
         self._stream = ResponseStream(request)
         self._reply: UpstreamReply | None = None
         self._observer: TrafficObserver | None = None
-        self._body_size = 0  # of the client's body
+        self._body_size = 0  # size of the client's body in bytes
         self._trace = RequestTrace()
         self._task: asyncio.Task[web.StreamResponse] | None = None
 
@@ -71,8 +72,11 @@ class Relay:
             self._task.cancel()
 
     async def run(self) -> web.StreamResponse:
-        """In a task of its own. Whatever waits for a token is woken through all that wait for it, one by one: so they
-        should be few, and those in front of us are many."""
+        """Handle the request in its own task, and return the response.
+
+        Resuming a coroutine goes through every coroutine that awaits it. A separate task keeps aiohttp's many outer
+        coroutines out of that chain, which is resumed for each token.
+        """
         self._task = asyncio.create_task(self._run())
         return await self._task
 
@@ -111,13 +115,13 @@ class Relay:
             raise
         except Exception:  # noqa: BLE001
             exchange.outcome = "broken"
-            self._gateway.log.error("a fault of the gateway", id=exchange.id, trace=traceback.format_exc())
-            return await self._fail(InterlinguaError(f"a fault of the gateway: {exchange.id} in its log"))
+            self._gateway.log.error("internal gateway error", id=exchange.id, trace=traceback.format_exc())
+            return await self._fail(InterlinguaError(f"internal gateway error; see {exchange.id} in its log"))
 
     # ── from the client ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _prepare_failover(self) -> tuple[UpstreamFailover, list[Route]]:
-        """Whoever asks what the client asks, and whom."""
+        """Check and read the client's request; return what sends it, and the routes to try."""
         settings, headers = self._config.settings, self._request.headers
         self._config.authenticator.check_origin(headers)
         self._config.authenticator.check_key(headers)
@@ -126,12 +130,13 @@ class Relay:
         if not self._gateway.ready:
             raise ShuttingDown()
         if len(self._gateway.active_requests) > settings.limits.streams:
-            raise TooManyRequests(f"{settings.limits.streams} requests are under way", "try again in a second")
+            problem = f"the gateway already handles {settings.limits.streams} requests (limits.streams)"
+            raise TooManyRequests(problem, "retry in a second")
         body = await self._read_request_body()
         client_request = self._client_request(body)
         routes = self._config.routes.find(client_request.model)
         session = self._gateway.session
-        assert session is not None, "the gateway is connected before it listens"
+        assert session is not None, "the session is opened before the gateway listens"
         trace_headers, retry_policies, calibration = (
             self._trace.headers,
             self._gateway.retry_policies,
@@ -159,10 +164,8 @@ class Relay:
     def _client_request(self, body: dict[str, Any]) -> ClientRequest:
         model = body.get("model")
         if not isinstance(model, str) or not model:
-            received = "nothing came" if model is None else f"{model!r:.60} came"
-            raise BadRequest(
-                "model", f"the id of a model is expected, and {received}", f"for example: {self._example_model()}"
-            )
+            received = "nothing" if model is None else f"{model!r:.60}"
+            raise BadRequest("model", f"expected a model id, got {received}", f"for example: {self._example_model()}")
         self._exchange.model, self._exchange.stream = model, body.get("stream") is True
         return ClientRequest(
             wire=self._wire,
@@ -190,10 +193,8 @@ class Relay:
         return await self._respond(200, body, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
-        interval, keepalive = (
-            self._config.settings.keepalive,
-            KEEPALIVE_PING if self._wire == MESSAGES else KEEPALIVE_COMMENT,
-        )
+        interval = self._config.settings.keepalive
+        keepalive = get_wire(self._wire).HTTP_API.keepalive_frame
         async with KeepAlive(self._stream, interval, self._headers):
             self._reply = reply = await failover.open_reply(routes)
         try:
@@ -204,24 +205,27 @@ class Relay:
             reply.response.close()
             raise
         if reply.translator.tally.failure is not None:
-            reply.response.close()  # whatever still comes is for nobody
+            reply.response.close()  # the rest of the response is not needed
         elif not reply.response.content.at_eof():
             self._gateway.run_in_background(drain(reply.response))
         return response
 
     async def _pump(self, failover: UpstreamFailover, reply: UpstreamReply) -> None:
-        """Each read of the upstream becomes one write to the client, and no read is made before that write is done."""
+        """Forward the stream. Each read from the upstream becomes one write to the client.
+
+        The next read waits until the write is done, so that a slow client applies back-pressure to the upstream.
+        """
         translator, stats = reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
         await self._with_send_timeout(self._send(reply.initial_data))
-        reply.initial_data = b""  # not held for as long as the stream lasts
+        reply.initial_data = b""  # release the memory while the stream lasts
         try:
             with MovingDeadline() as deadline:
                 while not translator.ended:
                     deadline.set_timeout(
-                        "the upstream's next word",
+                        "the next event",
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
                     data = await failover.read_chunk(reply)
@@ -243,7 +247,7 @@ class Relay:
 
     async def _send(self, data: bytes) -> None:
         if self._reply is not None and self._reply.translator.tally.failure is not None:
-            data = self._redactor.redact_bytes(data)  # an upstream may quote the key it was shown
+            data = self._redactor.redact_bytes(data)  # an upstream may quote the API key in its error
         if data:
             if self._observer:
                 self._observer.on_sent(data)
@@ -252,7 +256,7 @@ class Relay:
     # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _fail(self, error: InterlinguaError) -> web.StreamResponse:
-        """A response of its own, or the last frame of a stream that has begun."""
+        """Send the error: as an error response, or as the last frame of a stream that has already started."""
         self._exchange.error = self._redactor.redact_text(str(error))
         if isinstance(error, UpstreamFailed):
             error.args = (self._exchange.error,)
@@ -262,12 +266,12 @@ class Relay:
         self._exchange.status = 200
         translator = self._reply.translator if self._reply else Translator(target=self._wire)
         code = getattr(error, "code", "") or None
-        final_frames = translator.abort(str(error), error_type(self._wire, error.status), code)
+        final_frames = translator.abort(str(error), get_wire(self._wire).HTTP_API.error_type(error.status), code)
         await self._with_send_timeout(self._send(final_frames))
         return await self._with_send_timeout(self._stream.end())
 
     def _abort_connection(self) -> web.StreamResponse:
-        """The client cannot be told anything. What is returned goes nowhere."""
+        """Abort the connection of a client that cannot be reached. The returned response is never sent."""
         if self._request.transport is not None:
             self._request.transport.abort()
         return self._stream.response or web.Response(status=CLIENT_CLOSED_STATUS)
@@ -275,7 +279,7 @@ class Relay:
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
-        """A whole response, sent to its end: until then its client may leave."""
+        """Send a complete response and wait until it is written; the client may disconnect until then."""
         self._exchange.status = status
         if self._observer:
             self._observer.on_sent(body)
@@ -287,13 +291,13 @@ class Relay:
         return response
 
     async def _with_send_timeout(self, operation: Awaitable[T]) -> T:
-        """A client that does not read is not waited for without end."""
+        """Await a write to the client, with `limits.send` as timeout for clients that do not read."""
         with MovingDeadline() as deadline:
             deadline.set_timeout(CLIENT, self._config.settings.limits.send)
             return await operation
 
     def _headers(self) -> dict[str, str]:
-        """What a client may want to know, and what its SDK shows in an error."""
+        """Return the response headers with the exchange id (SDKs show it in errors), upstream and dialect."""
         exchange = self._exchange
         headers = dict.fromkeys(("x-interlingua-id", "request-id", "x-request-id"), exchange.id)
         if exchange.upstream:

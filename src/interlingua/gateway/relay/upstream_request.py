@@ -1,4 +1,4 @@
-"""What one upstream is asked for a client's question, and what its reply is read with."""
+"""Translation of a client request for one upstream, and the translator for its reply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ClientRequest", "UpstreamRequest", "prepare_upstream_request", "tran
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
-    """What a client asks, whoever will answer."""
+    """Request of a client, independent of the upstream that will receive it."""
 
     wire: str
     body: dict[str, Any]
@@ -34,14 +34,14 @@ class ClientRequest(msgspec.Struct, frozen=True):
     query: str
     created: int
     body_size: int
-    """Of its body, in bytes."""
+    """Size of the body in bytes."""
     seal_key: bytes
     passthrough_key: str
-    """The key that the client has shown, if it is not one of this gateway's."""
+    """The client's own API key for the upstream; "" if the client sent none or a key of the gateway."""
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
-    """The question as one upstream is asked it."""
+    """Request in the format of one upstream."""
 
     route: Route
     body: bytes
@@ -49,7 +49,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     tools: list[Tool]
     taken_ids: tuple[str, ...]
     input_tokens: int
-    """About so many; 0 if the client is not to be told."""
+    """Estimated number of input tokens; 0 if it is not reported to the client."""
 
 
 def prepare_upstream_request(
@@ -59,7 +59,7 @@ def prepare_upstream_request(
     calibration: EstimateCalibration,
     exchange: ExchangeRecord,
 ) -> UpstreamRequest:
-    """The question for this upstream. Raises InterlinguaError if it cannot be asked it."""
+    """Translate the request for this upstream. Raises InterlinguaError if it cannot be translated."""
     translated = prepare_request(
         client_request.body,
         client_request.wire,
@@ -75,7 +75,7 @@ def prepare_upstream_request(
 
 
 def translator_for(client_request: ClientRequest, upstream_request: UpstreamRequest, settings: Settings) -> Translator:
-    """What reads the reply to it."""
+    """Return the translator for the reply to this request."""
     route = upstream_request.route
     options = Options(
         prefill=route.prefill,
@@ -97,8 +97,11 @@ def translator_for(client_request: ClientRequest, upstream_request: UpstreamRequ
 def _estimate_input_tokens(
     client_request: ClientRequest, route: Route, calibration: EstimateCalibration, exchange: ExchangeRecord
 ) -> int:
-    """Messages tell it with their first word, so that it cannot wait for the upstream's; all others at their end,
-    and then the body is gone. Chat completions tell it in a stream only to those who ask."""
+    """Estimate the input tokens to report to the client; 0 if the client does not want usage.
+
+    A Messages stream reports them in its first event, before the upstream has sent its count. The other wires report
+    them at the end, but the request body is released by then. A Chat Completions stream reports usage only on request.
+    """
     names = route.name, route.model
     if client_request.wire == CHAT and client_request.stream and not _requests_usage(client_request.body):
         return 0
@@ -114,8 +117,11 @@ def _estimate_input_tokens(
 
 
 def upstream_identity(route: Route) -> str:
-    """Whose thinking it is: one upstream may have several names here, and many may be like the same stranger. One
-    that is called `openai` is not OpenAI."""
+    """Return the identity under which reasoning of this upstream is signed.
+
+    It is the profile name, because one upstream can be configured under several names. Unknown upstreams all share one
+    profile, so their configured name is used, with `@`: an unknown upstream that is named `openai` is not OpenAI.
+    """
     return f"@{route.name}" if route.profile.name == UNKNOWN else route.profile.name
 
 

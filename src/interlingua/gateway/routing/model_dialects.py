@@ -1,4 +1,4 @@
-"""Which dialect a model speaks, by the settings: what overrides say, what its entry or upstream says, or its own id."""
+"""Dialect of a model. Precedence: `overrides`, the entry in `models`, the upstream, the model id."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from yaml.representer import SafeRepresenter
 
-from interlingua.dialects.registry import dialect_for, dialects
+from interlingua.dialects.registry import dialect_for, list_dialects
 from interlingua.dialects.yaml_loader import dialect_from_node
 from interlingua.errors import BadInput, BadSetting, suggestion_hint
 from interlingua.gateway.routing.model_patterns import match_wildcards, most_specific_first
@@ -18,27 +18,32 @@ __all__ = ["DialectChoice", "ModelDialects"]
 AUTO: Literal["auto"] = "auto"
 DETECT: Literal["detect"] = "detect"
 DialectChoice: TypeAlias = Dialect | Literal["detect"]
-"""detect: the text itself will tell."""
+"""detect: the dialect is detected in the text of the reply."""
 
 
 class ModelDialects:
     def __init__(self, settings: Settings) -> None:
         self._custom = [_custom_dialect(name, settings.dialects[name]) for name in settings.dialects]
-        self._by_name = {dialect.name: dialect for dialect in (*dialects(), *self._custom)}
+        self._by_name = {dialect.name: dialect for dialect in (*list_dialects(), *self._custom)}
         self._check_settings(settings)
         patterns = most_specific_first(settings.overrides)
         self._overrides = [(pattern.lower(), settings.overrides[pattern]) for pattern in patterns]
 
     @property
     def native(self) -> list[Dialect]:
-        """Those that write calls as text."""
+        """Dialects that write tool calls as text."""
         return [dialect for dialect in self._by_name.values() if dialect.shape is not None]
 
     def get(self, name: str) -> Dialect | None:
         return self._by_name.get(name)
 
     def resolve(self, model: str, configured: str) -> DialectChoice:
-        """The dialect of a model with this id at its upstream, where the settings of both have said this."""
+        """Return the dialect of a model.
+
+        Args:
+            model: Model id at the upstream.
+            configured: `dialect` of the model or of its upstream.
+        """
         override = next(
             (name for pattern, name in self._overrides if match_wildcards(pattern, model.lower()) is not None),
             configured,
@@ -65,15 +70,15 @@ class ModelDialects:
 
 
 def _custom_dialect(name: str, fields: dict[str, object]) -> Dialect:
-    """A dialect of the user's own. What is wrong with it is told as in a file of its own."""
+    """Return a custom dialect of the settings. Errors have the same messages as for a dialect file."""
     path = ("dialects", name)
     if name in (AUTO, DETECT):
-        raise BadSetting(path, f"{name!r} has a meaning already", "call it otherwise")
+        raise BadSetting(path, f"{name!r} is a reserved name", "choose another name")
     if "name" in fields:
-        raise BadSetting((*path, "name"), "its name is the one that it stands under here", "leave `name` out")
+        raise BadSetting((*path, "name"), "the name of the dialect is its key in `dialects`", "remove `name`")
     source = ".".join(path)
     try:
-        complete_fields = {"name": name, "summary": "one of the settings", **fields}
+        complete_fields = {"name": name, "summary": "custom dialect of the settings", **fields}
         return dialect_from_node(SafeRepresenter().represent_data(complete_fields), source)
     except BadInput as error:
         raise BadSetting(path, str(error).removeprefix(f"{source}: "), error.hint) from error

@@ -1,6 +1,6 @@
-"""What a client's model id stands for: an entry of the table and its fallbacks, a tier, or the upstream of all others.
+"""Lookup of a client's model id: an entry of `models` with its fallbacks, a tier, or the default upstream.
 
-An id of the table itself comes first, then those with `*`, the longest first, then Claude's tiers, then the default.
+Precedence: an exact id of `models`, patterns with `*` (most specific first), Claude's tiers, the default upstream.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from interlingua.gateway.settings.schema import Model, Settings
 __all__ = ["ModelIds", "ModelTarget", "match_wildcards", "most_specific_first"]
 
 WILDCARD = "*"
-_WILDCARD_HINT = "each `*` is what one in the id has met"
+_WILDCARD_HINT = "each `*` is replaced by the text that a `*` of the id matched"
 
 
 class ModelTarget(Struct, frozen=True):
-    """A model at an upstream."""
+    """Model at an upstream."""
 
     entry: Model
     id: str
-    """What the upstream calls it."""
+    """Model id at the upstream."""
 
 
 def match_wildcards(pattern: str, id: str) -> tuple[str, ...] | None:
-    """What each `*` of the pattern stands for in this id, the first as much as it can; None: the id is no such one.
+    """Return the text that each `*` of the pattern matches in the id, or None if the id does not match.
 
-    Nothing but `*` means anything. Each text between two of them is looked for from the end, and never again: a regular
-    expression would try them all against each other.
+    Only `*` is special. The first `*` is the greediest. The literals between wildcards are searched from the end,
+    without backtracking, so the time is bounded; a regular expression would backtrack.
     """
     first, *remainder = pattern.split(WILDCARD)
     if not remainder:
@@ -60,11 +60,11 @@ class ModelIds:
         self._tiers = settings.tiers
         self.default = _default_upstream(settings)
         self.listed_ids = [id for id in self._table if WILDCARD not in id]
-        """The ids that a client can be told of."""
+        """Ids for the model list: those without wildcards."""
         self._check_settings(settings)
 
     def find(self, id: str) -> list[ModelTarget]:
-        """What it stands for, and what is asked in turn if that fails; nothing: it is not known."""
+        """Return the target of the id and its fallbacks, in order. The list is empty if the id is unknown."""
         if self._table_key(id) is not None:
             return list(self._resolve_chain(id, set()))
         for tier, target in self._tiers.items():
@@ -76,8 +76,10 @@ class ModelIds:
         return [ModelTarget(Model(upstream=self.default), id)] if self.default and id else []
 
     def _resolve_chain(self, id: str, seen: set[str], path: tuple[str, ...] = ()) -> Iterator[ModelTarget]:
-        """The entry of this id, and its fallbacks with theirs; each id once. Nothing, if there is none. No entry leads
-        back to itself on the way: with `*` that might go on for ever."""
+        """Yield the target of this id and, recursively, of its fallbacks; each id once.
+
+        `path` are the keys on the way to this id. No key occurs twice in it: with `*` the recursion might not end.
+        """
         key = self._table_key(id)
         if key is None or key in path or id in seen:
             return
@@ -89,12 +91,12 @@ class ModelIds:
             yield from self._resolve_chain(_fill_wildcards(target, matches), seen, (*path, key))
 
     def _table_key(self, id: str) -> str | None:
-        """The id in the table that means this one."""
+        """Return the key of the table that matches the id: the id itself or a pattern; None if there is none."""
         if id in self._table:
             return id
         return next((pattern for pattern in self._patterns if match_wildcards(pattern, id) is not None), None)
 
-    # ── what is wrong with the table ──────────────────────────────────────────────────────────────────────────────────
+    # ── checks of the table ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_settings(self, settings: Settings) -> None:
         for id, entry in self._table.items():
@@ -128,9 +130,7 @@ class ModelIds:
             assert key is not None
             if key in visited:
                 loop = " → ".join((*visited, key))
-                raise BadSetting(
-                    path, f"these ids only stand for each other: {loop}", "let one of them name its upstream"
-                )
+                raise BadSetting(path, f"circular alias: {loop}", "give one of them an `upstream`")
             visited.append(key)
             entry = self._table[key]
 
@@ -141,11 +141,11 @@ class ModelIds:
             raise BadSetting(path, f"no entry of `models` is called {target!r}", self._hint(target))
 
     def _hint(self, id: str) -> str:
-        return suggestion_hint(id, self._table) if self._table else "name its upstream in `models`"
+        return suggestion_hint(id, self._table) if self._table else "add it to `models` with its upstream"
 
 
 def _default_upstream(settings: Settings) -> str:
-    """The upstream of all ids that nothing else means; "": there is none."""
+    """Return the upstream for ids that match nothing else, or "" if there is none."""
     if settings.default and settings.default not in settings.upstreams:
         raise BadSetting(
             ("default",),
@@ -157,7 +157,7 @@ def _default_upstream(settings: Settings) -> str:
 
 
 def _fill_wildcards(target: str, matches: tuple[str, ...]) -> str:
-    """Each `*` of it as what was met in turn."""
+    """Replace each `*` of the target by the matched texts, in order."""
     first, *remainder = target.split(WILDCARD)
     return first + "".join(matched + text for matched, text in zip(matches, remainder, strict=False))
 

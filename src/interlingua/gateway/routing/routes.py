@@ -1,4 +1,4 @@
-"""Which upstreams are asked for a client's model, as what, and how."""
+"""Routes: the upstreams for a client's model id, with the model id there and all its settings."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ DEMO_UPSTREAM = "demo"
 """The upstream that `demo: true` adds. Its models are the dialects, as demo/<dialect>."""
 DEMO_MODEL_PATTERN = f"{DEMO_UPSTREAM}/*"
 MAX_MODEL_ID_CHARS = 500
-"""No model has a longer id."""
+"""Longer model ids are rejected as unknown."""
 ROUTE_CACHE_SIZE = 1000
-"""How many answers are kept: finding a model's dialect among all takes longer than the rest of asking."""
+"""Number of cached lookups. Finding the dialect of a model takes longer than the rest of the request preparation."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One upstream that may be asked for a model, and all that is set for it."""
+    """One upstream for a model, with all settings that apply."""
 
     name: str
-    """The upstream's, among the settings."""
+    """Name of the upstream in the settings."""
     upstream: Upstream
     profile: Profile
     model: str
-    """The model's id there."""
+    """Model id at the upstream."""
     dialect: DialectChoice
     timeouts: Timeouts
     prefill: str
@@ -44,9 +44,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy
     empty: EmptyPolicy
     fallback_on: tuple[int, ...]
-    """Of statuses that are answers otherwise."""
+    """Additional 4xx statuses that lead to the next route."""
     extra: dict[str, Any]
-    """Further fields of the request body: the upstream's, and over them the model's."""
+    """Additional fields of the request body: those of the upstream, overridden by those of the model."""
 
     @property
     def dialect_name(self) -> str:
@@ -54,7 +54,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routes:
-    """What is wrong among the settings raises BadSetting when this is made, never when a client asks."""
+    """Routing table of the gateway. The constructor raises BadSetting for wrong settings; lookups do not."""
 
     def __init__(self, settings: Settings, demo_url: str = "http://127.0.0.1/v1") -> None:
         self._settings = _with_demo(settings, demo_url) if settings.demo else settings
@@ -68,19 +68,19 @@ class Routes:
         self._find_cached = lru_cache(ROUTE_CACHE_SIZE)(self._find)
 
     def model_ids(self) -> list[str]:
-        """What clients can be told of; what `*` may stand for is not known here."""
+        """Return the ids for the model list. Ids that match a pattern with `*` are not known here."""
         demo = [f"{DEMO_UPSTREAM}/{dialect.name}" for dialect in self._dialects.native] if self._settings.demo else []
         return [*self._model_ids.listed_ids, *demo]
 
     def find(self, model_id: str) -> list[Route]:
-        """Whom to ask for this model, in turn. UnknownModel if there is nobody."""
+        """Return the routes for this model id, in order. Raise UnknownModel if there is none."""
         if len(model_id) > MAX_MODEL_ID_CHARS:
             raise UnknownModel(model_id, self.model_ids())
         return list(self._find_cached(model_id))
 
     @property
     def default(self) -> Route | None:
-        """Who is asked for models that no entry names, if there is one. No model is named in it."""
+        """Route for ids that match nothing else, without a model id; None if there is no default upstream."""
         upstream = self._model_ids.default
         return self._route(ModelTarget(Model(upstream=upstream), "")) if upstream else None
 
@@ -122,14 +122,14 @@ class Routes:
         return self._is_demo(target) and self._dialects.get(target.id) is None
 
     def _check_demo(self) -> None:
-        """What leads to the demo names a dialect."""
+        """Check that every reference to the demo upstream names a dialect."""
         dialect_names = [dialect.name for dialect in self._dialects.native]
         references = [(("models", id), id) for id in self._model_ids.listed_ids]
         references += [(("tiers", tier), tier_target) for tier, tier_target in self._settings.tiers.items()]
         for path, id in references:
             for target in filter(self._is_unknown_demo, self._model_ids.find(id)):
                 raise BadSetting(
-                    path, f"the demo speaks no dialect {target.id!r}", suggestion_hint(target.id, dialect_names)
+                    path, f"the demo has no model {target.id!r}", suggestion_hint(target.id, dialect_names)
                 )
 
 
@@ -144,7 +144,9 @@ def routes_for(loaded: LoadedSettings, demo_url: str = "") -> Routes:
 def _with_demo(settings: Settings, url: str) -> Settings:
     if DEMO_UPSTREAM in settings.upstreams:
         raise BadSetting(
-            ("upstreams", DEMO_UPSTREAM), "`demo: true` adds an upstream of this name", "call yours otherwise"
+            ("upstreams", DEMO_UPSTREAM),
+            "the name is reserved for the upstream that `demo: true` adds",
+            "choose another name",
         )
     default = settings.default or (next(iter(settings.upstreams)) if len(settings.upstreams) == 1 else "")
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Whether settings are safe and can be used, as far as their types do not tell: addresses, headers, keys."""
+"""Checks of the settings that types cannot express: addresses, headers, keys."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from interlingua.gateway.settings.schema import Settings, Upstream
 __all__ = ["check_settings", "is_loopback"]
 
 MIN_CLIENT_KEY_CHARS = 16
-"""For clients of a gateway that others than this machine can reach."""
+"""Minimum length of client keys if the gateway is reachable from other machines."""
 _KEY_HINT = (
-    "put one into `keys`, or into INTERLINGUA_KEYS; "
-    "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+    "add one to `keys`, or set INTERLINGUA_KEYS; "
+    "generate one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
 )
 _URL_HINT = "for example: https://openrouter.ai/api/v1"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UPSTREAM_NAME = re.compile(r"[\x21-\xff](?:[\x20-\xff]*[\x21-\xff])?")
-_CONTROL_CHARACTER_PROBLEM = "it has a line break or a control character in it"
+_CONTROL_CHARACTER_PROBLEM = "contains a line break or a control character"
 _FORBIDDEN_HEADER_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def check_settings(settings: Settings) -> None:
-    """Raises BadSetting for the first that is wrong."""
+    """Raise BadSetting for the first setting that is wrong."""
     if not settings.upstreams:
-        raise BadSetting(("upstreams",), "there is none, so that nobody can be asked", "name one, or start with --demo")
+        raise BadSetting(("upstreams",), "no upstream is configured", "add one, or start with --demo")
     for name, upstream in settings.upstreams.items():
         _check_upstream_name(name)
         _check_upstream_url(("upstreams", name, "url"), upstream.url)
@@ -36,7 +36,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Return whether the host is reachable only from this machine."""
     name = host.removeprefix("[").removesuffix("]").lower()
     try:
         return ip_address(name).is_loopback
@@ -45,29 +45,29 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_upstream_name(name: str) -> None:
-    """Clients are told who answered, in a header."""
+    """Check that the name can be a header value: a response header names the upstream that replied."""
     if not _UPSTREAM_NAME.fullmatch(name) or not name.isprintable():
-        raise BadSetting(("upstreams", name), f"{name!r} cannot be told in a header", "call it by letters and digits")
+        raise BadSetting(("upstreams", name), f"{name!r} cannot be sent in a header", "use letters and digits")
 
 
 def _check_upstream_url(path: tuple[str, ...], url: str) -> None:
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # half an IPv6 address, a port that is no number
+    except ValueError:  # incomplete IPv6 address, port that is not a number
         is_usable = False
     if not is_usable or not url.isprintable() or " " in url:
-        raise BadSetting(path, f"{url!r} is no http or https URL", _URL_HINT)
+        raise BadSetting(path, f"{url!r} is not an http or https URL", _URL_HINT)
     if parts.username is not None or parts.query or parts.fragment:
-        raise BadSetting(path, "it has more in it than a host and a path", "put keys into `key`, or into `headers`")
+        raise BadSetting(path, "the URL contains a user, query or fragment", "put keys into `key` or `headers`")
 
 
 def _check_upstream_headers(path: tuple[str, ...], upstream: Upstream) -> None:
     if _FORBIDDEN_HEADER_CHARACTER.search(upstream.key):
-        raise BadSetting((*path, "key"), _CONTROL_CHARACTER_PROBLEM, "is it the right variable?")
+        raise BadSetting((*path, "key"), _CONTROL_CHARACTER_PROBLEM, "check that it is the right variable")
     for name, value in upstream.headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise BadSetting((*path, "headers"), f"{name!r} cannot be the name of a header", "for example: X-Title")
+            raise BadSetting((*path, "headers"), f"{name!r} is not a valid header name", "for example: X-Title")
         if _FORBIDDEN_HEADER_CHARACTER.search(value):
             raise BadSetting((*path, "headers", name), _CONTROL_CHARACTER_PROBLEM, "write it on one line")
 
@@ -76,8 +76,12 @@ def _check_client_keys(settings: Settings) -> None:
     if is_loopback(settings.host):
         return
     if not settings.keys:
-        raise BadSetting(("keys",), f"others can reach {settings.host!r}, so that a key is required", _KEY_HINT)
+        raise BadSetting(
+            ("keys",), f"{settings.host!r} is reachable from other machines, so a key is required", _KEY_HINT
+        )
     if any(len(key) < MIN_CLIENT_KEY_CHARS for key in settings.keys):
         raise BadSetting(
-            ("keys",), f"a key has less than {MIN_CLIENT_KEY_CHARS} characters, and others can try", _KEY_HINT
+            ("keys",),
+            f"a key has less than {MIN_CLIENT_KEY_CHARS} characters and could be guessed from other machines",
+            _KEY_HINT,
         )

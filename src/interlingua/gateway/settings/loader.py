@@ -1,4 +1,7 @@
-"""What is set: in the settings file, over it by the environment, over that by flags; and where each of it stands."""
+"""Loading of the settings and the location of each one.
+
+Precedence, lowest first: settings file, environment variables, command-line flags.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ __all__ = ["SETTINGS_FILE_NAME", "LoadedSettings", "load_settings"]
 
 SETTINGS_FILE_NAME = "interlingua.yaml"
 RESTART_ONLY_FIELDS = ("host", "port", "workers", "demo", "demo_pace", "log", "otel")
-"""What only a new start can change."""
+"""Settings that take effect only after a restart."""
 MAX_SETTINGS_FILE_CHARS = 1024 * 1024
-"""Of a settings file, in characters. Dialects of one's own have samples."""
+"""Maximum size of a settings file. Custom dialects with their samples need room."""
 GROUP_AND_OTHERS_MODE_BITS = 0o077
-"""The bits of a file's mode that let anybody but its owner in."""
+"""File mode bits that give access to the group and to other users."""
 FREE_FORM_FIELDS = (("headers",), ("extra",))
-"""Where upstreams and models have settings under names of the user's own: what a variable has there is a secret."""
-_YAML_HINT = "write YAML: a colon and a space behind each name, and the same indent for all that belongs together"
+"""Fields of upstreams and models whose keys the user chooses. A value that comes from a variable there is a secret."""
+_YAML_HINT = "write YAML: a colon and a space after each name, and the same indent for all fields of a block"
 
 
 REQUIRED_FIELD_EXAMPLES = {
@@ -45,30 +48,33 @@ REQUIRED_FIELD_EXAMPLES = {
     "upstream": "name one of `upstreams`",
     "dir": "for example: dir: captures",
 }
-"""Of all that is required."""
+"""Hints for missing required fields, by field name."""
 SettingLocations: TypeAlias = dict[settings_read.SettingPath, str]
 
 
 class LoadedSettings(msgspec.Struct, frozen=True):
     settings: Settings
     source: str
-    """The file that was read; "": none."""
+    """Path of the settings file; "" if no file was read."""
     notes: list[str]
-    """What a person should know of it, and what does not keep the gateway from starting."""
+    """Warnings for the user that do not keep the gateway from starting."""
     locations: SettingLocations
-    """Where each setting stands: the file and its line, a variable, a flag."""
+    """Source of each setting: file and line, environment variable or flag."""
     variable_secrets: frozenset[str] = frozenset()
-    """What variables have brought to where nothing else tells that it is a secret."""
+    """Values of variables in fields whose type does not mark them as secret (see `FREE_FORM_FIELDS`)."""
     restart_required: list[str] = []
-    """What was set anew and counts only after a restart."""
+    """Names of settings whose new value takes effect only after a restart."""
 
     @property
     def all_secrets(self) -> list[str]:
-        """All that must never be shown."""
+        """All secrets of the settings. They must be redacted in every output."""
         return collect_secrets(self.settings, self.variable_secrets)
 
     def keep_restart_only_fields(self, startup_settings: Settings) -> LoadedSettings:
-        """For a gateway that began with those settings. What it cannot change stays, and is checked as it stays."""
+        """Return the reloaded settings with the restart-only fields of a gateway that started with `startup_settings`.
+
+        The checks then see the values that are in effect. The changed fields are listed in `restart_required`.
+        """
         restart_required = [
             name for name in RESTART_ONLY_FIELDS if getattr(self.settings, name) != getattr(startup_settings, name)
         ]
@@ -85,9 +91,18 @@ class LoadedSettings(msgspec.Struct, frozen=True):
 def load_settings(
     path: str | Path | None, environment: Mapping[str, str], flags: Flags | None = None
 ) -> LoadedSettings:
-    """The settings in this file, or in the one that is found; with none, all is as the environment and flags say.
+    """Load the settings from the file, the environment and the flags.
 
-    An upstream that is given in a line stands for a file: none is looked for then.
+    Args:
+        path: Settings file. If None, the file that INTERLINGUA_CONFIG names; otherwise `interlingua.yaml` in the
+            working directory or in the user's configuration folder. No file is searched if `--upstream` or
+            INTERLINGUA_UPSTREAM is set.
+        environment: Environment variables.
+        flags: Command-line flags.
+
+    Raises:
+        BadInput: The file cannot be read, or a setting is wrong.
+        UsageError: A flag is wrong.
     """
     flags = flags or Flags()
     config_path = path or environment.get(CONFIG_VARIABLE)
@@ -121,7 +136,7 @@ def _read_settings_file(
         text = file.read_bytes().decode("utf-8-sig")
         mode = file.stat().st_mode
     except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}", "give the path of a settings file") from error
+        raise BadInput(f"cannot read {file}: {error.strerror}", "pass the path of a settings file") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from error
     reader = SettingsReader(str(file), variables.expand)
@@ -129,14 +144,14 @@ def _read_settings_file(
     if reader.plaintext_secrets and mode & GROUP_AND_OTHERS_MODE_BITS:
         name = ".".join(reader.plaintext_secrets[0])
         notes.append(
-            f"{file} has a secret in it ({name}) and others may read it: write ${{NAME}} there, or chmod 600 it"
+            f"{file} contains a secret ({name}) and is readable by other users: write ${{NAME}} there, or chmod 600 it"
         )
     free_form_texts = (text for path, text in reader.texts_with_variables.items() if path[2:3] in FREE_FORM_FIELDS)
     return data, reader.locations, frozenset().union(*map(variables.expanded_values, free_form_texts))
 
 
 def _apply_override(override: Override, data: dict[str, Any], locations: SettingLocations) -> None:
-    """Sets what was said, whatever was there before."""
+    """Set the value of the override in `data`, replacing the existing value."""
     reader = SettingsReader(override.source, str)
     value = reader.read(yaml_node(override), type_at(override.path), override.path)
     locations.update(reader.locations)
@@ -150,19 +165,21 @@ def _apply_override(override: Override, data: dict[str, Any], locations: Setting
 
 
 def _convert_settings(data: dict[str, Any], locations: SettingLocations) -> Settings:
-    """The settings, if all that is required is there."""
+    """Return the settings as a Struct. Raise BadInput if a required field is missing."""
     missing_field = find_missing(data, Settings)
     if missing_field is not None:
         path, name = missing_field
-        raise _with_location(BadSetting((*path, name), "this is missing", REQUIRED_FIELD_EXAMPLES[name]), locations)
+        raise _with_location(
+            BadSetting((*path, name), "required field is missing", REQUIRED_FIELD_EXAMPLES[name]), locations
+        )
     try:
         return msgspec.convert(data, Settings)
-    except (msgspec.ValidationError, UsageError) as error:  # limits that leave no room
+    except (msgspec.ValidationError, UsageError) as error:  # limits that are too small
         raise _with_location(BadSetting(("limits",), str(error), getattr(error, "hint", "")), locations) from error
 
 
 def _with_location(error: BadSetting, locations: SettingLocations) -> BadInput:
-    """With the place of the setting, or of the nearest around it."""
+    """Return the error with the location of its setting, or of the nearest enclosing one."""
     prefixes = (error.path[:length] for length in range(len(error.path), -1, -1))
     location = next((locations[prefix] for prefix in prefixes if prefix in locations), "")
     return BadInput(f"{location}: {error}" if location else str(error), error.hint)

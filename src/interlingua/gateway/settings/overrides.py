@@ -1,7 +1,7 @@
-"""What flags of `interlingua serve` and variables of the environment set: INTERLINGUA_PORT, INTERLINGUA_LOG__FORMAT.
+"""Overrides from flags of `interlingua serve` and from INTERLINGUA_* environment variables.
 
-Every flag is a variable too: --upstream-api is INTERLINGUA_UPSTREAM_API. All other settings are reached by their names,
-with two underscores between them.
+Every flag has a variable: --upstream-api is INTERLINGUA_UPSTREAM_API. Every other setting has a variable made of the
+names on its path, joined by two underscores: INTERLINGUA_LOG__FORMAT.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ FLAG_PATHS: dict[str, SettingPath] = {
     "log_format": ("log", "format"),
     "log_level": ("log", "level"),
 }
-"""What each flag sets, but for those about the upstream."""
+"""Setting of each flag. The flags for the upstream are handled separately."""
 UPSTREAM_FLAG_FIELDS = {"upstream_api": "api", "upstream_profile": "profile", "dialect": "dialect"}
-"""What of the upstream these flags set, but for its key."""
+"""Field of the upstream that each flag sets. The key is handled separately."""
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags as they were given, as text; "": not given."""
+    """Command-line flags as text; "" if a flag is not set."""
 
     upstream: str = ""
     upstream_api: str = ""
@@ -67,7 +67,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Override(NamedTuple):
-    """One setting as text, and by whom."""
+    """Value of one setting as text. `source` is the flag or variable that sets it."""
 
     path: SettingPath
     text: str
@@ -86,7 +86,7 @@ def overrides_from_flags(flags: Flags, variables: Variables) -> list[Override]:
 def overrides_from_environment(
     environment: Mapping[str, str], variables: Variables, notes: list[str]
 ) -> list[Override]:
-    """What the environment sets; what is none of our variables is noted."""
+    """Return the overrides from INTERLINGUA_* variables. Add a note for each variable that is not a setting."""
     raw_values = {
         name: text
         for name, text in environment.items()
@@ -102,7 +102,7 @@ def overrides_from_environment(
     for name, text in raw_values.items():
         path = tuple(name.removeprefix(VARIABLE_PREFIX).lower().split(PATH_SEPARATOR))
         if type_at(path) is None:
-            notes.append(f"{name} is no setting, and is left out; {suggestion_hint(name, _known_variables())}")
+            notes.append(f"{name} ignored, because it is not a setting; {suggestion_hint(name, _known_variables())}")
         else:
             overrides.append(Override(path, text, name))
     return overrides
@@ -117,21 +117,20 @@ def _variable_name(name: str) -> str:
 
 
 def _upstream_overrides(flags: Flags, variables: Variables, display_name: Callable[[str], str]) -> Iterator[Override]:
-    """The one upstream that was given in a line: everything goes to it."""
+    """Yield the overrides for the upstream that a flag or variable defines. It becomes the default upstream."""
     if not flags.upstream:
         orphan_flags = [name for name in (*UPSTREAM_FLAG_FIELDS, "upstream_key_env") if getattr(flags, name)]
         if orphan_flags:
             raise UsageError(
-                f"{display_name(orphan_flags[0])} says how the upstream is, and none is given",
+                f"{display_name(orphan_flags[0])} requires {display_name('upstream')}, which is not set",
                 f"add {display_name('upstream')} URL",
             )
         return
     name = _upstream_name(flags.upstream)
     entry = ("upstreams", name)
     yield Override(("default",), name, display_name("upstream"))
-    yield Override(
-        entry, "{}", display_name("upstream")
-    )  # nothing of another one with this name is kept, least of all its key
+    # An upstream of this name in the settings file is replaced as a whole. Its key must not go to another URL.
+    yield Override(entry, "{}", display_name("upstream"))
     yield Override((*entry, "url"), flags.upstream, display_name("upstream"))
     for flag, field in UPSTREAM_FLAG_FIELDS.items():
         if text := getattr(flags, flag):
@@ -145,21 +144,21 @@ def _upstream_overrides(flags: Flags, variables: Variables, display_name: Callab
 
 
 def _upstream_name(url: str) -> str:
-    """What the upstream is called in the log and to users: as in our table, or by its host."""
+    """Return the name of the upstream for the log and for users: the name of its profile, or its host."""
     profile = profile_for_url(url)
     if profile.hosts:
         return profile.name
     try:
         return urlsplit(url).hostname or "upstream"
-    except ValueError:  # what is wrong with it is told where all URLs are looked at
+    except ValueError:  # `check_settings` reports malformed URLs
         return "upstream"
 
 
-# ── settings by their names ───────────────────────────────────────────────────────────────────────────────────────────
+# ── lookup of settings by path ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def type_at(path: SettingPath, type_: Any = Settings) -> Any | None:
-    """The type of the setting at this path; None if there is no such setting."""
+    """Return the type of the setting at this path, or None if there is no such setting."""
     if not path:
         return type_
     first, *remainder = path
@@ -175,7 +174,8 @@ def type_at(path: SettingPath, type_: Any = Settings) -> Any | None:
 
 
 def yaml_node(override: Override) -> yaml.Node:
-    """What was said as a node, for the setting's type. Texts need no quotes, and lists may be written with commas."""
+    """Return the override as a YAML node for the type of its setting. Texts need no quotes; lists may be
+    comma-separated."""
     members = _union_members(type_at(override.path))
     if any(member is str or get_origin(member) is Literal for member in members):
         return yaml.ScalarNode(TEXT_TAG, override.text)
@@ -197,7 +197,7 @@ def _union_members(type_: Any) -> list[Any]:
 
 
 def _known_variables() -> list[str]:
-    """The variables that can be named beforehand."""
+    """Return the names of all variables that contain no user-chosen name."""
     return [
         *map(_variable_name, Flags.__struct_fields__),
         *(VARIABLE_PREFIX + PATH_SEPARATOR.join(path).upper() for path in _setting_paths(Settings)),
@@ -210,6 +210,6 @@ def _setting_paths(type_: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
     ]
     if not structs:
         yield path
-    for one in structs:
-        for field in msgspec.structs.fields(one):
+    for struct in structs:
+        for field in msgspec.structs.fields(struct):
             yield from _setting_paths(field.type, (*path, field.name))

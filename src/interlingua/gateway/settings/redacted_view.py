@@ -1,4 +1,4 @@
-"""What of the settings may be shown: all but secrets, which are `***`."""
+"""Printable view of the settings with secrets replaced by `***`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["redacted_settings"]
 
 
 def redacted_settings(settings: Settings, secrets: Collection[str] = ()) -> dict[str, Any]:
-    """The settings as plain data, in their order. `secrets` is what variables have brought (`Loaded.secrets`)."""
+    """Return the redacted settings as plain data, in field order. `secrets` are `LoadedSettings.variable_secrets`."""
     data = _SettingsRedactor(settings, secrets).redact_value(msgspec.to_builtins(settings), Settings)
     assert isinstance(data, dict)
     return data
@@ -28,7 +28,7 @@ class _SettingsRedactor:
         self._redactor = Redactor(collect_secrets(settings, secrets))
 
     def redact_value(self, value: Any, type_: Any) -> Any:
-        """A value of this type."""
+        """Return the redacted value. `type_` is the type of its setting."""
         inner, _ = unwrap_annotated(type_)
         if is_secret_type(type_):
             return REDACTED if value else value
@@ -43,14 +43,15 @@ class _SettingsRedactor:
                 field.name: self.redact_value(value[field.name], field.type) for field in msgspec.structs.fields(inner)
             }
         if isinstance(value, list):
-            return [self._redact_user_named("", one, Any if inner is Any else get_args(inner)[0]) for one in value]
+            return [self._redact_user_named("", item, Any if inner is Any else get_args(inner)[0]) for item in value]
         if isinstance(value, dict):
             item_type = Any if inner is Any else get_args(inner)[1]
-            return {name: self._redact_user_named(name, one, item_type) for name, one in value.items()}
+            return {name: self._redact_user_named(name, item, item_type) for name, item in value.items()}
         return value
 
     def _redact_user_named(self, name: str, value: Any, type_: Any) -> Any:
-        """A value under a name that the user has chosen, or in a list. Short secrets are hidden only here."""
+        """Redact a value under a user-chosen name or in a list. Secrets that are too short for `Redactor` are replaced
+        here."""
         is_text = type_ in (str, Any) and isinstance(value, str)
         return (
             REDACTED

@@ -1,7 +1,7 @@
-"""What of a value may be shown? No secrets, and nothing that a terminal would obey.
+"""Redaction of secrets, and escaping of control characters for terminals.
 
-Log, captures, traces and error messages for clients all ask here. Secrets are known by value (those of the settings, in
-every form that they travel in) or by their looks, such as `sk-…` or what follows `Authorization:`.
+Used for the log, captures, traces and error messages to clients. Secrets are found by value (the secrets of the
+settings, in every encoding in which they are sent) or by pattern, such as `sk-…` or the text after `Authorization:`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from interlingua.gateway.settings.schema import Model, Settings
 __all__ = ["REDACTED", "Redactor", "collect_secrets", "credentials", "is_secret_name", "printable"]
 
 _MIN_SECRET_CHARS = 6
-"""What is shorter stands in too many texts by chance."""
+"""Shorter secrets occur in too many texts by chance."""
 _MIN_CLIENT_KEY_CHARS = 16
-"""Clients of a gateway without keys show any word, which should not vanish from all they say."""
+"""Minimum length of a client's key to be redacted. Clients of a gateway without keys send any word as key, which must
+not disappear from all their texts."""
 _PLACEHOLDER_KEYS = {
     "ollama",
     "lm-studio",
@@ -30,7 +31,7 @@ _PLACEHOLDER_KEYS = {
     "anything",
     "placeholder",
 }
-"""What people write where a server wants some key and looks at none."""
+"""Dummy keys for servers that require a key but do not check it."""
 
 REDACTED = "***"
 _SECRET_NAME = re.compile(
@@ -38,11 +39,11 @@ _SECRET_NAME = re.compile(
     r"|(?i:(?:^|[-_])o?auth(?:$|[-_]))|(?i:(?:^|[-_])(?:key|token)$)|[a-z](?:Key|Token)$"
 )
 _ASSIGNMENT = rb"""(?:\\*["'])?\s*[:=]\s*+(?:\\*["'])?+(?!\*\*\*)"""
-"""Between a name and its value: as a header, in JSON (also inside a string of JSON), in code."""
+"""Separator between a name and its value: in a header, in JSON (also inside a JSON string), in code."""
 _SECRET_QUERY_PARAMETERS = ["key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature"]
 _KEY_PREFIXES = ["gsk_", "xai-", "hf_", "nvapi-", "pplx-", "csk-", "r8_", "fw_", "ghp_", "github_pat_", "AIza", "AKIA"]
 _SECRET_PATTERNS: list[tuple[list[str], bytes]] = [
-    # Where to look, and what has to stand there: the group is the secret.
+    # Anchor texts, and the pattern to match at an anchor. The group is the secret.
     (["authorization"], rb"(?i:authorization)" + _ASSIGNMENT + rb"((?:[A-Za-z]+ +)?[\w.~+/=:-]{4,})"),
     (["api-key", "api_key", "apikey"], rb"(?i:api[-_]?key)" + _ASSIGNMENT + rb"([\w.~+/=:-]{4,})"),
     (["cookie"], rb"(?i:cookie)" + _ASSIGNMENT + rb"""([^\r\n"'\\]{4,})"""),
@@ -50,7 +51,10 @@ _SECRET_PATTERNS: list[tuple[list[str], bytes]] = [
     ([f"{sign}{name}=" for sign in "?&" for name in _SECRET_QUERY_PARAMETERS], rb"""[^=]+=([^&\s"'\\#<>*]+)"""),
     (["://"], rb"""://([^/\s"'\\@<>?#*]+)@"""),
     (["sk-", "sk_"], rb"(?<![\w-])(sk[-_][\w-]{8,})"),
-    (["eyJ"], rb"\b(?:(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)|eyJ[\w-]*+)"),  # what is none is gone past as a whole
+    (
+        ["eyJ"],
+        rb"\b(?:(eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)|eyJ[\w-]*+)",
+    ),  # a text that is not a JWT is skipped as a whole
     (_KEY_PREFIXES, rb"(?<![\w-])([A-Za-z0-9]+(?:_pat)?[-_]?[\w-]{16,})"),
 ]
 _ANCHORED_PATTERNS = [
@@ -58,25 +62,27 @@ _ANCHORED_PATTERNS = [
 ]
 _ANY_ANCHOR = re.compile(b"|".join(re.escape(place) for place, _ in _ANCHORED_PATTERNS))
 _MAX_SHORT_BYTES = 1000
-"""Up to here one look for any place is faster than one for each; behind it, it is not."""
+"""Below this size one search for any anchor is faster than one search per anchor."""
 
 
 class Redactor:
-    """Puts *** where a secret stands."""
+    """Replaces secrets by `***`."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = frozenset(
             v for v in secrets if len(v) >= _MIN_SECRET_CHARS and v.lower() not in _PLACEHOLDER_KEYS
         )
         forms = {form for value in self._secrets for form in _encoded_forms(value) if len(form) >= _MIN_SECRET_CHARS}
-        self._forms = sorted(forms, key=lambda form: (-len(form), form))  # a secret may hold another one
+        self._forms = sorted(
+            forms, key=lambda form: (-len(form), form)
+        )  # longest first: a secret may contain another one
 
     def with_credentials(self, headers: Mapping[str, str]) -> Redactor:
-        """One that also knows the key that a client has shown, for that may be sent on to an upstream."""
+        """Return a redactor that also redacts the client's key, which may be forwarded to an upstream."""
         return self.with_secrets(value for value in credentials(headers) if len(value) >= _MIN_CLIENT_KEY_CHARS)
 
     def with_secrets(self, secrets: Iterable[str]) -> Redactor:
-        """One that knows these secrets, too."""
+        """Return a redactor that also redacts these secrets."""
         added = set(secrets)
         return Redactor(self._secrets | added) if added - self._secrets else self
 
@@ -94,7 +100,7 @@ class Redactor:
         return {name: self._redact_field(name, value) for name, value in headers.items()}
 
     def redact_value(self, value: Any) -> Any:
-        """What can be written as JSON, with everything in it."""
+        """Redact a JSON value recursively. Bytes become text."""
         if isinstance(value, str):
             return self.redact_text(value)
         elif isinstance(value, bytes):
@@ -109,7 +115,7 @@ class Redactor:
         return REDACTED if isinstance(value, str) and is_secret_name(name) else self.redact_value(value)
 
     def has_partial_secret_at_end(self, data: bytes) -> bool:
-        """Whether the end of `data` may be the beginning of a secret known by value, so that more has to be seen."""
+        """Return whether `data` ends with a prefix of a secret known by value, so that more data is needed."""
         for form in self._forms:
             start = data.find(form[:1], max(0, len(data) - len(form) + 1))
             while start >= 0:
@@ -120,12 +126,12 @@ class Redactor:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name is a secret: a header, or a field of anything."""
+    """Return whether the value of a header or field with this name is a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) -> list[str]:
-    """All that must never be shown of these settings. `expanded` is what variables have brought (`Loaded.secrets`)."""
+    """Return all secrets of the settings. `variable_secrets` are `LoadedSettings.variable_secrets`."""
     secrets = [*settings.keys, settings.seal_key, *variable_secrets]
     for upstream in settings.upstreams.values():
         secrets += [upstream.key, *credentials(upstream.headers), *_secrets_by_field_name(upstream.extra)]
@@ -135,7 +141,7 @@ def collect_secrets(settings: Settings, variable_secrets: Iterable[str] = ()) ->
 
 
 def credentials(headers: Mapping[str, str]) -> set[str]:
-    """The secrets among headers, by their names: whole, and without the word that says what they are."""
+    """Return the secret values among the headers, each one whole and without its scheme (`Bearer`)."""
     values = {value for name, value in headers.items() if is_secret_name(name)}
     return values | {value.split(None, 1)[1] for value in values if len(value.split(None, 1)) == 2}
 
@@ -148,7 +154,7 @@ def _secrets_by_field_name(value: Any) -> Iterator[str]:
 
 
 def printable(text: str, max_chars: int = 300) -> str:
-    """A value as one line of a terminal may show it: no line end, no escape sequence, no change of direction."""
+    """Return the text as one safe line for a terminal: line ends, escape sequences and direction marks are escaped."""
     visible = text[:max_chars]
     if not visible.isprintable():
         visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in visible)
@@ -156,10 +162,11 @@ def printable(text: str, max_chars: int = 300) -> str:
 
 
 def _find_secret_spans(data: bytes) -> list[tuple[int, int]]:
-    """Where they stand, in order. Each place is found by a plain search, for long bodies should hold up nobody.
+    """Return the spans of secrets found by pattern, in order.
 
-    Of the places inside what was found only the last is tried: all of them would end there, and `cookie:cookie:…` would
-    take the square of its length.
+    Anchors are found by plain text search, so that long bodies do not delay other requests. Of the anchors inside a
+    match only the last one is tried: all of them end at the same place, and `cookie:cookie:…` would take quadratic
+    time.
     """
     lower = data.lower()
     if len(data) < _MAX_SHORT_BYTES and not _ANY_ANCHOR.search(lower):
@@ -190,7 +197,7 @@ def _replace_spans(data: bytes, spans: list[tuple[int, int]]) -> bytes:
 
 
 def _encoded_forms(value: str) -> Iterable[bytes]:
-    """A secret as it stands in texts, in JSON, in a URL, and in the middle of something in Base64."""
+    """Yield the secret as it appears in text, in JSON, in a URL, and inside Base64 data at any offset."""
     yield value.encode("utf-8", "surrogatepass")
     yield json.dumps(value)[1:-1].encode("ascii")
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
@@ -198,7 +205,7 @@ def _encoded_forms(value: str) -> Iterable[bytes]:
     yield quote_plus(value, errors="replace").encode("ascii")
     raw = value.encode("utf-8", "surrogatepass")
     for offset in range(3):
-        # The characters that hang on no neighbour: `user:` may stand before it, and `:` behind.
+        # Only the Base64 characters that do not depend on neighbouring bytes: `user:` may precede it, `:` may follow.
         last = (offset + len(raw)) * 8 // 6
         encoded = base64.b64encode(b"\0" * offset + raw)[(0, 2, 3)[offset] : last]
         yield encoded

@@ -1,7 +1,8 @@
-"""What may be set, with its defaults: the types that a settings file is read into.
+"""Schema of the settings: the types that a settings file is converted to, with the default values.
 
-Names are as users write them, and each docstring is what `interlingua config schema` tells of it. Nothing here reads a
-file: `settings_file` does, and tells the line of what is wrong.
+Field names are the names that users write. The docstring of a field is its user documentation: it is printed by
+`interlingua config schema` and in docs/reference/settings.md. This module reads no file: `loader` does, and reports
+errors with file and line.
 """
 
 from __future__ import annotations
@@ -29,191 +30,217 @@ __all__ = [
 
 Api: TypeAlias = Literal["openai-chat", "anthropic-messages", "openai-responses"]
 Secret: TypeAlias = Annotated[str, Meta(extra_json_schema={"writeOnly": True})]
-"""Never shown and never logged."""
+"""Text that is never printed and never logged."""
 EmptyPolicy: TypeAlias = Literal["keep", "retry"]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
 class Timeouts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connect: Seconds = 10
-    """For a connection, TLS included."""
+    """Seconds to open a connection to the upstream, including the TLS handshake."""
     first_event: Seconds = 120
-    """From the request to the first event of a stream; clients get keep-alive comments meanwhile."""
+    """Seconds from sending the request to the first event of a stream. The client receives keep-alive comments while it
+    waits."""
     idle: Seconds = 120
-    """Between two pieces of a stream."""
+    """Seconds between two chunks of a stream."""
     total: Seconds = 3600
-    """For a whole reply, from the request to its last byte."""
+    """Seconds for a complete reply, from sending the request to the last byte."""
 
 
 class Retries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often the same upstream is asked again before it has said anything: never behind that, and never for 4xx but
-    429 with a short wait."""
+    """Retries at the same upstream. A request is retried only before the first output of the upstream. Responses with
+    4xx are not retried, except 429 with a short `retry-after`."""
 
     attempts: Annotated[int, Meta(ge=1, le=10)] = 2
-    """How often an upstream is asked in all."""
+    """Maximum number of attempts per request and upstream, including the first one. 1 disables retries."""
     backoff: Seconds = 0.5
-    """The wait before the second attempt, doubled for each further one, with jitter."""
+    """Seconds to wait before the second attempt. The delay doubles with each further attempt, with random jitter."""
     longest: Seconds = 10
-    """The longest wait that is made here. If the upstream asks for a longer one, the client is told it."""
+    """Longest delay before a retry, in seconds. If the upstream requests a longer one (`retry-after`), the gateway does
+    not retry and forwards that delay to the client."""
     budget: Annotated[float, Meta(ge=0, le=1)] = 0.1
-    """How many further attempts there may be for each request to this upstream, over all clients; ten at once, and one
-    a second, are free. More would only add to its trouble."""
+    """Retry budget: the number of retries allowed per request to this upstream, over all clients (0.1: one retry for
+    ten requests). A burst of ten retries, and one more each second, are always allowed. The budget keeps retries from
+    adding load to an upstream that already fails."""
 
 
 class Rest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a model of an upstream that fails is left alone: each is judged for itself, and 4xx are no failures."""
+    """Circuit breaker, per upstream and model. While the circuit is open, the model receives no requests. Responses
+    with 4xx do not count as failures."""
 
     after: Annotated[int, Meta(ge=0)] = 10
-    """How many attempts fail in a row before; a request may take several. 0: it never is left alone."""
+    """Number of consecutive failed attempts that open the circuit. One request can make several attempts. 0 disables
+    the circuit breaker."""
     seconds: Seconds = 5
-    """For how long: `fallback` answers meanwhile, or the client gets 503 with retry-after. Then one request tries."""
+    """Seconds that the circuit stays open. Meanwhile requests go to the `fallback` models; without one, the client
+    receives 503 with `retry-after`. After that time a single request probes the model."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str
-    """Its base URL, up to and with the version: https://openrouter.ai/api/v1"""
+    """Base URL of the upstream, including the API version: https://openrouter.ai/api/v1"""
     api: Api = "openai-chat"
-    """What it speaks."""
+    """Protocol of the upstream."""
     key: Secret = ""
-    """Its key: ${OPENROUTER_API_KEY}"""
+    """API key of the upstream, usually from a variable: ${OPENROUTER_API_KEY}"""
     passthrough: bool = False
-    """Whether the client's own key is sent to it instead."""
+    """Send the API key of the client to the upstream instead of `key`."""
     headers: dict[str, str] = {}
-    """Further headers for it."""
+    """Additional HTTP headers for every request to this upstream."""
     extra: dict[str, Any] = {}
-    """Further fields of every request body, such as OpenRouter's `provider`."""
+    """Additional fields for every request body, such as OpenRouter's `provider`."""
     dialect: str = "auto"
-    """How its models write calls: a name, auto (by the model's id) or detect (by the text itself)."""
+    """Dialect in which the models of this upstream write tool calls. A dialect name; auto: chosen by the model id;
+    detect: detected in the text of the reply."""
     profile: str = "auto"
-    """Which upstream of `interlingua`'s table it is like; auto: by its URL."""
+    """Profile of the upstream: one of the profiles built into `interlingua`. auto: chosen by the URL."""
     ids: Literal["auto", "any", "functions", "nine"] = "auto"
-    """What ids of past calls it wants: as they are, Kimi's functions.NAME:N, or Mistral's nine letters and digits."""
+    """Format of tool call ids in the conversation history that the upstream accepts. auto: as in the profile; any: ids
+    are sent unchanged; functions: functions.NAME:N, as for Kimi; nine: nine letters and digits, as for Mistral."""
     count_tokens: Literal["auto", "upstream", "estimate"] = "auto"
-    """Who counts the tokens of a request that is not to be answered. upstream: it is asked first, if its API has a way
-    to. estimate: it is never asked. auto: it is asked if it speaks anthropic-messages."""
+    """Source of the result when a client requests a token count. upstream: the gateway sends a token count request to
+    the upstream if the API has an endpoint for it, and estimates if that fails. estimate: the gateway always estimates.
+    auto: like `upstream` if `api` is anthropic-messages, otherwise like `estimate`."""
     ca: str = ""
-    """A file with the certificates (PEM) that it is trusted by, if it has one of your own. Without it: as the system,
-    or SSL_CERT_FILE, says."""
+    """Path of a PEM file with the CA certificates that sign the certificate of this upstream, for a private CA. If
+    empty, the certificates of the system or of SSL_CERT_FILE are used."""
     timeouts: Timeouts = Timeouts()
-    """How long is waited for it."""
+    """Timeouts for requests to this upstream, in seconds."""
     retries: Retries = Retries()
-    """How often it is asked."""
+    """Retries of failed requests to this upstream."""
     rest: Rest = Rest()
-    """When it is left alone."""
+    """Circuit breaker for this upstream."""
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client's model id stands for. What is not set here is as its upstream, or the whole gateway, has it."""
+    """Route for a model id of clients. A setting that is missing here is taken from the upstream or from the
+    gateway."""
 
     upstream: str
-    """Who is asked: a name among `upstreams`."""
+    """Name of the upstream, as in `upstreams`."""
     model: str = ""
-    """Its id there; without one, the client's. A `*` in it is what the `*` of the client's id has met."""
+    """Model id at the upstream. If empty, the id that the client sent. A `*` is replaced by the text that the `*` of
+    this entry matched."""
     fallback: list[str] = []
-    """Other ids of this table, asked in turn if it fails before the first word."""
+    """Other ids of `models`, tried in order if this model fails before its first output."""
     fallback_on: list[Annotated[int, Meta(ge=400, le=499)]] = []
-    """Statuses of 4xx behind which they are asked, too, such as 401, 402 or 404: the others are taken for the client's
-    mistake."""
+    """4xx statuses of the upstream that also lead to the `fallback` models, such as 401, 402 or 404. Other 4xx
+    statuses, except 429, count as errors of the client and are returned to it."""
     dialect: str = ""
-    """How it writes calls, if that is not as its upstream says: a name, auto or detect."""
+    """Dialect of this model: a dialect name, auto or detect. If empty, as set for the upstream."""
     prefill: str = ""
-    """What its prompt has already written of the reply, such as <think>."""
+    """Text that the prompt template has already written at the start of the reply, such as <think>."""
     delivery: Delivery | None = None
-    """For this model, instead of the gateway's."""
+    """Overrides `delivery` of the gateway for this model."""
     reasoning: ReasoningPolicy | None = None
-    """For this model, instead of the gateway's."""
+    """Overrides `reasoning` of the gateway for this model."""
     empty: EmptyPolicy | None = None
-    """For this model, instead of the gateway's."""
+    """Overrides `empty` of the gateway for this model."""
     timeouts: Timeouts | None = None
-    """All of them, instead of its upstream's."""
+    """Timeouts for this model, in seconds. They replace all timeouts of the upstream, also those that are not listed
+    here."""
     extra: dict[str, Any] = {}
-    """Further fields of every request body."""
+    """Additional fields for every request body. They override `extra` of the upstream."""
 
 
 class RequestLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body: Annotated[int, Meta(ge=1024)] = 32 * 1024 * 1024
-    """The largest request body, in bytes."""
+    """Maximum size of a request body, in bytes. Default: 32 MiB."""
     reply: Annotated[int, Meta(ge=1024)] = 64 * 1024 * 1024
-    """The largest whole reply of an upstream, in bytes."""
+    """Maximum size of a non-streamed reply of an upstream, in bytes. Default: 64 MiB."""
     connections: Annotated[int, Meta(ge=1)] = 8192
-    """How many connections of clients one worker has open at once. More get 503, with retry-after."""
+    """Maximum number of open client connections per worker. Further connections receive 503 with `retry-after`."""
     head: Seconds = 10
-    """How long a client may take for the head of a request: from its first byte, and on a new connection from the
-    start."""
+    """Seconds within which a client must send the request line and headers. The time starts with the first byte of the
+    request; on a new connection, when the connection is accepted."""
     rate: Annotated[int, Meta(ge=0)] = 256
-    """How many bytes a second a client sends of its body at least, once ten seconds have passed. 0: any."""
+    """Minimum rate at which a client must send a request body, in bytes per second. It applies after the first ten
+    seconds. 0 disables the check."""
     streams: Annotated[int, Meta(ge=1)] = 4096
-    """How many requests one worker serves at once. More get 529 or 503, with retry-after."""
+    """Maximum number of concurrent requests per worker. Further requests receive 529 or 503, depending on the API, with
+    `retry-after`."""
     send: Seconds = 120
-    """How long a client may take for the whole body of its request, and to read what was sent before it counts as
-    gone."""
+    """Seconds within which a client must send its complete request body. Also the time within which it must read the
+    data sent to it; after that the gateway treats it as disconnected."""
 
 
 class Capture(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dir: str
-    """Where each exchange is written, a file each; made if missing, for its owner only."""
+    """Directory for the captures, one file per exchange. It is created if it does not exist, readable by its owner
+    only."""
     keep: Annotated[int, Meta(ge=1)] = 1000
-    """How many are kept; the oldest go first."""
+    """Maximum number of capture files. The oldest files are deleted first."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: Literal["text", "json"] = "text"
-    """text: for people. json: an object on each line."""
+    """text: one readable line per entry. json: one JSON object per line."""
     level: Literal["error", "info", "debug"] = "info"
-    """debug: bodies too, and never a key."""
+    """Log level. error: errors only. info: also one line per request. debug: also request and reply bodies. Secrets are
+    redacted at every level."""
     file: str = ""
-    """Where to, instead of standard error. Once it has 10 MB it is put aside as FILE.1, and that as FILE.2."""
+    """Path of the log file. If empty, the log goes to standard error. At 10 MiB the file is rotated to FILE.1, and
+    FILE.1 to FILE.2; older files are deleted."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
-    """Where it listens. Elsewhere than on loopback, `keys` are required."""
+    """Address that the gateway listens on. If it is not a loopback address, `keys` are required."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8484
-    """0: any that is free."""
+    """TCP port that the gateway listens on. 0: any free port."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
-    """How many processes share the port."""
+    """Number of worker processes that share the port."""
     demo: bool = False
-    """Adds the demo model: demo/<dialect> for every dialect, with no key and no network."""
+    """Add the demo models demo/<dialect>, one for every dialect. They need no API key and no network."""
     demo_pace: Annotated[float, Meta(ge=0)] = 0.004
-    """Seconds from one token of the demo model to the next, so that a stream can be seen. 0: all at once."""
+    """Seconds between two tokens of a demo model, so that streaming is visible. 0: no delay."""
     upstreams: dict[str, Upstream] = {}
-    """Who can be asked, each under a name of your choice."""
+    """Model servers that the gateway can send requests to, each under a name of your choice."""
     default: str = ""
-    """The upstream of all models that no entry of `models` names; if there is but one upstream, it is that one."""
+    """Name of the upstream for model ids that match neither `models` nor `tiers`. If empty and there is only one
+    upstream, that one."""
     models: dict[str, Model | str] = {}
-    """What clients may call a model. A text is another id of this table. `*` in an id stands for anything."""
+    """Model ids of clients and their routes. A value that is a text is an alias for another id of this table. `*` in an
+    id matches any text."""
     tiers: dict[Literal["opus", "sonnet", "haiku"], str] = {}
-    """What Claude's tiers stand for: every id with `claude` and the tier in it, and the tier alone."""
+    """Models for Claude's tiers. A tier matches its name alone, and every id that contains both `claude` and the
+    name."""
     overrides: dict[str, str] = {}
-    """Dialects by the upstream's model ids, before all else: `"*kimi*": kimi_k2`"""
+    """Dialects by model id at the upstream, where `*` matches any text: `"*kimi*": kimi_k2`. They take precedence over
+    every other `dialect` setting."""
     dialects: dict[str, dict[str, Any]] = {}
-    """Dialects of one's own, with the fields of a dialect file but `name`; `summary` may be left out."""
+    """Custom dialects by name. The fields are those of a dialect file without `name`; `summary` is optional."""
     delivery: Delivery = "stream"
-    """stream: arguments go out as they come. whole: a call goes out once it is complete and valid."""
+    """Delivery of tool calls. stream: arguments are sent to the client as they arrive. whole: a call is sent when it is
+    complete and valid."""
     reasoning: ReasoningPolicy = "keep"
-    """What becomes of the thinking."""
+    """Handling of the reasoning (thinking) of a model. keep: sent as reasoning. as_content: sent as text. drop: not
+    sent."""
     empty: EmptyPolicy = "keep"
-    """What becomes of a reply with no text and no call in it. retry: it is asked for once more, if none of it has gone
-    out; thinking that was streamed has."""
+    """Handling of a reply without text and without tool calls. keep: sent as it is. retry: the request is sent once
+    more, unless a part of the reply has been sent to the client; streamed reasoning counts as a part."""
     history: Literal["mend", "strict"] = "mend"
-    """What becomes of a conversation with gaps: mended, or refused with the place."""
+    """Handling of an inconsistent conversation history, such as a tool call without a result. mend: the gateway repairs
+    it. strict: the gateway rejects the request and reports the position."""
     limits: RequestLimits = RequestLimits()
-    """How much is too much."""
+    """Limits for requests, replies and connections."""
     keys: list[Secret] = []
-    """What clients may show as their key. None: on loopback anyone may ask."""
+    """API keys that clients may use. If empty, no key is required; that is allowed only on a loopback address."""
     hosts: list[str] = []
-    """Further names that this gateway is reached by. A request to any other name is refused, as from a web page."""
+    """Additional host names of this gateway. A request with any other `Host` header is rejected, which protects against
+    requests from web pages (DNS rebinding)."""
     seal_key: Secret = ""
-    """Authenticates thinking that travels through clients. Without one, a key is made and kept for this user. Several
-    machines behind one balancer need the same."""
+    """Key that signs reasoning which clients receive and send back. If empty, a key is generated and stored for the
+    current user. All machines behind one load balancer need the same key."""
     capture: Capture | None = None
-    """Writes what came and went to files. They hold all that is said, and never a key."""
+    """Record every exchange in a file. Captures contain complete conversations; API keys are redacted. If not set,
+    nothing is recorded."""
     log: Log = Log()
-    """What is told of its work."""
+    """Log of the gateway."""
     keepalive: Seconds = 10
-    """How long a client of a stream gets nothing before it gets a keep-alive comment, or a ping of Messages, and
-    between two of them. It may be twice as long."""
+    """Seconds without data on a stream after which the client receives a keep-alive comment (a `ping` event in the
+    Messages API), and between two of them. The actual delay can be up to twice as long."""
     drain: Seconds = 30
-    """How long streams may take to finish once the gateway is told to stop."""
+    """Seconds that open streams have to finish when the gateway shuts down."""
     otel: bool = False
-    """Whether each request is traced with OpenTelemetry, which has settings of its own (OTEL_*)."""
+    """Trace each request with OpenTelemetry. The exporter is configured with the OTEL_* environment variables."""

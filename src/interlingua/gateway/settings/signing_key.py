@@ -1,4 +1,4 @@
-"""The key that seals thinking, where the settings have none: made once, and kept for this user."""
+"""Key that signs reasoning if the settings contain none: generated once and stored for the current user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ KEY_BYTES = 32
 
 
 def load_or_create_key(folder: Path | None = None) -> tuple[bytes, str]:
-    """The key, and a word to the user if it could not be kept: then thinking is not known again after a restart."""
+    """Return the key and a warning for the user.
+
+    The warning is "" if the key is stored. If it cannot be stored, the gateway does not recognise its own signatures
+    after a restart.
+    """
     path = (folder or state_folder()) / "seal.key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -25,10 +29,10 @@ def load_or_create_key(folder: Path | None = None) -> tuple[bytes, str]:
                 stream.write(key)
         return key, ""
     except OSError as error:
-        return secrets.token_bytes(KEY_BYTES), f"cannot keep a key in {path}: {error.strerror}"
+        return secrets.token_bytes(KEY_BYTES), f"cannot store the key in {path}: {error.strerror}"
 
 
 def state_folder() -> Path:
-    """Where this user's programs keep what they need again."""
+    """Return the folder for persistent state of the current user (XDG_STATE_HOME)."""
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "interlingua"

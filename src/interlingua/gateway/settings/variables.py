@@ -1,4 +1,4 @@
-"""What `${NAME}` stands for in a settings file: a variable of the environment, or of a `.env` file beside it."""
+"""Expansion of `${NAME}` in a settings file, from the environment or from a `.env` file in the same folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _ESCAPES = {"n": "\n", "t": "\t"}
 
 
 class Variables:
+    """Variables of the environment and of the `.env` files in `folders`, first match wins."""
+
     def __init__(self, environment: Mapping[str, str], folders: Iterable[Path] = ()) -> None:
-        """The environment, then the `.env` files of these folders, in turn."""
         self.notes: list[str] = []
         self._values = dict(environment)
         for path in dict.fromkeys(folder / ".env" for folder in folders):
@@ -34,11 +35,15 @@ class Variables:
         return _REFERENCE.sub(self._substitute, text) if "$" in text else text
 
     def expanded_values(self, text: str) -> set[str]:
-        """What variables make of it: each one's value, and the whole."""
+        """Return the value of each variable in the text, and the whole expanded text."""
         return {self.value(name) for name in _REFERENCE.findall(text) if name} | {self.expand(text)}
 
     def value(self, name: str) -> str:
-        """NoVariable if it is not set; what is set to nothing counts as that, for that is how a forgotten key looks."""
+        """Return the value of the variable.
+
+        Raises:
+            UndefinedVariable: The variable is not set or is empty. A key that the user forgot to set is often empty.
+        """
         if not self._values.get(name):
             state = "is empty" if name in self._values else "is not set"
             close_matches = difflib.get_close_matches(
@@ -47,7 +52,7 @@ class Variables:
             hint = (
                 f"did you mean {close_matches[0]!r}?"
                 if close_matches
-                else "set it in the environment, or in a file .env"
+                else "set it in the environment or in a .env file"
             )
             raise UndefinedVariable(f"the variable {name} {state}", hint)
         return self._values[name]
@@ -56,7 +61,9 @@ class Variables:
         if reference[0] == "$$":
             return "$"
         if not reference[0].endswith("}") or not _VARIABLE_NAME.fullmatch(reference[1]):
-            raise UndefinedVariable(f"{reference[0]!r} names no variable", "write ${NAME}, or $$ for a dollar sign")
+            raise UndefinedVariable(
+                f"{reference[0]!r} is not a variable reference", "write ${NAME}, or $$ for a dollar sign"
+            )
         return self.value(reference[1])
 
     def _read_dotenv(self, path: Path) -> dict[str, str]:
@@ -65,7 +72,7 @@ class Variables:
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeError) as error:
-            self.notes.append(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}")
+            self.notes.append(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}")
             return {}
         values = {}
         for number, line in enumerate(lines, 1):
@@ -73,7 +80,7 @@ class Variables:
             if match:
                 values[match["name"]] = _unquote(match)
             elif line.strip() and not line.lstrip().startswith("#"):
-                self.notes.append(f"{path}:{number}: this is not NAME=VALUE, and is left out")
+                self.notes.append(f"{path}:{number}: line ignored, because it is not NAME=VALUE")
         return values
 
 

@@ -1,6 +1,6 @@
-"""How the nodes of a settings file are read by the types of the settings: values, the line of each, and what is wrong.
+"""Type-directed reader of YAML nodes: converts nodes to values, records the line of each, reports errors.
 
-Nothing here knows one setting from another: a new field needs no line.
+The reader is driven by the type annotations of the settings. A new setting needs no change here.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 SettingPath: TypeAlias = tuple[str, ...]
-_SCHEMA_HINT = "`interlingua config schema` tells what may be set"
+_SCHEMA_HINT = "`interlingua config schema` prints all settings"
 _TYPE_DESCRIPTIONS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list"}
 _construct = yaml.constructor.SafeConstructor().construct_object
 _resolver = yaml.resolver.Resolver()
 
 
 class UndefinedVariable(Exception):
-    """A text names a variable that there is not. `str()` is what is wrong, `hint` what to do."""
+    """A text refers to a variable that is not set, or the reference is malformed. `hint` is what to do about it."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -45,20 +45,31 @@ class UndefinedVariable(Exception):
 
 
 class SettingsReader:
-    """Reads what one file, variable or flag says. `expand` puts variables into texts."""
+    """Reader for one source: a file, an environment variable or a flag.
+
+    Args:
+        source: Name of the source in error messages.
+        expand: Function that replaces `${NAME}` in a text. It raises UndefinedVariable.
+    """
 
     def __init__(self, source: str, expand: Callable[[str], str]) -> None:
         self._source = source
         self._expand = expand
         self.locations: dict[SettingPath, str] = {}
-        """Where everything stands that was read."""
+        """Source and line of every value that was read."""
         self.plaintext_secrets: list[SettingPath] = []
-        """The secrets that were written down, instead of the variable that has them."""
+        """Secrets written in plain text instead of as a variable."""
         self.texts_with_variables: dict[SettingPath, str] = {}
-        """The texts with variables in them, as they were written."""
+        """Texts that contain variables, before expansion."""
 
     def read(self, node: yaml.Node, type_: Any, path: SettingPath = (), hint: str = _SCHEMA_HINT) -> Any:
-        """The node as a value of this type, in plain data. A Struct is a dict here, with what was set and no more."""
+        """Convert the node to a value of this type, as plain data.
+
+        A Struct becomes a dict that contains only the fields that are set.
+
+        Raises:
+            BadInput: The node does not fit the type.
+        """
         self.locations[path] = node_location(self._source, node)
         inner, _ = unwrap_annotated(type_)
         if get_origin(inner) in (Union, types.UnionType):
@@ -80,13 +91,13 @@ class SettingsReader:
         return BadInput(f"{node_location(self._source, node)}: {label}{problem}", hint)
 
     def _read_union(self, node: yaml.Node, type_: Any, path: SettingPath, hint: str) -> Any:
-        """Something or nothing; or a Struct or a text."""
+        """Read an optional value, or a union of a Struct and a text."""
         members = [member for member in get_args(type_) if member is not types.NoneType]
         if len(members) < len(get_args(type_)) and node.tag == NULL_TAG:
             return None
         if len(members) == 1:
             return self.read(node, members[0], path, hint)
-        matching = [one for one in members if isinstance(node, yaml.ScalarNode) == (one is str)]
+        matching = [member for member in members if isinstance(node, yaml.ScalarNode) == (member is str)]
         if isinstance(node, yaml.SequenceNode) or node.tag == NULL_TAG:
             raise self.error_at(node, path, f"expected {describe_type(type_)}, got {describe_node(node)}", hint)
         return self.read(node, matching[0], path, hint)
@@ -139,7 +150,10 @@ class SettingsReader:
         return value
 
     def _scalar_value(self, node: yaml.ScalarNode, type_: Any, path: SettingPath) -> Any:
-        """The scalar, if it can be of this type; else None. What a variable says is a number where one is expected."""
+        """Return the scalar as a value of this type, or None if it does not fit.
+
+        The value of a variable is read as a number where the type is a number.
+        """
         if type_ is str:
             return self._expand_text(node, path) if node.tag == TEXT_TAG else None
         if get_origin(type_) is Literal:
@@ -161,7 +175,7 @@ class SettingsReader:
 
 
 def find_missing(data: Any, type_: Any, path: SettingPath = ()) -> tuple[SettingPath, str] | None:
-    """The first required setting that is not there: the path of what lacks it, and its name."""
+    """Return the first required setting that is missing, as the path of its parent and its name, or None."""
     inner, _ = unwrap_annotated(type_)
     if get_origin(inner) in (Union, types.UnionType):
         inner = next(
@@ -182,7 +196,7 @@ def find_missing(data: Any, type_: Any, path: SettingPath = ()) -> tuple[Setting
 
 
 def plain_scalar(text: str) -> yaml.ScalarNode:
-    """The text as YAML has it without quotes: a number if it looks like one."""
+    """Return the text as an unquoted YAML scalar: a number if it looks like a number."""
     tag = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return yaml.ScalarNode(tag, text)
 
@@ -202,18 +216,18 @@ def is_secret_type(type_: Any) -> bool:
 
 
 def _number_or_bool(node: yaml.ScalarNode) -> Any:
-    """A number or truth value, as YAML says; None: it is neither."""
+    """Return the scalar as a number or boolean by the rules of YAML, or None if it is neither."""
     if node.tag.rpartition(":")[2] not in ("bool", "int", "float"):
         return None
     try:
         value = _construct(node)
-    except ValueError:  # 0x_ looks like a number
+    except ValueError:  # `0x_` has the tag of a number, but is none
         return None
     return value if math.isfinite(value) else None
 
 
 def _is_allowed(value: Any, type_: Any, meta: Meta) -> bool:
-    """Whether it is one of those that are allowed."""
+    """Return whether the value is one of the literals, or within the bounds."""
     if get_origin(type_) is Literal:
         return value in get_args(type_)
     is_above_minimum = meta.ge is None or value >= meta.ge
@@ -221,7 +235,7 @@ def _is_allowed(value: Any, type_: Any, meta: Meta) -> bool:
 
 
 def describe_type(type_: Any) -> str:
-    """What values of this type are, in words."""
+    """Return a description of the type for messages and documentation."""
     inner, meta = unwrap_annotated(type_)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(get_args(inner))}"
@@ -236,10 +250,12 @@ def describe_type(type_: Any) -> str:
 
 
 def _describe_node(node: yaml.Node, type_: Any) -> str:
-    """What came; what a variable says is not told, for it may be a secret."""
+    """Return a description of the node. The value of a variable is left out, because it may be a secret."""
     if isinstance(node, yaml.ScalarNode) and "${" in node.value:
-        return f"what {node.value} says"
-    return describe_node(node) if type_ is str else describe_node(node).removesuffix(", which is a text only in quotes")
+        return f"the value of {node.value}"
+    return (
+        describe_node(node) if type_ is str else describe_node(node).removesuffix("; put it in quotes to make it text")
+    )
 
 
 def _example_hint(field: msgspec.structs.FieldInfo) -> str:

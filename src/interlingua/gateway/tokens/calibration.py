@@ -1,6 +1,6 @@
-"""How do our estimates compare with what upstreams count? What they report corrects the next estimate for the model.
+"""Calibration of token estimates: the usage that an upstream reports corrects later estimates for the same model.
 
-It is kept by each process for itself, and only as long as it runs: nothing but estimates depends on it.
+Each process has its own calibration, in memory only. Nothing but estimates depends on it.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from interlingua.gateway.tokens.estimator import estimate_tokens
 __all__ = ["EstimateCalibration", "tokens_from_size"]
 
 MAX_MODELS = 1000
-"""So many are kept: those that were asked last."""
+"""Maximum number of models in memory. The least recently used one is dropped first."""
 INITIAL_COMPARISONS, COMPARISON_INTERVAL_REQUESTS = 4, 16
-"""The first requests for a model are compared, then one of so many: an estimate has its price."""
+"""The first requests for a model are compared, then one in `COMPARISON_INTERVAL_REQUESTS`: an estimate costs time."""
 MIN_COMPARED_TOKENS = 40
-"""Estimates of fewer tokens tell little: what a template adds is half of it."""
+"""Minimum estimate for a comparison. In shorter requests the tokens of the chat template are up to half of the
+total."""
 FULL_WEIGHT_TOKENS = 2000
-"""Those of so many tokens count in full, smaller ones in part."""
+"""Estimates of this size or more have full weight, smaller ones a proportional weight."""
 MIN_UPDATE_WEIGHT = 0.2
-"""How much one of them moves what is known."""
+"""Minimum weight of a new comparison in the moving average."""
 MAX_PLAUSIBLE_RATIO = 5.0
-"""Who reports so many times as much, or as little, counts something else."""
+"""An upstream that reports more than this multiple of the estimate, or less than its inverse, counts something else."""
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.5
-"""No correction goes further."""
+"""Bounds of the correction factor."""
 BYTES_PER_TOKEN = 4
-"""Bytes of a request, where it is judged by nothing else."""
+"""Average size of a token, for estimates by size alone."""
 COUNT_SAMPLE_CHARS = 64 * 1024
-"""The sample for those who ask for the count alone."""
+"""Sample size for token count requests, which can take more time than other estimates."""
 
 
 class _ModelCalibration:
-    """What is known of one model at one upstream."""
+    """Calibration of one model at one upstream."""
 
     def __init__(self) -> None:
         self.factor = 1.0
         self.comparisons = 0.0
-        """How many requests were, the small ones in part."""
+        """Number of comparisons, weighted: small requests count in part."""
         self.requests = 0
         self.usage_missing = False
-        """Whether it reported nothing, the last time."""
+        """True if the upstream reported no usage for the last request."""
 
 
 class EstimateCalibration:
@@ -50,13 +51,16 @@ class EstimateCalibration:
         self._models: OrderedDict[tuple[str, str], _ModelCalibration] = OrderedDict()
 
     def count(self, body: dict[str, Any], upstream: str, model: str) -> int:
-        """For a client that wants to know nothing else."""
+        """Return the corrected estimate for a token count request."""
         calibration = self._models.get((upstream, model)) or _ModelCalibration()
         return round(estimate_tokens(body, model, COUNT_SAMPLE_CHARS) * calibration.factor)
 
     def estimate_for_comparison(self, body: dict[str, Any], upstream: str, model: str) -> int | None:
-        """The tokens of a request that is to be compared with what the upstream will report, before any correction;
-        None if it need not be."""
+        """Return the uncorrected estimate of a request for comparison with the usage that the upstream will report.
+
+        Returns:
+            None if this request need not be compared.
+        """
         calibration = self._calibration_for(upstream, model)
         calibration.requests += 1
         should_compare = (
@@ -70,7 +74,8 @@ class EstimateCalibration:
         return max(1, round(tokens * self._calibration_for(upstream, model).factor))
 
     def record_usage(self, estimated_tokens: int, usage: Usage, upstream: str, model: str) -> None:
-        """With what was reported in the end. `expected` may be 0: nothing was."""
+        """Compare the estimate with the reported usage and update the factor. `estimated_tokens` is 0 if there is
+        none."""
         calibration = self._calibration_for(upstream, model)
         calibration.usage_missing = usage.estimated
         if usage.estimated or estimated_tokens < MIN_COMPARED_TOKENS or usage.input <= 0:
@@ -94,5 +99,5 @@ class EstimateCalibration:
 
 
 def tokens_from_size(size_bytes: int) -> int:
-    """The tokens of a request of so many bytes."""
+    """Estimate the tokens of a request from its size alone."""
     return max(1, size_bytes // BYTES_PER_TOKEN)

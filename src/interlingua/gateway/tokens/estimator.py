@@ -1,4 +1,4 @@
-"""About how many tokens is a request? Nobody here has the model's tokenizer: an estimate, and never an error."""
+"""Token estimate for a request. The gateway does not have the model's tokenizer. An estimate never raises."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["estimate_tokens"]
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_TOOL = 6
 TOOL_PREAMBLE_TOKENS = 20
-"""What a model is told of tools at all."""
+"""Tokens of the template text that introduces the tools."""
 TOKENS_PER_PAGE, PAGE_BYTES, MAX_PAGES = 2000, 48 * 1024, 100
-"""A document, page by page: tokens, bytes, and the most that are read."""
+"""Documents are estimated by page: tokens per page, bytes per page, maximum number of pages."""
 DATA_URL_HEAD_CHARS = 160 * 1024
-"""So much of a data URL has the size of its image in it."""
+"""Prefix of a data URL that contains the image header with the size."""
 MAX_VALUES = 100_000
-"""So many values are looked at one by one; what is left counts as the JSON that it is."""
+"""Maximum number of values that are visited one by one. The rest is estimated as JSON text."""
 
 _UNCOUNTED_FIELDS = frozenset(
     (
@@ -45,16 +45,22 @@ _UNCOUNTED_FIELDS = frozenset(
         "type",
     )
 )
-"""What is not told to the model, or is no more than a token of what stands around it."""
+"""Fields that are not part of the prompt, or whose tokens are already included in `TOKENS_PER_MESSAGE`."""
 _THINKING_NAMES = frozenset({"thinking", "reasoning", "reasoning_content", "reasoning_details", "redacted_thinking"})
-"""Fields of a message, and kinds of its blocks. It goes back to the model as long as the turn lasts."""
+"""Message fields and block types that contain thinking. It is sent back to the model only within the current turn."""
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
 _DOCUMENT_TYPES = frozenset({"document", "file", "input_file", "input_audio"})
 _ARGUMENT_FIELDS = frozenset({"input", "arguments"})
 
 
 def estimate_tokens(body: dict[str, Any], model: str = "", sample_chars: int = DEFAULT_SAMPLE_CHARS) -> int:
-    """Of what a client of any wire sends: what the model will read of it."""
+    """Estimate the input tokens of a request body of any wire.
+
+    Args:
+        body: JSON body of the request.
+        model: Model id, which decides how images are counted.
+        sample_chars: Size of the sample that is analysed in long texts.
+    """
     counter = _ContentCounter(model)
     counter.walk([body.get("system"), body.get("instructions")], frozenset())
     for messages in (body.get("messages"), body.get("input")):
@@ -70,7 +76,7 @@ def estimate_tokens(body: dict[str, Any], model: str = "", sample_chars: int = D
 
 
 def _split_current_turn(messages: Any) -> tuple[list[Any], list[Any]]:
-    """What was said before, and since the user has spoken last."""
+    """Split the messages before the last user prompt, and return both parts."""
     if not isinstance(messages, list):
         return [], [messages] if messages is not None else []
     last = next((n for n in range(len(messages) - 1, -1, -1) if _is_user_prompt(messages[n])), 0)
@@ -78,7 +84,7 @@ def _split_current_turn(messages: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _is_user_prompt(message: Any) -> bool:
-    """And not only what tools have brought."""
+    """Return whether the message is from the user and contains more than tool results."""
     if not isinstance(message, dict) or message.get("role") != "user":
         return False
     content = message.get("content")
@@ -87,7 +93,7 @@ def _is_user_prompt(message: Any) -> bool:
 
 
 class _ContentCounter:
-    """What was found: texts, and tokens of all else."""
+    """Collects the texts of a request and counts the tokens of all other content."""
 
     def __init__(self, model: str) -> None:
         self.texts: list[str] = []
@@ -96,7 +102,7 @@ class _ContentCounter:
         self._values_left = MAX_VALUES
 
     def walk(self, values: list[Any], skipped: frozenset[str]) -> None:
-        """`skipped` are the fields and kinds of blocks that do not go to the model."""
+        """Visit the values recursively. Fields and block types in `skipped` are not part of the prompt."""
         stack = list(values)
         while stack and self._values_left:
             self._values_left -= 1
@@ -131,7 +137,7 @@ class _ContentCounter:
 
 
 def _image_block_tokens(block: dict[str, Any], model: str) -> int:
-    """`{"source": {"data": …}}`, `{"image_url": {"url": "data:…"}}` or `{"image_url": "data:…"}`."""
+    """Count an image: `{"source": {"data": …}}`, `{"image_url": {"url": "data:…"}}` or `{"image_url": "data:…"}`."""
     source = block.get("source") or block.get("image_url")
     source_fields = source if isinstance(source, dict) else {"url": source}
     data, url, detail = (
@@ -145,7 +151,11 @@ def _image_block_tokens(block: dict[str, Any], model: str) -> int:
 
 
 def _document_block_tokens(block: dict[str, Any]) -> int:
-    """By its size in base64; nothing if it is told as text. One that is elsewhere is taken for a page."""
+    """Estimate a document by its size in base64.
+
+    Returns 0 if the document is text, which is counted elsewhere. A document that is only referenced counts as one
+    page.
+    """
     source = next(
         (block[name] for name in ("source", "file", "input_audio") if isinstance(block.get(name), dict)), block
     )

@@ -1,4 +1,4 @@
-"""How many tokens is an image? That goes by its size in pixels, which stands in the first bytes of its file."""
+"""Token estimate for an image, by its size in pixels, which is read from the header of the file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from math import ceil
 __all__ = ["UNKNOWN_IMAGE_TOKENS", "image_size", "image_tokens"]
 
 UNKNOWN_IMAGE_TOKENS = 1500
-"""Of an image whose size nobody knows: it is elsewhere, or of another kind."""
+"""Estimate for an image of unknown size: it is only referenced, or the format is not supported."""
 HEADER_BYTES = 64
-"""So many bytes have the size of every kind of image but one."""
+"""Prefix that contains the image size in all formats except JPEG."""
 JPEG_HEADER_BYTES = 96 * 1024
-"""In a JPEG it stands behind all that a camera has to say."""
+"""Prefix for JPEG, where the size comes after the metadata of the camera."""
 _TILED_MODEL = re.compile(r"(?:.*/)?(?:gpt-|chatgpt|o\d)")
 """OpenAI's models count tiles of 512 pixels; all others count the area, in patches of 27 or 28 pixels."""
 _JPEG_FRAME_MARKERS = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _JPEG_BARE_MARKERS = {0x01, *range(0xD0, 0xDA)}
-"""What begins a JPEG's frame, with its size in it; what has no length."""
+"""JPEG markers: start of a frame, which contains the image size; markers without a length field."""
 
 
 def image_tokens(data: str, model: str = "", detail: str = "") -> int:
-    """`data` is base64."""
+    """Estimate the tokens of an image.
+
+    Args:
+        data: Image file in base64.
+        model: Model id. OpenAI models count tiles, other models count the area.
+        detail: OpenAI's `detail` setting.
+    """
     is_tiled = _TILED_MODEL.match(model.lower()) is not None
     if is_tiled and detail == "low":
         return 85
@@ -34,7 +40,7 @@ def image_tokens(data: str, model: str = "", detail: str = "") -> int:
 
 
 def _area_tokens(width: int, height: int) -> int:
-    """As Claude and Qwen have it: a large image is made smaller first."""
+    """Count by area, as Claude and Qwen do. Large images are scaled down first."""
     scale = min(1.0, 1568 / max(width, height))
     return max(1, min(1600, round(width * scale * height * scale / 750)))
 
@@ -46,7 +52,7 @@ def _tile_tokens(width: int, height: int) -> int:
 
 
 def image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a PNG, GIF, WebP or JPEG in base64; None of anything else."""
+    """Return width and height of a PNG, GIF, WebP or JPEG image in base64, or None for other data."""
     header = _decode_head(data, HEADER_BYTES)
     if header.startswith(b"\x89PNG\r\n\x1a\n") and len(header) >= 24:
         return _big_endian(header[16:20]), _big_endian(header[20:24])
@@ -83,7 +89,7 @@ def _jpeg_size(header: bytes) -> tuple[int, int] | None:
 
 
 def _decode_head(data: str, max_bytes: int) -> bytes:
-    """The first bytes."""
+    """Decode the first bytes; b"" if they are not base64."""
     try:
         return b64decode(data[: max_bytes // 3 * 4])
     except (binascii.Error, ValueError):

@@ -17,12 +17,15 @@ from interlingua.gateway.settings.schema import Settings
 __all__ = ["check_certificates", "make_connector", "proxy_for", "ssl_context_for"]
 
 IDLE_CONNECTION_SECONDS = 60.0
-"""Seconds for which one is kept that nobody uses."""
+"""Seconds for which an unused connection is kept in the pool."""
 
 
 class _PatchedResponseHandler(ResponseHandler):
-    """aiohttp resumes a connection behind every read, paused or not, and has its parser look for what is left over:
-    a tenth of what a token costs."""
+    """Response handler that resumes reading only if reading is paused.
+
+    aiohttp resumes the connection after every read, paused or not, and runs its parser on the remaining data. That is
+    a tenth of the CPU time per token.
+    """
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused:
@@ -31,17 +34,18 @@ class _PatchedResponseHandler(ResponseHandler):
 
 def make_connector() -> aiohttp.TCPConnector:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_CONNECTION_SECONDS)
-    if isinstance(getattr(connector, "_factory", None), partial):  # it has no public way to say which protocol to take
+    if isinstance(getattr(connector, "_factory", None), partial):  # aiohttp has no public option for the protocol class
         connector._factory = partial(_PatchedResponseHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
     return connector
 
 
 @lru_cache(maxsize=256)
 def proxy_for(scheme: str, host: str) -> str | None:
-    """Its URL; None: none is needed. What the process was started with holds for as long as it lives.
+    """Return the URL of the proxy for this host, or None if no proxy is needed.
 
-    aiohttp would look it up itself (`trust_env`), but anew for each request, in another thread; and it would take
-    passwords from ~/.netrc for upstreams, which have keys of their own.
+    Proxies are read from the environment and cached as long as the process runs. aiohttp can look them up itself
+    (`trust_env`), but does so for each request, in another thread. It also takes passwords for upstreams from
+    ~/.netrc, although upstreams have their own keys.
     """
     return None if _is_loopback(host) or proxy_bypass(host) else getproxies().get(scheme)
 
@@ -55,12 +59,12 @@ def _is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def ssl_context_for(ca: str) -> ssl.SSLContext:
-    """What a connection is checked against; "": as the system has it. Read once, for it takes long."""
+    """Return the TLS context for this CA file; "" selects the system certificates. Cached: loading is slow."""
     return ssl.create_default_context(cafile=ca or None)
 
 
 def check_certificates(settings: Settings) -> None:
-    """Raises BadSetting if a file cannot be read. They are read anew, for they may have changed."""
+    """Check the CA files of all upstreams, without the cache: they may have changed. Raises BadSetting."""
     ssl_context_for.cache_clear()
     for name, upstream in settings.upstreams.items():
         try:
@@ -68,4 +72,4 @@ def check_certificates(settings: Settings) -> None:
         except (OSError, ssl.SSLError) as error:
             reason = error.strerror or str(error)
             message = f"{upstream.ca!r} cannot be read: {reason}"
-            raise BadSetting(("upstreams", name, "ca"), message, "a file with certificates in PEM") from error
+            raise BadSetting(("upstreams", name, "ca"), message, "expected certificates in PEM format") from error

@@ -1,4 +1,4 @@
-"""What an upstream says when it does not answer: its status and body as one error, for whoever asked."""
+"""Errors of upstreams: HTTP status and body of an error response as one exception for the client."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = [
 ]
 
 MAX_ERROR_BODY_BYTES = 64 * 1024
-"""How much of an error's body is read."""
+"""Maximum number of bytes read from an error body."""
 MAX_ERROR_MESSAGE_CHARS = 2000
 RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-"""Statuses after which the same request may succeed. Of 4xx it is the client who knows better."""
+"""Statuses after which the same request may succeed. For other 4xx statuses the client has to change the request."""
 _CONTEXT_TOO_LONG = re.compile(
     r"context[ _](length|window)|maximum (context|prompt|model) length|prompt is too long|too many (input )?tokens"
     r"|input (is )?too long|exceeds? the (available |model'?s? )?(context|maximum (input|prompt))|reduce the length"
@@ -36,12 +36,22 @@ _CONTEXT_TOO_LONG = re.compile(
 )
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _HIDDEN_ELEMENT = re.compile(r"<(script|style)\b", re.IGNORECASE)
-"""Begins what no browser shows."""
+"""Opening tag of an element whose content browsers do not show."""
 _CLOSING_TAGS = {kind: re.compile(f"</{kind}>", re.IGNORECASE) for kind in ("script", "style")}
 
 
 class UpstreamFailed(UpstreamError):
-    """An upstream did not answer, or not in a way that anybody understands."""
+    """An upstream returned an error, no response, or an invalid response.
+
+    Args:
+        message: What failed.
+        status: HTTP status for the client.
+        upstream_status: HTTP status that the upstream returned; 0 if it returned none.
+        retry_after: Seconds to wait before a retry, if the upstream sent them.
+        code: Error code for the client; "" if there is none.
+        retryable: Whether the same upstream may be tried again.
+        failover: Whether another upstream may be tried. None means the same as `retryable`.
+    """
 
     def __init__(
         self,
@@ -56,28 +66,29 @@ class UpstreamFailed(UpstreamError):
     ) -> None:
         super().__init__(message)
         self.status = status
-        """For the client."""
+        """HTTP status for the client."""
         self.upstream_status = upstream_status
-        """The upstream's own; 0: it gave none."""
+        """HTTP status that the upstream returned; 0 if it returned none."""
         self.retry_after = retry_after
-        """In seconds, if the upstream says how long to wait."""
+        """Seconds to wait before a retry, if the upstream sent them."""
         self.code = code
         self.retryable = retryable
-        """Whether it may be asked again."""
+        """True if the same upstream may be tried again."""
         self.failover = retryable if failover is None else failover
-        """Whether another one may be asked in its place."""
+        """True if another upstream may be tried instead."""
 
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
-    """The upstream answered with a status that is no success. `now` is the time of day, for dates in the headers."""
+    """Return the error for a response without a success status. `now` is the Unix time, for dates in the headers."""
     text, upstream_status = body[:MAX_ERROR_BODY_BYTES].decode("utf-8", "replace"), status
     value = _error_object(text)
     error_text, code = _message_and_code(value) if value is not None else (_page_text(text), "")
     if _CONTEXT_TOO_LONG.search(error_text) and status in (400, 413, 422, 500):
         code, status = CONTEXT_LENGTH_CODE, 400
-    if status < 400:  # a redirect, which is not followed: it would take the key to another host
-        error_text, status = error_text or f"it redirects ({status}); set its real address", 502
-    message = error_text or f"status {status} and nothing else"
+    if status < 400:  # redirects are not followed: they would send the API key to another host
+        redirect_text = f"the upstream redirects ({status}), which is not followed; set `url` to the final address"
+        error_text, status = error_text or redirect_text, 502
+    message = error_text or f"the upstream returned status {status} without a message"
     retry_after = retry_delay(headers, now)
     return UpstreamFailed(
         message,
@@ -90,7 +101,7 @@ def error_from_response(status: int, headers: Mapping[str, str], body: bytes, no
 
 
 def error_from_failure(failure: Failure) -> UpstreamFailed:
-    """The upstream's stream, or its reply, began with an error."""
+    """Return the error for a stream or reply that contains an error before any content."""
     status = status_of(failure.type, failure.code) or 502
     code = failure.code if isinstance(failure.code, str) else ""
     if _CONTEXT_TOO_LONG.search(failure.message):
@@ -99,7 +110,7 @@ def error_from_failure(failure: Failure) -> UpstreamFailed:
 
 
 def retry_delay(headers: Mapping[str, str], now: float) -> float | None:
-    """How long an upstream asks to be left alone, in seconds."""
+    """Return the delay in seconds that the upstream requests with `retry-after`, or None if it requests none."""
     if (milliseconds := _parse_number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     retry_after = headers.get("retry-after")
@@ -108,9 +119,8 @@ def retry_delay(headers: Mapping[str, str], now: float) -> float | None:
     retry_at = _parse_date(retry_after)
     if retry_at is None:
         return None
-    server_time = _parse_date(
-        headers.get("date", "")
-    )  # by its own clock, if it tells the time: ours may be wrong, or its
+    # Relative to the upstream's own clock if it sends the time, because its clock and ours may differ.
+    server_time = _parse_date(headers.get("date", ""))
     return max(0.0, retry_at - (now if server_time is None else server_time))
 
 
@@ -130,19 +140,19 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def _error_object(text: str) -> dict[str, Any] | None:
-    """An error's JSON. Google's stands in a list."""
+    """Return the JSON object of an error body, or None. Google wraps it in a list."""
     objects = read_json(text, list[dict[str, Any]]) if text.lstrip().startswith("[") else None
     return objects[0] if objects else read_full_object(text)
 
 
 def _message_and_code(body: dict[str, Any]) -> tuple[str, str]:
-    """The message in an error's JSON, and its code. Every server has it somewhere else."""
+    """Return message and code of an error object. Servers use different fields for them."""
     error = body.get("error", body)
     if not isinstance(error, dict):
         return _truncate(_as_text(error)), ""
     message = next((error[key] for key in ("message", "detail", "msg", "error") if error.get(key)), "")
     metadata = error.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: what its own upstream has said
+    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: the error of its own upstream
         message = f"{_as_text(message)}: {_as_text(metadata['raw'])}"
     code = error.get("code") if isinstance(error.get("code"), str) else error.get("type")
     return _truncate(_as_text(message)), code if isinstance(code, str) else ""
@@ -153,12 +163,15 @@ def _as_text(value: Any) -> str:
 
 
 def _page_text(text: str) -> str:
-    """What a person would read of a page."""
+    """Return the visible text of an HTML page, or the text itself if it is not HTML."""
     return _truncate(unescape(_TAG.sub(" ", _without_scripts(text))) if "<" in text else text)
 
 
 def _without_scripts(text: str) -> str:
-    """In one pass: what is not closed stays, for the next of its kind is not closed either."""
+    """Remove script and style elements in one pass. Unclosed elements stay.
+
+    After one unclosed tag, further tags of its kind are skipped: they have no closing tag either.
+    """
     parts, position = [], 0
     unclosed: set[str] = set()
     for opening in _HIDDEN_ELEMENT.finditer(text):

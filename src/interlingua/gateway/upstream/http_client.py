@@ -1,4 +1,4 @@
-"""One question to one upstream: where it goes, with which headers, and what a failure to answer is called."""
+"""HTTP requests to upstreams: URLs, headers, sending, and errors for failed connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.upstream.connector import proxy_for, ssl_context_for
 from interlingua.gateway.upstream.errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
+from interlingua.wires import get_wire
 
 __all__ = [
     "connection_lost",
@@ -30,53 +30,47 @@ __all__ = [
     "send_request",
 ]
 
-ENDPOINT_PATHS = {CHAT: "/chat/completions", MESSAGES: "/messages", RESPONSES: "/responses"}
-COUNT_TOKENS_PATHS = {MESSAGES: "/count_tokens", RESPONSES: "/input_tokens"}
-BETA_QUERY = "beta=true"
 ANTHROPIC_PROFILE = "anthropic"
-"""The upstream that has defined Messages. Others that speak it take keys in either header."""
-ANTHROPIC_VERSION = "2023-06-01"
+"""Profile of Anthropic itself. Other servers of the Messages API accept the key in either header."""
 USER_AGENT = f"interlingua/{__version__}"
 DRAIN_TIMEOUT_SECONDS = 0.5
-"""Seconds for the end of a body behind the end of what is in it."""
-FORWARDED_HEADERS = ("anthropic-beta", "anthropic-version")
-"""What a client of Messages says to a server of Messages in its headers."""
+"""Seconds to wait for the end of the HTTP body after the end of the reply in it."""
 ERROR_BODY_TIMEOUT_SECONDS = 1.0
-"""How long is waited for what an upstream has to say of its error."""
+"""Seconds to wait for the body of an error response."""
 
 
 def endpoint_url(upstream: Upstream, wire: str, query: str) -> URL:
-    """Where it is asked. Of a client's query, what asks for trial features of Messages goes on to servers of it."""
-    url = URL(_base_url(upstream) + ENDPOINT_PATHS[upstream.api], encoded=True)
-    return url.with_query(BETA_QUERY) if wire == upstream.api == MESSAGES and query == BETA_QUERY else url
-
-
-def _base_url(upstream: Upstream) -> str:
-    """Its address may lack the version, or have the path already, as people copy addresses."""
-    base = upstream.url.rstrip("/").removesuffix(ENDPOINT_PATHS[upstream.api])
-    url = URL(base, encoded=True)
-    versioned = any(part[:1] == "v" and part[1:2].isdigit() for part in url.parts)
-    lacks_version = not versioned and (upstream.api == MESSAGES or url.path in ("", "/"))
-    return f"{base}/v1" if lacks_version else base
+    """Return the URL for requests. A query that asks for beta features is forwarded on the same wire."""
+    api = get_wire(upstream.api).HTTP_API
+    url = URL(api.base_url(upstream.url) + api.path, encoded=True)
+    return url.with_query(query) if wire == upstream.api and query and query == api.forwarded_query else url
 
 
 def count_tokens_url(upstream: Upstream) -> URL:
-    """Where it counts the tokens of a request, if it does."""
-    return URL(
-        _base_url(upstream) + ENDPOINT_PATHS[upstream.api] + COUNT_TOKENS_PATHS.get(upstream.api, ""), encoded=True
-    )
+    """Return the URL for token counts. Not every upstream has this endpoint."""
+    api = get_wire(upstream.api).HTTP_API
+    return URL(api.base_url(upstream.url) + (api.count_path or api.path), encoded=True)
 
 
 def models_url(upstream: Upstream) -> URL:
-    """Where it lists its models."""
-    return URL(f"{_base_url(upstream)}/models", encoded=True)
+    """Return the URL of the model list."""
+    return URL(f"{get_wire(upstream.api).HTTP_API.base_url(upstream.url)}/models", encoded=True)
 
 
 def headers_for(
     route: Route, wire: str, client_headers: Mapping[str, str], passthrough_key: str, stream: bool
 ) -> dict[str, str]:
-    """The headers for an upstream. Of the client's own, only what is known to be meant for it goes on, and its key only
-    where that is set."""
+    """Return the headers for an upstream.
+
+    Only known headers of the client are forwarded. The client's own key is forwarded only with `passthrough`.
+
+    Args:
+        route: The route to the upstream.
+        wire: The wire of the client.
+        client_headers: The headers of the client's request.
+        passthrough_key: The client's own API key; "" if there is none.
+        stream: Whether a stream is requested.
+    """
     upstream = route.upstream
     headers = {
         "content-type": "application/json",
@@ -84,14 +78,14 @@ def headers_for(
         "accept-encoding": "identity",
         "user-agent": USER_AGENT,
     }
-    if upstream.api == MESSAGES:
-        headers["anthropic-version"] = ANTHROPIC_VERSION
-        if wire == MESSAGES:
-            headers |= {name: client_headers[name] for name in FORWARDED_HEADERS if name in client_headers}
+    api = get_wire(upstream.api).HTTP_API
+    headers |= api.version_headers
+    if wire == upstream.api:
+        headers |= {name: client_headers[name] for name in api.forwarded_headers if name in client_headers}
     if key := passthrough_key if upstream.passthrough else upstream.key:
-        if upstream.api == MESSAGES:
+        if api.key_header == "x-api-key":
             headers["x-api-key"] = key
-        if upstream.api != MESSAGES or route.profile.name != ANTHROPIC_PROFILE:
+        if api.key_header == "authorization" or route.profile.name != ANTHROPIC_PROFILE:
             headers["authorization"] = f"Bearer {key}"
     return headers | {name.lower(): value for name, value in upstream.headers.items()}
 
@@ -99,9 +93,19 @@ def headers_for(
 async def send_request(
     session: aiohttp.ClientSession, route: Route, url: URL, body: bytes | None, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse:
-    """Its answer, once the headers are there and say that there is one. UpstreamFailed in every other case.
+    """Send a request and return the response as soon as its headers have arrived.
 
-    Whatever goes to an upstream goes through here: by its proxy, and to no other place that it may name.
+    All requests to upstreams are sent here, so that all of them use the proxy and none follows a redirect.
+
+    Args:
+        session: The HTTP session of the gateway.
+        route: The route to the upstream.
+        url: The URL of the endpoint.
+        body: The body of a POST request; None sends a GET request.
+        headers: The complete request headers.
+
+    Raises:
+        UpstreamFailed: The connection failed, or the status is not a success.
     """
     timeout = aiohttp.ClientTimeout(total=None, connect=route.timeouts.connect)
     ssl_context = ssl_context_for(route.upstream.ca)
@@ -123,7 +127,7 @@ async def send_request(
     if 200 <= response.status < 300:
         return response
     pieces: list[bytes] = []
-    try:  # its status counts, even if the rest cannot be read or never comes
+    try:  # the status is enough, even if the body cannot be read or never arrives
         with suppress(aiohttp.ClientError, OSError):
             async with asyncio.timeout(ERROR_BODY_TIMEOUT_SECONDS):
                 await _collect_pieces(response, MAX_ERROR_BODY_BYTES, pieces)
@@ -133,78 +137,83 @@ async def send_request(
 
 
 def connection_error(error: Exception, route: Route) -> UpstreamFailed:
-    """What kept the upstream from answering, in words for whoever runs the gateway."""
+    """Return the error for a failed connection, with a message for the operator of the gateway."""
     url = route.upstream.url
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return UpstreamFailed(f"no connection to {url} within {route.timeouts.connect:g} s", 504)
+            return UpstreamFailed(f"could not connect to {url} within {route.timeouts.connect:g} s", 504)
         case aiohttp.ClientConnectorCertificateError():
             return _permanent_failure(
                 f"the certificate of {url} is not valid: {_describe_error(error.certificate_error)}"
             )
         case aiohttp.ClientConnectorSSLError():
             return _permanent_failure(
-                f"{url} does not speak TLS as we do: {_describe_error(error.os_error)}; should it be http://?"
+                f"TLS handshake with {url} failed: {_describe_error(error.os_error)}; should the URL be http://?"
             )
         case aiohttp.ClientProxyConnectionError():
             return UpstreamFailed(
-                f"the proxy for {url} cannot be reached: {_describe_error(error.os_error)}; see HTTPS_PROXY"
+                f"the proxy for {url} cannot be reached: {_describe_error(error.os_error)}; check HTTPS_PROXY"
             )
         case aiohttp.ClientHttpProxyError():
-            return _permanent_failure(f"the proxy for {url} refuses: {error.status}; see HTTPS_PROXY and NO_PROXY")
+            return _permanent_failure(
+                f"the proxy for {url} returned status {error.status}; check HTTPS_PROXY and NO_PROXY"
+            )
         case aiohttp.ClientConnectorDNSError():
-            return UpstreamFailed(f"no address is known for {url}: is its name right, and the network there?")
+            return UpstreamFailed(f"cannot resolve the host name of {url}; check the name and the network")
         case aiohttp.ClientConnectorError():
             return UpstreamFailed(f"cannot connect to {url}: {error.os_error.strerror or error.os_error}")
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
-            return UpstreamFailed(f"{url} closed the connection without an answer")
+            return UpstreamFailed(f"{url} closed the connection without a response")
         case aiohttp.InvalidURL() | ValueError():
-            return UpstreamFailed(f"{url} cannot be asked: {error}", retryable=False)
-    if isinstance(error, aiohttp.ClientResponseError) and error.status == 400:  # so says aiohttp itself
-        return _permanent_failure(f"what {url} sends is no HTTP; should it be https://?")
-    return UpstreamFailed(f"{url} did not answer: {str(error) or type(error).__name__}")
+            return UpstreamFailed(f"cannot send a request to {url}: {error}", retryable=False)
+    if isinstance(error, aiohttp.ClientResponseError) and error.status == 400:  # malformed response
+        return _permanent_failure(f"the response of {url} is not HTTP; should the URL be https://?")
+    return UpstreamFailed(f"the request to {url} failed: {str(error) or type(error).__name__}")
 
 
 def _permanent_failure(message: str) -> UpstreamFailed:
-    """The same would happen again, but another upstream may answer."""
+    """Return an error that a retry cannot solve, but another upstream may."""
     return UpstreamFailed(message, retryable=False, failover=True)
 
 
 def _describe_error(error: Exception) -> str:
-    """In the words of OpenSSL or the system, and what to do if the certificate is one that nobody here trusts."""
+    """Return the reason from OpenSSL or the system, with a hint for untrusted and expired certificates."""
     reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or getattr(error, "strerror", "")
     if "self-signed" in str(reason) or "local issuer" in str(reason):
-        return f"{reason}; if it is your own, name its file with `ca`, or in SSL_CERT_FILE"
+        return f"{reason}; if you trust it, set `ca` or SSL_CERT_FILE to its file"
     if "expired" in str(reason) or "not yet valid" in str(reason):
-        return f"{reason}; are the clocks right?"
+        return f"{reason}; check the system clocks"
     return str(reason or error)
 
 
 def is_stream(response: aiohttp.ClientResponse) -> bool:
-    """Whether events are coming. Servers that name no type are taken at their first byte, by whoever reads it."""
+    """Return whether the content type is an event stream. Without a content type, the caller checks the first bytes."""
     return response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith("text/event-stream")
 
 
 async def read_full_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body, or UpstreamFailed."""
+    """Return the complete body. Raises UpstreamFailed if the connection is lost or the body exceeds `limit` bytes."""
     pieces: list[bytes] = []
     try:
         await _collect_pieces(response, limit + 1, pieces)
     except (aiohttp.ClientError, OSError) as error:
         raise connection_lost(error) from error
     if sum(map(len, pieces)) > limit:
-        raise UpstreamFailed(f"the upstream's reply has more than {limit:,} bytes", retryable=False)
+        raise UpstreamFailed(f"the upstream's reply is larger than {limit:,} bytes", retryable=False)
     return b"".join(pieces)
 
 
 def connection_lost(error: Exception) -> UpstreamFailed:
-    """The upstream had begun to answer. What aiohttp says of it is for those who know its parser."""
+    """Return the error for a connection that is lost during a reply.
+
+    aiohttp's own message is included only for decoding errors; otherwise it describes internals of its parser.
+    """
     detail = f": {error}" if "decode" in str(error) else ""
-    return UpstreamFailed(f"it broke off in the middle of its reply{detail}")
+    return UpstreamFailed(f"the connection was lost in the middle of the reply{detail}")
 
 
 async def _collect_pieces(response: aiohttp.ClientResponse, limit: int, pieces: list[bytes]) -> None:
-    """What comes, until it is over or that much."""
+    """Append the body to `pieces` until it ends or `limit` bytes are reached."""
     size = 0
     while size < limit and (piece := await response.content.readany()):
         pieces.append(piece)
@@ -212,8 +221,10 @@ async def _collect_pieces(response: aiohttp.ClientResponse, limit: int, pieces: 
 
 
 async def drain(response: aiohttp.ClientResponse) -> None:
-    """All has been said, and only the end of the body is to come, mostly at once: then the connection can be used
-    again."""
+    """Read the rest of a body after the end of the reply, so that the connection can be reused.
+
+    Usually only the end of the body is left and arrives at once.
+    """
     with suppress(aiohttp.ClientError, OSError, TimeoutError):
         async with asyncio.timeout(DRAIN_TIMEOUT_SECONDS):
             while await response.content.readany():

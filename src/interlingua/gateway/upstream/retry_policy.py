@@ -1,8 +1,8 @@
-"""When is an upstream spared? Whoever fails is asked again by all who wait for it: just then it should hear less.
+"""Retry policy: exponential backoff with jitter, a retry budget per upstream, a circuit breaker per upstream and model.
 
-Three things see to that. Who asks again waits first, each for another while. Further attempts are a small share of all
-requests. And a model of an upstream that has failed often in a row is left alone, until one request has found that it
-answers.
+Retries of all clients together would increase the load on an upstream just when it fails. Three measures prevent that.
+Each retry waits for a random time. Retries are limited to a small share of all requests. After several consecutive
+failures of a model, the circuit breaker opens, and only single probe requests are sent until one of them succeeds.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from interlingua.gateway.upstream.errors import UpstreamFailed
 __all__ = ["RetryPolicies", "RetryPolicy", "backoff"]
 
 RETRY_BUDGET_CAPACITY = 10.0
-"""Further attempts that are always free at once, and one more each second: a single user is not to notice."""
+"""Maximum number of saved retries. One is added per second, so that a single user is not limited."""
 MAX_TRACKED_MODELS = 1000
-"""Of how many models is known how they fare: a client may call them what it likes."""
+"""Maximum number of circuit breakers: clients can send any model name."""
 TOO_MANY_REQUESTS_STATUS = 429
-"""Who says this works: it has its reasons not to answer."""
+"""Does not count as a failure: the upstream works and limits its rate."""
 
 
 class RetryBudget:
-    """Further attempts at one upstream: each request brings a share of one, and time does."""
+    """Token bucket for the retries of one upstream, refilled by requests (a share each) and by time."""
 
     def __init__(self) -> None:
         self._available = RETRY_BUDGET_CAPACITY
@@ -49,15 +49,18 @@ class RetryBudget:
 
 
 class CircuitBreaker:
-    """How one model of an upstream fares. While it rests, one request may try it every so often."""
+    """Circuit breaker of one model of an upstream. While it is open, one probe request is allowed per interval."""
 
     def __init__(self) -> None:
         self.failures = 0
-        """Attempts in a row: those of one request count, too."""
+        """Consecutive failed attempts; one request can contribute several."""
         self._open_until = 0.0
 
     def acquire_probe(self, rest: Rest, now: float) -> float:
-        """How long it is still to be left alone. Who is told 0 has the turn; the others wait for the outcome."""
+        """Return 0 if a request may be sent, otherwise the seconds to wait.
+
+        While the circuit is open, 0 also reserves the probe: other requests wait for its result.
+        """
         if not rest.after or self.failures < rest.after:
             return 0.0
         if now < self._open_until:
@@ -66,15 +69,20 @@ class CircuitBreaker:
         return 0.0
 
     def record_failure(self, rest: Rest, now: float) -> bool:
-        """Whether it begins to rest with this."""
+        """Count a failure, and return whether it opens the circuit."""
         self.failures += 1
         self._open_until = now + rest.seconds
         return self.failures == rest.after
 
 
 class RetryPolicies:
-    """Of all upstreams, for as long as the process lives. `begins` is told which upstream, and which model of it, is
-    left alone from now on, and after how many failures; 0: it answers again."""
+    """Retry budgets and circuit breakers of all upstreams, kept as long as the process runs.
+
+    Args:
+        on_circuit_change: Called with upstream, model and number of failures when a circuit opens; with 0 failures when
+            it closes.
+        clock: Monotonic clock in seconds.
+    """
 
     def __init__(
         self, on_circuit_change: Callable[[str, str, int], None], clock: Callable[[], float] = time.monotonic
@@ -96,7 +104,7 @@ class RetryPolicies:
 
 
 class RetryPolicy:
-    """Of one request to one upstream."""
+    """Retry policy for one request to one upstream."""
 
     def __init__(
         self,
@@ -113,24 +121,24 @@ class RetryPolicy:
         self._clock = clock
 
     def start_request(self) -> None:
-        """Before it is asked for the first time. Raises UpstreamFailed if it is to be left alone."""
+        """Record the first attempt of a request. Raises UpstreamFailed if the circuit is open."""
         self._budget.refill(self._route.upstream.retries.budget, self._clock())
         if delay := self.acquire_probe():
-            problem = f"{self._route.model} has failed in {self._breaker.failures} attempts in a row"
-            message = f"{self._route.name}: {problem}, and is left alone for {delay:.1f} s"
+            problem = f"{self._route.model} failed in {self._breaker.failures} consecutive attempts"
+            message = f"{self._route.name}: {problem}; the circuit breaker is open for another {delay:.1f} s"
             raise UpstreamFailed(message, 503, retry_after=delay)
 
     def acquire_probe(self) -> float:
-        """How long the model is to be left alone; 0: it is this request's turn to ask."""
+        """Return 0 if this request may be sent, otherwise the seconds for which the circuit stays open."""
         return self._breaker.acquire_probe(self._route.upstream.rest, self._clock())
 
     @property
     def has_retry(self) -> bool:
-        """Whether it may be asked again."""
+        """True if the retry budget allows another attempt."""
         return self._budget.has_retry(self._clock())
 
     def acquire_retry(self) -> bool:
-        """One more, and whether there was one left."""
+        """Take a retry from the budget, and return whether there was one left."""
         return self._budget.spend(self._clock())
 
     def record_success(self) -> None:
@@ -140,7 +148,7 @@ class RetryPolicy:
         self._breaker.failures = 0
 
     def record_failure(self, error: UpstreamFailed) -> None:
-        """What no other attempt would mend is an answer, too: the upstream lives."""
+        """Record a failed attempt. An error that is not retryable counts as success: the upstream responds."""
         if not error.retryable or error.status == TOO_MANY_REQUESTS_STATUS:
             self.record_success()
         elif self._breaker.record_failure(self._route.upstream.rest, self._clock()):
@@ -148,7 +156,7 @@ class RetryPolicy:
 
 
 def backoff(retries: Retries, attempt: int, error: UpstreamFailed) -> float | None:
-    """How long to wait before the same upstream is asked again; None: not at all."""
+    """Return the seconds to wait before the same upstream is tried again, or None if it must not be tried again."""
     if not error.retryable or attempt >= retries.attempts:
         return None
     if error.retry_after is not None:

@@ -1,1 +1,1 @@
-"""The layouts that dialects share. Each reads its layout from a source as it comes, and writes it."""
+"""Shapes: layouts of calls that several dialects share. Each one parses its layout incrementally, and writes it."""

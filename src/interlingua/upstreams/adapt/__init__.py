@@ -1,8 +1,8 @@
-"""A request as one upstream takes it: what its profile says it does not take is told otherwise, or left out.
+"""Adaptation of a request to one upstream: content that the profile rules out is converted or dropped.
 
-Each step is a function of the request and the upstream, and asks of the profile what it is about. What a step loses or
-changes is a finding. Steps look at a message and at those before it, never at those behind: a conversation is told the
-same in every later request, and prompt caches hold. A request that has been adapted stays as it is.
+Each step is a function of the request and the context, and reads the profile fields that it handles. A step reports
+every loss or change as a finding. A step looks at a message and at the messages before it, never at later ones: so a
+conversation has the same prefix in every later request, and prompt caches stay valid. Adapting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ from __future__ import annotations
 from interlingua import events as ev
 from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
-from interlingua.upstreams.adapt import call_ids, messages
+from interlingua.upstreams.adapt import call_ids, messages, thinking, tool_files
 from interlingua.upstreams.adapt import generation_settings as settings
-from interlingua.upstreams.adapt import thinking as whose
-from interlingua.upstreams.adapt import tool_files as results
 from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import CHAT, Profile
 
 __all__ = ["adapt"]
 
 ADAPT_STEPS = (
-    whose.drop_foreign_signatures,
+    thinking.drop_foreign_signatures,
     *messages.CONTENT_STEPS,
     call_ids.rebuild_call_ids,
-    results.move_files,
+    tool_files.move_files,
     *messages.TURN_STEPS,
     *settings.STEPS,
 )
-"""Ids come before files, which are told with the ids of their calls."""
+"""Call ids are rebuilt before files are moved, because moved files mention the ids of their calls."""
 
 
 def _accept_any_seal(_: ev.Seal) -> bool:
@@ -37,10 +35,13 @@ def _accept_any_seal(_: ev.Seal) -> bool:
 def adapt(
     request: Request, profile: Profile, wire: str = "", is_own: OwnershipCheck = _accept_any_seal
 ) -> tuple[Request, list[ev.Finding]]:
-    """The request as this upstream takes it, and what was lost on the way. Mend its history first.
+    """Return the request in the form that this upstream accepts, and a finding for each loss. Repair its history first.
 
-    `wire` is the one that the upstream is asked on: without it, the one it signs thinking on, or chat completions.
-    `own` says which seals are its own: without it, all that its wire can carry.
+    Args:
+        request: The request.
+        profile: The upstream's profile.
+        wire: The wire of the upstream. Default: the wire on which it signs thinking, else chat completions.
+        is_own: Predicate that is true for the upstream's own signatures. Default: all that its wire can carry.
     """
     findings: list[ev.Finding] = []
 

@@ -1,4 +1,5 @@
-"""Ids of past calls as an upstream wants them, rebuilt by position: clients rename, hash and reuse what they got."""
+"""Rebuild the ids of past calls by position in the format that an upstream requires: clients rename, hash and reuse
+ids."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from interlingua.upstreams.profile import MESSAGES
 __all__ = ["rebuild_call_ids"]
 
 IdMaker: TypeAlias = Callable[[Call, Set[str]], str]
-"""Makes an id for the call; the ids of all calls before it are taken."""
+"""Function that makes an id for a call, given the ids of all calls before it."""
 
 NINE_CHARS_PATTERN = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def rebuild_call_ids(request: Request, context: AdaptContext) -> Request:
     make = ID_MAKERS.get(context.profile.ids)
-    if make is None or context.wire == MESSAGES:  # where ids have other characters, and the upstream makes its own
+    if make is None or context.wire == MESSAGES:  # Messages has its own id format, and the upstream generates its ids
         return request
     rebuilder = _IdRebuilder(make)
     messages = [
@@ -36,12 +37,12 @@ def rebuild_call_ids(request: Request, context: AdaptContext) -> Request:
 
 
 def _functions_id(call: Call, taken: Set[str]) -> str:
-    """As Kimi counts: one number for each call, over the whole conversation."""
+    """Return an id as Kimi numbers them: one counter over the whole conversation."""
     return f"functions.{call.name}:{len(taken)}"
 
 
 def _nine_chars_id(call: Call, taken: Set[str]) -> str:
-    """The id itself if it is legal, else letters and digits that are made from it."""
+    """Return the id itself if it is valid and unused, else nine characters derived from it."""
     if NINE_CHARS_PATTERN.fullmatch(call.id) and call.id not in taken:
         return call.id
     seeds = (f"{call.id}/{attempt}".encode(errors="replace") for attempt in count())
@@ -53,12 +54,12 @@ ID_MAKERS: dict[str, IdMaker] = {"functions": _functions_id, "nine": _nine_chars
 
 
 class _IdRebuilder:
-    """The ids of one conversation."""
+    """Mapping of old to new ids in one conversation."""
 
     def __init__(self, make: IdMaker) -> None:
         self._make = make
         self._taken: set[str] = set()
-        self._current_ids: dict[str, str] = {}  # by the id that the last such call had
+        self._current_ids: dict[str, str] = {}  # old id → new id of the last call that had it
 
     def rebuild(self, piece: Piece) -> Piece:
         match piece:

@@ -1,4 +1,4 @@
-"""What every step of an adaption is told: the upstream, the wire it is asked on, and whom to tell what was lost."""
+"""Context of the adaptation steps: the profile, the upstream's wire, and the function that reports findings."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ class AdaptContext(msgspec.Struct, frozen=True):
     is_own: OwnershipCheck
 
     def can_carry_signature(self, reasoning: Reasoning) -> bool:
-        """Whether this thinking has a seal that this upstream's wire can carry."""
+        """Return whether this thinking has a signature that the upstream's wire can carry."""
         return reasoning.seal is not None and reasoning.seal.wire == self.wire
 
     def will_think(self, thinking: Thinking) -> bool:
-        """Whether the model thinks when it is asked so."""
+        """Return whether the model thinks with this setting."""
         return self.profile.thinks_unasked if thinking.requested is None else thinking.requested
 
     def uses_token_budget(self, request: Request) -> bool:
-        """Whether it is told in tokens how much to think. In Messages a client of the same wire may tell an effort: it
-        knows that its model takes it."""
+        """Return whether the amount of thinking is sent as a number of tokens. On Messages, an effort from a client of
+        the same wire is kept: the client has chosen it for its model."""
         if self.wire == MESSAGES:
             return self.profile.budgets and request.wire != MESSAGES
         return self.wire == CHAT and self.profile.thinking in ("budget", "enable")
 
     @property
     def accepts_effort(self) -> bool:
-        """Whether it can be told to think a little."""
+        """True if the upstream accepts an effort for thinking."""
         if self.wire == MESSAGES:
             return not self.profile.budgets
         return self.wire == RESPONSES or self.profile.thinking in ("effort", "openrouter", "type-effort")
 
     @property
     def accepts_effort_only(self) -> bool:
-        """Whether it is told in words only, and these are known."""
+        """True if the upstream accepts only an effort, no budget, and its effort names are known."""
         if self.wire == MESSAGES:
             return not self.profile.budgets
         uses_effort = self.wire == RESPONSES or self.profile.thinking in ("effort", "type-effort")
@@ -56,5 +56,5 @@ class AdaptContext(msgspec.Struct, frozen=True):
 
     @property
     def accepts_several_tool_names(self) -> bool:
-        """Whether a choice may name several tools."""
+        """True if a tool choice may name several tools."""
         return self.wire == RESPONSES or (self.wire == CHAT and self.profile.allowed_tools)

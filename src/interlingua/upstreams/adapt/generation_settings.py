@@ -1,4 +1,4 @@
-"""What is asked of a reply, as an upstream can be asked it: which tools, how much thinking, when to stop."""
+"""Adapt the settings of a request to an upstream: tools, thinking, token limits, stop sequences, sampling."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 __all__ = ["STEPS"]
 
 DEFAULT_MAX_TOKENS = 32_000
-"""How long a reply may be if the client does not say, on the wire that wants a number."""
+"""Token limit of a reply if the client sends none, on the wire that requires one."""
 SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
-"""What some upstreams have one value for, and refuse any other."""
+"""Fields for which some upstreams accept only their fixed value."""
 DEFAULT_FIELD_VALUES: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
-"""Fields that not all have, in the words of a request and of a profile, and their values where nothing is said."""
+"""Fields that not all upstreams support, by their name in a request and in a profile, with the value for "not set"."""
 
 replace = msgspec.structs.replace
 
@@ -41,9 +41,9 @@ def limit_max_tokens(request: Request, context: AdaptContext) -> Request:
     requested, maximum = request.max_tokens, context.profile.largest
     if requested is None and context.wire == MESSAGES:
         requested = min(DEFAULT_MAX_TOKENS, maximum or DEFAULT_MAX_TOKENS)
-        context.report("no-max-tokens", f"no limit was given, and the wire wants one: {requested} tokens")
+        context.report("no-max-tokens", f"no token limit, and the wire requires one: {requested} tokens")
     elif requested is not None and 0 < maximum < requested:
-        context.report("max-tokens", f"{requested} tokens asked for: {maximum}, which is the most it takes")
+        context.report("max-tokens", f"{requested} tokens requested: reduced to the upstream's maximum of {maximum}")
         requested = maximum
     return replace(request, max_tokens=requested)
 
@@ -54,12 +54,12 @@ def limit_max_tokens(request: Request, context: AdaptContext) -> Request:
 def drop_tools_for_choice_none(request: Request, context: AdaptContext) -> Request:
     if context.profile.choice_none or request.tool_choice is None or request.tool_choice.mode != "none":
         return request
-    context.report("tools-narrowed", "it cannot be told to call no tool: none is offered")
+    context.report("tools-narrowed", "the upstream does not support tool_choice `none`: no tool is offered")
     return replace(request, tools=[], hosted=[], tool_choice=None)
 
 
 def relax_forced_choice(request: Request, context: AdaptContext) -> Request:
-    """A tool that must be called, of an upstream that cannot be forced, or not while it thinks."""
+    """Relax a forced tool call if the upstream does not support it, or not together with thinking."""
     choice, profile = request.tool_choice, context.profile
     if choice is None or choice.mode != "required":
         return request
@@ -67,26 +67,27 @@ def relax_forced_choice(request: Request, context: AdaptContext) -> Request:
     if profile.required and not collides:
         return request
     if profile.required and profile.can_stop_thinking:
-        context.report("thinking-stopped", "it cannot be forced to call a tool while it thinks: it does not think now")
+        message = "the upstream cannot force a tool call while the model thinks: thinking is disabled for this reply"
+        context.report("thinking-stopped", message)
         return replace(request, thinking=disable_thinking(request.thinking, context))
-    condition = " while it thinks" if profile.required else ""
-    context.report("choice-relaxed", f"it cannot be forced to call a tool{condition}: left to the model")
+    condition = " while the model thinks" if profile.required else ""
+    context.report("choice-relaxed", f"the upstream cannot force a tool call{condition}: left to the model")
     return replace(request, tool_choice=ToolChoice("auto", choice.names))
 
 
 def deduplicate_tools(request: Request, context: AdaptContext) -> Request:
-    """Of tools with one name, the first."""
+    """Keep only the first of several tools with the same name."""
     tools: dict[str, Tool] = {}
     for tool in request.tools:
         tools.setdefault(tool.name, tool)
     if len(tools) == len(request.tools):
         return request
-    context.report("tools-narrowed", "several tools with one name: only the first is offered")
+    context.report("tools-narrowed", "several tools with the same name: only the first is offered")
     return replace(request, tools=[*tools.values()])
 
 
 def restrict_choice_to_offered(request: Request, context: AdaptContext) -> Request:
-    """A choice names only what is offered: no tool of another wire's servers, none that is yet to be searched for."""
+    """Remove tools from the choice that are not offered: tools run by the server of another wire, deferred tools."""
     choice = request.tool_choice
     if choice is None or not choice.names:
         return request
@@ -97,14 +98,14 @@ def restrict_choice_to_offered(request: Request, context: AdaptContext) -> Reque
     if names == choice.names:
         return request
     if names:
-        context.report("choice-relaxed", "a choice of tools of which some are not offered: only of the others")
+        context.report("choice-relaxed", "tool choice with some tools that are not offered: limited to the others")
         return replace(request, tool_choice=ToolChoice(choice.mode, names))
-    context.report("choice-relaxed", "a choice of tools of which none is offered: left to the model")
+    context.report("choice-relaxed", "tool choice with only tools that are not offered: left to the model")
     return replace(request, tool_choice=ToolChoice("auto"))
 
 
 def narrow_tools_to_choice(request: Request, context: AdaptContext) -> Request:
-    """Tools that are named in a choice that cannot name them: no others are offered."""
+    """Offer only the tools that the choice names, if the upstream's tool choice cannot name them."""
     choice, profile = request.tool_choice, context.profile
     if choice is None or not choice.names or context.accepts_several_tool_names:
         return request
@@ -112,7 +113,7 @@ def narrow_tools_to_choice(request: Request, context: AdaptContext) -> Request:
         return request
     tools = [tool for tool in request.tools if tool.name in choice.names]
     if len(tools) < len(request.tools):
-        context.report("tools-narrowed", "tools that the choice does not allow: not offered")
+        context.report("tools-narrowed", "tools that the tool choice excludes: not offered")
     return replace(request, tools=tools, tool_choice=ToolChoice(choice.mode))
 
 
@@ -120,33 +121,36 @@ def drop_strict(request: Request, context: AdaptContext) -> Request:
     if context.wire != CHAT or context.profile.strict_tools or all(tool.strict is None for tool in request.tools):
         return request
     if any(tool.strict for tool in request.tools):
-        context.report("setting-dropped", "`strict` of tools: not sent, so arguments may not fit their schema")
+        context.report("setting-dropped", "`strict` of tools: not sent, so arguments may not match their schema")
     return replace(request, tools=[replace(tool, strict=None) for tool in request.tools])
 
 
-# ── all else ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── other settings ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def ensure_message(request: Request, context: AdaptContext) -> Request:
-    """In Messages the system prompt is no message, and there has to be one."""
+    """Add a user message if there is none. On Messages the system prompt is not a message, and one is required."""
     if context.wire != MESSAGES or request.messages:
         return request
-    context.report("empty-content", f"no message at all: the user says {NO_CONTENT!r}")
+    context.report("empty-content", f"no messages: a user message {NO_CONTENT!r} is added")
     return replace(request, messages=[Message("user", [Text(NO_CONTENT)])])
 
 
 def limit_stop_sequences(request: Request, context: AdaptContext) -> Request:
-    if context.wire == RESPONSES:  # which has none at all
+    if context.wire == RESPONSES:  # Responses has no stop sequences
         return request
     kept = [text for text in request.stop if context.accepts_blank_text or text.strip()]
     kept = kept[: context.profile.stop or None]
     if len(kept) < len(request.stop):
-        context.report("stop-dropped", f"it takes {len(kept)} of these {len(request.stop)} stop sequences: only those")
+        message = (
+            f"the upstream accepts {len(kept)} of these {len(request.stop)} stop sequences: the others are dropped"
+        )
+        context.report("stop-dropped", message)
     return replace(request, stop=kept)
 
 
 def drop_unsupported_sampling(request: Request, context: AdaptContext) -> Request:
-    """What of it is the upstream's own choice, and what chat completions do not have by their own."""
+    """Drop sampling settings that the upstream fixes itself, and those that its chat completions do not have."""
     unsupported = () if context.profile.sampling else SAMPLING_FIELDS
     if context.wire == CHAT and not context.profile.top_k:
         unsupported = (*unsupported, "top_k")
@@ -158,7 +162,7 @@ def drop_unsupported_sampling(request: Request, context: AdaptContext) -> Reques
 
 
 def rename_seed(request: Request, context: AdaptContext) -> Request:
-    """What makes a reply repeatable, as chat completions call it there."""
+    """Rename `seed` to the upstream's field in chat completions."""
     name = context.profile.seed
     if context.wire != CHAT or "seed" not in request.sampling:
         return request
@@ -166,7 +170,8 @@ def rename_seed(request: Request, context: AdaptContext) -> Request:
 
 
 def drop_unsupported_fields(request: Request, context: AdaptContext) -> Request:
-    """Fields of chat completions that it does not know. Some upstreams refuse them, and none does what they say."""
+    """Drop fields of chat completions that the upstream does not support. Some upstreams reject them, the others ignore
+    them."""
     if context.wire != CHAT:
         return request
     dropped = [name for name in DEFAULT_FIELD_VALUES if getattr(request, name) and not getattr(context.profile, name)]
@@ -175,12 +180,12 @@ def drop_unsupported_fields(request: Request, context: AdaptContext) -> Request:
     if request.parallel is not None and not context.profile.parallel:
         dropped.append("parallel")
         if not request.parallel:
-            context.report("setting-dropped", "only one call at a time: not sent, so there may be more")
+            context.report("setting-dropped", "parallel_tool_calls: not sent, so a reply may contain several calls")
     return replace(request, **{name: {**DEFAULT_FIELD_VALUES, "parallel": None}[name] for name in dropped})
 
 
 def drop_unknown_fields(request: Request, context: AdaptContext) -> Request:
-    """Fields of chat completions that are refused where they are not known."""
+    """Drop fields of chat completions that are not in the profile's list, for upstreams that reject unknown fields."""
     allowed = context.profile.known_fields
     if context.wire != CHAT or not allowed:
         return request

@@ -1,4 +1,4 @@
-"""The conversation as an upstream takes it: who may speak where, and what becomes of thinking that is not its own."""
+"""Adapt the conversation to an upstream: order of roles, system messages, and thinking of other upstreams."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["CONTENT_STEPS", "TURN_STEPS"]
 
 P = TypeVar("P")
 BILLING_LINE_PATTERN = re.compile(r"(?:x-anthropic-billing-header:[^\n]*\n*)+")
-"""What Claude Code writes before everything else. It changes with every request, and no prompt cache survives it."""
+"""First line of Claude Code's system prompt. It changes with every request, which invalidates every prompt cache."""
 BRIDGE_MESSAGE = Message("assistant", [Text("Understood.")])
 GO_ON_MESSAGE = Message("user", [Text("Go on.")])
 BLANK_REASONING = Reasoning(" ")
-"""Stands for thinking that a client did not send back. Upstreams that want some take an empty one as none."""
+"""Placeholder for thinking that a client did not return. Upstreams that require thinking reject an empty text."""
 
 
 def _with_messages(request: Request, messages: list[Message]) -> Request:
@@ -30,7 +30,7 @@ def _with_messages(request: Request, messages: list[Message]) -> Request:
 
 
 def _map_pieces(message: Message, change: Callable[[Piece], Piece | None]) -> Message:
-    """The message with each piece changed; with a piece that is none any more, its cache marks go, too."""
+    """Return the message with each piece changed. If a piece is removed, its cache mark is removed, too."""
     pieces: list[Piece] = []
     previous_kept = True
     for piece in message.pieces:
@@ -41,7 +41,7 @@ def _map_pieces(message: Message, change: Callable[[Piece], Piece | None]) -> Me
     return Message(message.role, pieces, message.name)
 
 
-# ── the system ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── system prompt ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def drop_billing_line(request: Request, context: AdaptContext) -> Request:
@@ -51,7 +51,7 @@ def drop_billing_line(request: Request, context: AdaptContext) -> Request:
     def strip_line(piece: Piece) -> Piece | None:
         if not isinstance(piece, Text) or not (line := BILLING_LINE_PATTERN.match(piece.text)):
             return piece
-        context.report("billing-line", "Claude Code's billing line, which is not for this upstream: removed")
+        context.report("billing-line", "Claude Code's billing line, which this upstream does not use: removed")
         remainder = piece.text[line.end() :]
         return Text(remainder) if remainder else None
 
@@ -61,7 +61,8 @@ def drop_billing_line(request: Request, context: AdaptContext) -> Request:
 
 
 def merge_system_messages(request: Request, context: AdaptContext) -> Request:
-    """System messages of an upstream that has one system prompt: the first join it, later ones are the user's."""
+    """Merge system messages for an upstream that has a single system prompt: leading ones are appended to it, later
+    ones become user messages."""
     if context.profile.system_anywhere:
         return request
     first = next((n for n, message in enumerate(request.messages) if message.role != "system"), len(request.messages))
@@ -71,7 +72,7 @@ def merge_system_messages(request: Request, context: AdaptContext) -> Request:
     ]
     later_count = sum(message.role == "system" for message in request.messages[first:])
     if later_count:
-        context.report("system-as-user", f"{later_count} in the middle of the conversation: told as text of the user")
+        context.report("system-as-user", f"{later_count} in the middle of the conversation: converted to user text")
     return msgspec.structs.replace(_with_messages(request, messages), system=system)
 
 
@@ -80,7 +81,7 @@ def _content(message: Message) -> list[Content]:
 
 
 def _as_user_message(message: Message) -> Message:
-    """A system message as text of the user, marked as what it is."""
+    """Convert a system message to user text in `<system>` tags."""
     pieces = message.pieces
     marked = [Text(f"<system>\n{piece.text}\n</system>") if isinstance(piece, Text) else piece for piece in pieces]
     return Message("user", marked, message.name)
@@ -90,7 +91,8 @@ def _as_user_message(message: Message) -> Message:
 
 
 def drop_unsupported_thinking(request: Request, context: AdaptContext) -> Request:
-    """Thinking of others: its text for upstreams that take text, and nothing for those that want their own seal."""
+    """Drop thinking that the upstream does not accept. Text of other upstreams' thinking is kept, unless the upstream
+    requires its own signature."""
     if not request.has_piece(Reasoning):
         return request
     no_replay_field = context.wire == CHAT and context.profile.replay == "none"
@@ -105,7 +107,7 @@ def drop_unsupported_thinking(request: Request, context: AdaptContext) -> Reques
     adapted = _with_messages(request, [_map_pieces(message, keep_supported) for message in request.messages])
     dropped = _count_pieces(request, Reasoning) - _count_pieces(adapted, Reasoning)
     if dropped:
-        context.report("thinking-dropped", f"{dropped} pieces of past thinking that it does not take: dropped")
+        context.report("thinking-dropped", f"{dropped} pieces of past thinking that the upstream rejects: dropped")
     return adapted
 
 
@@ -122,7 +124,7 @@ def fill_missing_thinking(request: Request, context: AdaptContext) -> Request:
     ]
     missing = sum(map(_lacks_thinking, request.messages))
     if missing:
-        context.report("thinking-lost", f"{missing} past messages with calls have lost their thinking: it gets a blank")
+        context.report("thinking-lost", f"{missing} past messages with calls lack their thinking: placeholder added")
     return _with_messages(request, messages)
 
 
@@ -152,7 +154,7 @@ def drop_blank_text(request: Request, context: AdaptContext) -> Request:
         for message in messages
     ]
     if blanks:
-        context.report("empty-content", f"{blanks} texts of white space only: dropped")
+        context.report("empty-content", f"{blanks} texts of whitespace only: dropped")
     return msgspec.structs.replace(_with_messages(request, filled), system=system)
 
 
@@ -175,7 +177,7 @@ def drop_cache_marks(request: Request, context: AdaptContext) -> Request:
     ]
     system = _without_cache_marks(request.system)
     if system != request.system or messages != request.messages:
-        context.report("cache-mark-dropped", "cache_control is not known to it: dropped")
+        context.report("cache-mark-dropped", "the upstream does not support cache_control: dropped")
     return msgspec.structs.replace(request, system=system, messages=messages)
 
 
@@ -183,13 +185,13 @@ def _without_cache_marks(pieces: Iterable[P]) -> list[P]:
     return [piece for piece in pieces if not isinstance(piece, CacheMark)]
 
 
-# ── who speaks when ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── order of roles ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def drop_names(request: Request, context: AdaptContext) -> Request:
     if context.profile.names or not any(message.name for message in request.messages):
         return request
-    context.report("setting-dropped", "the names of those who speak: not told")
+    context.report("setting-dropped", "the names of message authors: not sent")
     return _with_messages(request, [Message(message.role, message.pieces) for message in request.messages])
 
 
@@ -206,7 +208,7 @@ def join_same_role_messages(request: Request, context: AdaptContext) -> Request:
 
 
 def insert_bridges(request: Request, context: AdaptContext) -> Request:
-    """A word of the model between results and what the user says behind them."""
+    """Insert an assistant message between results and the user text that follows them."""
     if context.profile.user_after_results:
         return request
     bridged: list[Message] = []
@@ -218,7 +220,7 @@ def insert_bridges(request: Request, context: AdaptContext) -> Request:
             bridged.append(Message(message.role, pieces, message.name))
     added = bridged.count(BRIDGE_MESSAGE) - request.messages.count(BRIDGE_MESSAGE)
     if added:
-        context.report("bridge", f"the user speaks right behind results, {added} times: the model says a word between")
+        context.report("bridge", f"user text directly after results, {added} times: assistant message inserted")
     return _with_messages(request, bridged)
 
 
@@ -231,12 +233,12 @@ def append_go_on(request: Request, context: AdaptContext) -> Request:
         return request
     if _is_paused(request.messages[-1], context.wire):
         return request
-    context.report("go-on", "the last message is the model's: the user asks it to go on")
+    context.report("go-on", "the last message is from the assistant: a user message is appended")
     return _with_messages(request, [*request.messages, GO_ON_MESSAGE])
 
 
 def _is_paused(message: Message, wire: str) -> bool:
-    """Whether it ends with what the server has run: that is the server's own turn, and it goes on from there."""
+    """Return whether the message ends with a tool run by the server: the server paused its own turn and resumes it."""
     last = _without_cache_marks(message.pieces)[-1:]
     return any(isinstance(piece, Extra) and piece.wire == wire for piece in last)
 

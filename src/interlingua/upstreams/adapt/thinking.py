@@ -1,4 +1,4 @@
-"""How much the model shall think, as an upstream can be asked it, and where it cannot think at all."""
+"""Adapt the requested amount of thinking to an upstream, and disable thinking where the upstream does not allow it."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ __all__ = [
 ]
 
 MIN_BUDGET_TOKENS = 1024
-"""The least that upstreams with a budget for thinking take."""
+"""Minimum thinking budget of upstreams that have one."""
 EFFORTS = tuple(EFFORT_BUDGET_TOKENS)
-"""All words for it, from little to much."""
+"""All effort names, in increasing order."""
 DEFAULT_EFFORT = "high"
-"""What a word is taken as that nobody knows; and the most that Claude Opus 5 may be asked for without thinking."""
+"""Replacement for an unknown effort, and the highest effort that Claude Opus 5 accepts without thinking."""
 CLEAR_THINKING = "clear_thinking_20251015"
-"""How Claude Code has old thinking left out. It is refused where the model does not think."""
+"""Edit type with which Claude Code removes old thinking. It is rejected if the model does not think."""
 
 replace = msgspec.structs.replace
 
 
 def disable_thinking(thinking: Thinking, context: AdaptContext) -> Thinking:
-    """No thinking. In Messages the effort is about all of the reply: it stays."""
+    """Return the settings with thinking disabled. On Messages the effort applies to the whole reply, so it is kept."""
     if context.wire != MESSAGES or thinking.effort in (None, "none"):
         return Thinking(on=False)
     if thinking.effort in EFFORTS[: EFFORTS.index(DEFAULT_EFFORT) + 1]:
         return Thinking(on=False, effort=thinking.effort)
-    context.report("thinking-wish", f"the effort {thinking.effort} wants thinking: asked for as {DEFAULT_EFFORT}")
+    context.report("thinking-wish", f"the effort {thinking.effort} requires thinking: sent as {DEFAULT_EFFORT}")
     return Thinking(on=False, effort=DEFAULT_EFFORT)
 
 
-# ── how much ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── amount of thinking ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def convert_effort(request: Request, context: AdaptContext) -> Request:
-    """In tokens or in words that the upstream knows, whichever it is told."""
+    """Convert the amount of thinking to a token budget or to an effort that the upstream accepts."""
     requested = request.thinking
     if requested.on is False and context.uses_token_budget(request):
         return replace(request, thinking=replace(requested, effort=None))
     if not requested.requested:
         return request
     if requested.budget == 0:
-        context.report("thinking-wish", "0 tokens for thinking: it is switched off")
+        context.report("thinking-wish", "thinking budget of 0 tokens: thinking is disabled")
         return replace(request, thinking=Thinking(on=False))
     converted = _to_budget(requested) if context.uses_token_budget(request) else _to_effort(requested, context)
     if (converted.effort, converted.budget) != (requested.effort, requested.budget):
         original, replacement = (thinking.effort or f"{thinking.budget} tokens" for thinking in (requested, converted))
-        context.report("thinking-wish", f"how much to think ({original}): asked for as {replacement}")
+        context.report("thinking-wish", f"amount of thinking ({original}): sent as {replacement}")
     return replace(request, thinking=converted)
 
 
@@ -87,35 +87,35 @@ def _to_effort(thinking: Thinking, context: AdaptContext) -> Thinking:
 
 
 def _nearest_effort(effort: str | None, efforts: Iterable[str]) -> str:
-    """Of two that are as near, the higher."""
+    """Return the nearest of these efforts; of two at the same distance, the higher."""
     target = EFFORTS.index(effort if effort in EFFORTS else DEFAULT_EFFORT)
     return min(efforts, key=lambda candidate: (abs(EFFORTS.index(candidate) - target), -EFFORTS.index(candidate)))
 
 
 def limit_thinking(request: Request, context: AdaptContext) -> Request:
-    """What always thinks."""
+    """Request the least thinking from a model whose thinking cannot be disabled."""
     if context.profile.can_stop_thinking or request.thinking.requested is not False:
         return request
-    context.report("thinking-wish", "it always thinks: as little as it can is asked for")
+    context.report("thinking-wish", "thinking cannot be disabled: the lowest amount is requested")
     if not context.accepts_effort:
         return replace(request, thinking=Thinking())
     return replace(request, thinking=Thinking(effort=_nearest_effort("low", context.profile.efforts or EFFORTS)))
 
 
 def limit_thinking_budget(request: Request, context: AdaptContext) -> Request:
-    """Thinking and the answer share the tokens: a budget for thinking leaves a quarter for the answer."""
+    """Lower the thinking budget to three quarters of the token limit, because thinking and answer share the tokens."""
     requested, max_tokens = request.thinking.budget, request.max_tokens
     if not requested or not request.thinking.requested:
         return request
     if max_tokens is not None and max_tokens <= requested and max_tokens <= MIN_BUDGET_TOKENS:
-        context.report("budget-lowered", f"{max_tokens} tokens leave no room for thinking: none is asked for")
+        context.report("budget-lowered", f"{max_tokens} tokens leave no room for thinking: thinking is disabled")
         off = disable_thinking(request.thinking, context)
         return replace(request, thinking=off if context.profile.can_stop_thinking else Thinking())
     budget = requested
     if max_tokens is not None and max_tokens <= requested:
         budget = max(MIN_BUDGET_TOKENS, max_tokens - max_tokens // 4)
         context.report(
-            "budget-lowered", f"{requested} of {max_tokens} tokens for thinking: {budget} leave some for the answer"
+            "budget-lowered", f"{requested} of {max_tokens} tokens for thinking: lowered to {budget} for the answer"
         )
     elif (
         context.wire == MESSAGES
@@ -123,29 +123,31 @@ def limit_thinking_budget(request: Request, context: AdaptContext) -> Request:
         and (max_tokens is None or max_tokens > MIN_BUDGET_TOKENS)
     ):
         budget = MIN_BUDGET_TOKENS
-        context.report("thinking-wish", f"{requested} tokens for thinking: {budget}, which is the least it takes")
+        context.report("thinking-wish", f"{requested} tokens for thinking: raised to the minimum of {budget}")
     return request if budget == requested else replace(request, thinking=replace(request.thinking, budget=budget))
 
 
-# ── where it cannot think ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── where thinking is not allowed ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def no_thinking_in_tool_loop(request: Request, context: AdaptContext) -> Request:
-    """Between a call and its result thinking cannot begin: it has to be there already, signed."""
+    """Disable thinking in a tool loop that has no signed thinking: thinking cannot start between a call and its
+    result."""
     if not context.profile.thinking_first or not context.will_think(request.thinking):
         return request
     if not request.thinking.budget or _is_loop_signed(request.messages, context):
         return request
-    context.report("thinking-stopped", "calls without their thinking wait for it to go on: it does not think now")
+    context.report("thinking-stopped", "open tool loop without its thinking: thinking is disabled for this reply")
     return replace(request, thinking=disable_thinking(request.thinking, context))
 
 
 def _is_loop_signed(messages: list[Message], context: AdaptContext) -> bool:
-    """Whether the turn that began the calls whose results come last has its thinking; or no results do."""
+    """Return whether the turn that started the current tool loop has signed thinking. True if there is no tool loop,
+    which means that the conversation does not end with results."""
     turns = [(by_model, [*turn]) for by_model, turn in groupby(messages, lambda message: message.role == "assistant")]
     first_turn: list[Message] | None = None
     for (by_model, turn), (_, results) in zip(turns[-2::-2], turns[::-2], strict=False):
-        if not by_model or not any(isinstance(piece, Result) for one in results for piece in one.pieces):
+        if not by_model or not any(isinstance(piece, Result) for message in results for piece in message.pieces):
             break
         first_turn = turn
     return first_turn is None or _has_signed_reasoning(first_turn, context)
@@ -160,8 +162,8 @@ def _has_signed_reasoning(turn: list[Message], context: AdaptContext) -> bool:
 
 
 def no_thinking_after_prefill(request: Request, context: AdaptContext) -> Request:
-    """What the client has begun to say for the model has no thinking before it. A turn that the server has paused
-    does."""
+    """Disable thinking if the conversation ends with assistant text from the client (prefill), which has no thinking. A
+    turn that the server has paused has thinking."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "assistant" or not context.profile.thinking_first:
         return request
@@ -171,12 +173,13 @@ def no_thinking_after_prefill(request: Request, context: AdaptContext) -> Reques
         or _has_signed_reasoning([last], context)
     ):
         return request
-    context.report("thinking-stopped", "the last words are the model's, without thinking: it does not think now")
+    message = "the last message is from the assistant, without thinking: thinking is disabled for this reply"
+    context.report("thinking-stopped", message)
     return replace(request, thinking=disable_thinking(request.thinking, context))
 
 
 def drop_thinking_edits(request: Request, context: AdaptContext) -> Request:
-    """What Claude Code wants done with old thinking, where there is none to be."""
+    """Drop Claude Code's edit that removes old thinking, if thinking is disabled."""
     context_management = request.extra.get("context_management")
     if context.wire != MESSAGES or request.wire != MESSAGES or request.thinking.requested is not False:
         return request
@@ -184,7 +187,7 @@ def drop_thinking_edits(request: Request, context: AdaptContext) -> Request:
     kept = [edit for edit in edits if not _is_clear_thinking(edit)] if isinstance(edits, list) else edits
     if not isinstance(context_management, dict) or kept == edits:
         return request
-    context.report("setting-dropped", f"{CLEAR_THINKING}: not sent, for it does not think now")
+    context.report("setting-dropped", f"{CLEAR_THINKING}: not sent, because thinking is disabled")
     extra = {key: value for key, value in request.extra.items() if key != "context_management"}
     return replace(
         request, extra=extra | ({"context_management": {**context_management, "edits": kept}} if kept else {})
@@ -196,7 +199,8 @@ def _is_clear_thinking(edit: Any) -> bool:
 
 
 def drop_foreign_signatures(request: Request, context: AdaptContext) -> Request:
-    """Others' thinking stays, without what they signed: that is of no wire which the upstream could be asked on."""
+    """Keep the text of other upstreams' thinking, but mark its signature as unusable: an empty wire name matches no
+    wire."""
     if not request.has_piece(Reasoning):
         return request
 

@@ -1,5 +1,7 @@
-"""Files in what tools have answered, for upstreams whose tool messages hold text only: they move to what the user says
-behind it, with a line before each that says where it is from. `take_back` is the inverse, for clients that send so.
+"""Move files out of tool results for upstreams whose tool messages accept only text.
+
+The files move to the user message after the results, each after a line that states its origin. `restore_files` is the
+inverse, for clients that send requests in this form.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from interlingua.upstreams.profile import CHAT
 __all__ = ["is_file", "move_files", "restore_files"]
 
 SEE_NEXT_MESSAGE = "[see the next message]"
-"""All that a tool message says whose files have moved."""
+"""Text of a tool message whose only content were files."""
 
 
 def is_file(piece: object) -> bool:
-    """Whether this is an image, or a document that came with the request or stands at a URL."""
+    """Return whether this is an image, or a document in the request or at a URL."""
     return isinstance(piece, Image) or (isinstance(piece, Document) and bool(piece.url))
 
 
 def _origin_line(piece: object, id: str) -> Text:
-    """The line before a file that has moved."""
+    """Return the line before a moved file."""
     return Text(f"[{'image' if isinstance(piece, Image) else 'document'} from tool call {id}]")
 
 
@@ -34,7 +36,7 @@ def move_files(request: Request, context: AdaptContext) -> Request:
         return request
     messages = [_move_message_files(message) for message in request.messages]
     if messages != request.messages:
-        context.report("image-moved", "images and documents of tools' results: moved to what the user says")
+        context.report("image-moved", "images and documents of tool results: moved to a user message")
     return msgspec.structs.replace(request, messages=messages)
 
 
@@ -52,7 +54,7 @@ def _move_message_files(message: Message) -> Message:
 
 
 def _split_files(result: Result) -> tuple[Result, list[Content]]:
-    """The result without its files, and those."""
+    """Return the result without its files, and the files."""
     texts: list[Content] = []
     files: list[Content] = []
     for piece, mark in with_marks(result.content):
@@ -67,7 +69,7 @@ def _split_files(result: Result) -> tuple[Result, list[Content]]:
 
 
 def restore_files(results: list[Piece], content: Sequence[Content]) -> list[Content]:
-    """Puts files that were moved back into their results; returns what else is said."""
+    """Move files back into their results. Return the remaining content."""
     result_indexes = {
         _origin_line(file, result.id): n
         for n, result in enumerate(results)

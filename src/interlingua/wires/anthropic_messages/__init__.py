@@ -1,7 +1,8 @@
-"""Anthropic Messages: requests, streams and whole messages, read and written.
+"""Anthropic Messages wire: reads and writes requests, streams and complete messages.
 
-`reader` and `emitter` are mirror images. `blocks` mends what upstreams send half right, `inputs` arguments that come
-twice; `frames` keeps what goes out in order; `objects` is what streams and whole messages share.
+`event_reader` and `emitter` are inverses of each other. `content_blocks` repairs malformed blocks, `tool_input` merges
+arguments that arrive twice, `message_writer` keeps the frames in a valid order, and `objects` has the objects that
+streams and complete messages share.
 """
 
 from interlingua.core.options import Limits, Options
@@ -9,10 +10,12 @@ from interlingua.core.tools import ToolSet
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
 from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
 from interlingua.wires.anthropic_messages.event_reader import NAME, MessagesReader
+from interlingua.wires.anthropic_messages.http_api import HTTP_API
 from interlingua.wires.anthropic_messages.request_reader import read_request
 from interlingua.wires.anthropic_messages.request_writer import write_request
 
 __all__ = [
+    "HTTP_API",
     "NAME",
     "SINGLE_CHOICE",
     "emitter",
@@ -31,5 +34,5 @@ def reader(limits: Limits) -> MessagesReader:
     return MessagesReader(limits)
 
 
-def emitter(options: Options, tool_set: ToolSet) -> MessagesEmitter:  # noqa: ARG001 (all tools are alike here)
+def emitter(options: Options, tool_set: ToolSet) -> MessagesEmitter:  # noqa: ARG001 (this wire treats all tools alike)
     return MessagesEmitter(options)

@@ -1,6 +1,6 @@
-"""Whole messages: read as the stream that they would have been, written from the frames of one.
+"""Complete messages: read as the stream that they would have been, written from the frames of a stream.
 
-So a message and its stream say the same, by construction.
+So a complete message and its stream agree by construction.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ def is_body(body: Json) -> bool:
 
 
 def read_body(body: Json, reader: MessagesReader) -> Chunk:
-    """A message says what its stream would have said, all at once."""
+    """Read a complete message as one chunk with all the events that its stream would have had."""
     if not is_body(body):
         failed = body.get("error") or body.get("type") == "error"
-        return reader.read(body) if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
+        return (
+            reader.read(body)
+            if failed
+            else Chunk([], [ev.Failure("the upstream's response has no reply in it")], exact=False)
+        )
     choice, common, model = Choice(0, [], exact=True), [], ""
     for chunk in _stream_events(body):
         translated = reader.read(chunk)
@@ -75,7 +79,7 @@ def _stream_events(body: Json) -> Iterable[Json]:
 
 
 def _start_block(content: Json) -> Json:
-    """What a stream says of a block at its start."""
+    """Return the block as it is in its content_block_start event."""
     if content.get("type") not in TRANSLATED_BLOCK_TYPES:
         return content
     empty: Json = {field: "" for field in ("text", "thinking", "signature") if isinstance(content.get(field), str)}
@@ -83,7 +87,7 @@ def _start_block(content: Json) -> Json:
 
 
 def _block_deltas(content: Json) -> Iterable[Json]:
-    """What it says after that."""
+    """Yield the deltas that a stream would send for the block after its start."""
     if content.get("type") not in TRANSLATED_BLOCK_TYPES:
         return
     for field, (key, delta_type) in _DELTA_TYPES.items():
@@ -100,7 +104,7 @@ def write_body(
     choice_events: ChoiceEvents,
     common: Iterable[ev.Event],
     options: Options,
-    tool_set: ToolSet,  # noqa: ARG001 (all tools are alike here)
+    tool_set: ToolSet,  # noqa: ARG001 (this wire treats all tools alike)
     template: Json | None,
 ) -> tuple[Json, list[ev.Finding]]:
     return _write_body(
@@ -134,14 +138,14 @@ def _write_message(events: list[ev.Event], options: Options, template: Json | No
 
 
 def _join_frames(frames: list[MessageFrame]) -> Json:
-    """What a client makes of a stream."""
+    """Join the frames of a stream into a message, as a client does."""
     message: Json = {}
     args: list[str] = []
     for frame in frames:
         if isinstance(frame, BlockDelta):
             _join_delta(message["content"][-1], frame, args)
             continue
-        assert not isinstance(frame, bytes)  # nothing passes here
+        assert not isinstance(frame, bytes)  # raw frames exist in streams only
         match frame["type"]:
             case "message_start":
                 message = {**frame["message"], "content": []}
@@ -164,7 +168,7 @@ def _join_delta(block: Json, delta: BlockDelta, args: list[str]) -> None:
 
 
 def _parse_input(args: str) -> Any:
-    """Arguments as the object that they are. Those that were cut or are no JSON are kept as text."""
+    """Parse the arguments. If they are truncated or not valid JSON, they stay text, wrapped in an object."""
     value = read_json(args, object)
     if value is None:
         value = read_shallow_object(args)
@@ -172,8 +176,10 @@ def _parse_input(args: str) -> Any:
 
 
 def _rewritten_fields(message: Json, template: Json) -> Json:
-    """What changes in the upstream's own message. Blocks that say the same stay as they are, and those that nobody
-    else has a word for stay in their place."""
+    """Return the fields that change in the upstream's own message.
+
+    Blocks with the same content stay as they are, and blocks of types that are not translated stay in their place.
+    """
     new_blocks: list[Json] = message["content"]
     content: list[Json] = []
     for block in template["content"]:

@@ -1,7 +1,7 @@
-"""Content blocks as upstreams send them, mended: starts, deltas and stops → events.
+"""Reader for content blocks: starts, deltas and stops → events.
 
-Upstreams number blocks wrongly, leave out starts and stops, put text where an empty start belongs, and interleave
-blocks. What a delta means is told by its own kind; its index only says which call it belongs to.
+It repairs what upstreams get wrong. They number blocks incorrectly, leave out starts and stops, put text into a start
+that should be empty, and interleave blocks. The type of a delta decides its meaning; its index only selects the call.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["NAME", "TRANSLATED_BLOCK_TYPES", "BlockReader", "untranslated_findin
 
 NAME = "anthropic-messages"
 TRANSLATED_BLOCK_TYPES = ("text", "thinking", "redacted_thinking", "tool_use")
-"""The kinds of blocks that events tell. All others are for clients of this wire."""
+"""The block types that become events. All others are forwarded to clients of this wire only."""
 
 _BlockType: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_use", "nameless", "other"]
 
 
 class _OpenBlock:
-    """A block that is open. `number` is its place among all, which is what its index should be.
+    """Open block. `position`: its position among all blocks, which its index should equal.
 
-    `signature` is the one in its start, which waits for its end; None once one was told.
+    `signature`: the signature in its start, buffered until the block ends; None after one was sent.
     """
 
     def __init__(self, position: int, block_type: _BlockType) -> None:
@@ -47,15 +47,16 @@ class _OpenCall:
 
 
 class BlockReader:
-    """The blocks of one reply. Each method adds to what the chunk says, and tells if it is not exact."""
+    """Reader for the blocks of one reply. Methods add events to the `choice`, and set `exact` to False if needed."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._open_blocks: dict[int, _OpenBlock] = {}  # by the index that the upstream has given
+        self._open_blocks: dict[int, _OpenBlock] = {}  # by the index that the upstream sent
         self.count = 0
-        """How many blocks have begun."""
+        """Number of blocks that have begun."""
         self._call_count = 0
-        self._doubtful_call: _OpenCall | None = None  # its block is over, but that of one that was cut would be so too
+        # Its block ended without arguments: the call is complete, or truncated. What follows decides.
+        self._doubtful_call: _OpenCall | None = None
 
     # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,13 +64,13 @@ class BlockReader:
         self._resolve_doubtful_call(choice)
         position, self.count = self.count, self.count + 1
         if index is None:
-            choice.report("no-index", "a block without its index: placed by its order")
+            choice.report("no-index", "a block without an index: its order is used")
             index = position
         elif index != position:
-            choice.report("renumbered", f"a block on index {index} where {position} comes next: renumbered")
+            choice.report("renumbered", f"a block has index {index} instead of {position}: renumbered")
         if index in self._open_blocks:
             self._close_unclosed(index, choice)
-        choice.exact &= not self._open_blocks  # one at a time
+        choice.exact &= not self._open_blocks  # exact streams have one open block at a time
         content: Json = raw if isinstance(raw, dict) else {}
         block_type = content.get("type")
         block = self._open_blocks[index] = _OpenBlock(
@@ -81,7 +82,7 @@ class BlockReader:
             choice.report("bad-chunk", f"a block without a type: {raw!r:.60}; dropped")
         else:
             choice.events.append(
-                ev.Finding("not-translated", f"a block of type {block_type!r}: for clients of this wire only")
+                ev.Finding("not-translated", f"a block of type {block_type!r}: forwarded to clients of this wire only")
             )
 
     def _start_text(self, block: _OpenBlock, content: Json, choice: Choice) -> None:  # noqa: ARG002
@@ -106,12 +107,12 @@ class BlockReader:
         )
         if not name:
             block.block_type = "nameless"
-            choice.report("call-without-name", f"a call without a name (id {id!r}): given out as text")
+            choice.report("call-without-name", f"a call without a name (id {id!r}): its arguments are sent as text")
             choice.events += [ev.TextDelta(write_json(start))] if start else []
             return
         if not id:
-            choice.report("no-id", f"a call of {name!r} without an id: it gets one")
-        block.call = _OpenCall(self._call_count, name, ToolInputMerger(start, self._limits.held))
+            choice.report("no-id", f"a call of {name!r} without an id: one is created")
+        block.call = _OpenCall(self._call_count, name, ToolInputMerger(start, self._limits))
         self._call_count += 1
         choice.events.append(ev.CallStart(block.call.key, id or None, name))
         choice.exact &= start == {} and encode_id(id) == id
@@ -123,7 +124,7 @@ class BlockReader:
         choice.exact &= block is not None and block.position == index and len(self._open_blocks) == 1
         if block is not None and block.block_type == "other":
             if not isinstance(raw, dict):
-                choice.report("bad-chunk", f"a delta that is no object: {raw!r:.60}; dropped")
+                choice.report("bad-chunk", f"a delta is not an object: {raw!r:.60}; dropped")
             return
         delta: Json = raw if isinstance(raw, dict) else {}
         delta_type = delta.get("type")
@@ -133,12 +134,14 @@ class BlockReader:
             return
         block_types, reader = handler
         if block is None or block.block_type not in block_types:
-            choice.report("stray-delta", f"a {delta_type} where no block of its kind is open: read all the same")
+            choice.report("stray-delta", f"a {delta_type} without an open block of its type: read anyway")
         reader(self, block, delta, choice)
 
     def append_text(self, index: int, block_type: str, text: str, choice: Choice) -> bool:
-        """`delta` for what a block of this kind says. False, and nothing has happened, if that is not the one block
-        which is open, or not in its place."""
+        """Fast path of `read_delta` for text, reasoning or arguments of the open block.
+
+        Returns: False, with the state unchanged, if there is another open block, or type or index do not match.
+        """
         block = self._open_blocks.get(index)
         if block is None or block.block_type != block_type or block.position != index or len(self._open_blocks) != 1:
             return False
@@ -153,7 +156,7 @@ class BlockReader:
             choice.report("bad-chunk", f"a delta without a type: {delta_type!r:.60}; dropped")
         elif block is None or delta_type not in block.reported:
             choice.events.append(
-                ev.Finding("not-translated", f"a delta of type {delta_type!r}: for clients of this wire only")
+                ev.Finding("not-translated", f"a delta of type {delta_type!r}: forwarded to clients of this wire only")
             )
             if block is not None:
                 block.reported.add(delta_type)
@@ -168,10 +171,10 @@ class BlockReader:
         signature = _string_or_empty(delta.get("signature"))
         if not signature:
             return
-        if block is not None and block.signature:  # the one in the start is replaced, as it is by clients
+        if block is not None and block.signature:  # it replaces the signature in the start, as in clients
             block.signature = signature
-        elif block is not None and block.signature is None:  # some clients take the last, others join them
-            choice.report("repeated-signature", "another signature for the same thinking: dropped")
+        elif block is not None and block.signature is None:  # some clients use the last one, others join them
+            choice.report("repeated-signature", "a second signature for the same thinking: dropped")
         else:
             choice.events.append(ev.Seal(NAME, {"signature": signature}))
             if block is not None:
@@ -195,10 +198,10 @@ class BlockReader:
         ended = call.input.ended
         accepted, excess = ("", text) if ended else call.input.feed(text)
         choice.exact &= accepted == text or (ended and not text.strip())
-        if accepted:
-            choice.events.append(ev.ArgsDelta(call.key, accepted))
+        if accepted or call.input.runaway:
+            choice.events.append(ev.ArgsDelta(call.key, accepted, call.input.runaway))
         if excess and excess.strip():
-            choice.report("after-arguments", f"{len(excess)} characters after the arguments' end: dropped")
+            choice.report("after-arguments", f"{len(excess)} characters after the end of the arguments: dropped")
         if call.input.ended and not ended:
             self._end_call(call, choice)
 
@@ -209,7 +212,7 @@ class BlockReader:
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read_stop(self, index: int | None, choice: Choice) -> None:
-        if index not in self._open_blocks and len(self._open_blocks) == 1:  # whatever it says, it can mean but one
+        if index not in self._open_blocks and len(self._open_blocks) == 1:  # wrong index, but only one candidate
             index = next(iter(self._open_blocks))
             choice.exact = False
         block = None if index is None else self._open_blocks.pop(index, None)
@@ -222,8 +225,10 @@ class BlockReader:
             self._close_block(block, choice)
 
     def finish(self, choice: Choice, truncated: bool = False) -> None:
-        """The upstream has stopped: blocks that are still open are over. Calls that it has cut are the guard's. `cut`:
-        by a limit or a filter, and the last call with it if it has no arguments."""
+        """Close the open blocks, after the upstream sent its stop reason. The guard ends truncated calls.
+
+        `truncated`: a limit or filter cut the reply. Then the last call counts as truncated too if it has no arguments.
+        """
         self._resolve_doubtful_call(choice, truncated)
         for index, block in list(self._open_blocks.items()):
             last = truncated and self._is_last(block)
@@ -235,7 +240,7 @@ class BlockReader:
         self._open_blocks = {}
 
     def flush(self) -> list[ev.Event]:
-        """No more will come: what is held of the calls that are open."""
+        """Return the buffered arguments of the open calls, at the end of the stream."""
         calls = [block.call for block in self._open_blocks.values() if block.call and not block.call.input.ended]
         calls += [self._doubtful_call] if self._doubtful_call else []
         self._open_blocks, self._doubtful_call = {}, None
@@ -245,7 +250,7 @@ class BlockReader:
         return block.position == self.count - 1
 
     def _resolve_doubtful_call(self, choice: Choice, truncated: bool = False) -> None:
-        """What follows a call in doubt shows that it had ended, or that it was cut."""
+        """End the doubtful call: what follows shows whether it is complete or truncated."""
         call, self._doubtful_call = self._doubtful_call, None
         if call is not None and truncated:
             self._truncate_call(call, choice)
@@ -253,7 +258,7 @@ class BlockReader:
             self._end_call(call, choice)
 
     def _close_unclosed(self, index: int, choice: Choice) -> None:
-        choice.report("block-not-closed", f"the block on index {index} was never closed: taken as closed")
+        choice.report("block-not-closed", f"the block with index {index} was never closed: treated as closed")
         self._close_block(self._open_blocks.pop(index), choice)
 
     def _close_block(self, block: _OpenBlock, choice: Choice) -> None:
@@ -269,7 +274,7 @@ class BlockReader:
             return
         if remainder := call.input.end():
             choice.events.append(ev.ArgsDelta(call.key, remainder))
-            choice.exact &= remainder == "{}"  # no delta at all is as good
+            choice.exact &= remainder == "{}"  # the same as no delta
         choice.events += [ev.Finding(finding_kind, message) for finding_kind, message in call.input.notes]
         choice.events.append(ev.CallEnd(call.key))
 
@@ -277,12 +282,16 @@ class BlockReader:
         if remainder := call.input.flush():
             choice.events.append(ev.ArgsDelta(call.key, remainder))
             choice.exact = False
-        choice.events.append(ev.Finding("cut-short", f"the block of {call.name!r} ends inside its arguments"))
+        choice.events.append(
+            ev.Finding(
+                "cut-short", f"the block of {call.name!r} ends inside its arguments: the call is marked as incomplete"
+            )
+        )
         choice.events.append(ev.CallEnd(call.key, complete=False))
 
     def _append_delta(self, event_class: type[ev.TextDelta | ev.ReasoningDelta], text: Any, choice: Choice) -> None:
         if text is not None and not isinstance(text, str):
-            choice.report("bad-chunk", f"text that is none: {text!r:.60}; dropped")
+            choice.report("bad-chunk", f"the text of a block is not a string: {text!r:.60}; dropped")
         elif text:
             choice.events.append(event_class(text))
         else:
@@ -306,7 +315,7 @@ _DELTA_READERS: dict[
 
 
 def untranslated_finding(subject: str, type_name: str) -> ev.Finding:
-    return ev.Finding("not-translated", f"{subject} of type {type_name!r}: only clients of this wire are told of it")
+    return ev.Finding("not-translated", f"{subject} of type {type_name!r}: forwarded to clients of this wire only")
 
 
 def _string_or_empty(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Events → an Anthropic Messages stream.
+"""Emitter for Anthropic Messages streams: events → frames.
 
-Where the upstream speaks this wire too, what needs no change passes as it came. Once something was told anew, what
-follows passes with the index that it has by now.
+If the upstream uses this wire too, chunks that need no change are forwarded as they were received. After a part was
+rewritten, the blocks that follow are forwarded with their new index.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["MessagesEmitter"]
 
 MESSAGE_STOP = {"type": "message_stop"}
 PING_COMMENT = b": ping\n\n"
-"""Keeps a client waiting that must not be told anything yet."""
+"""Keep-alive comment for the time before message_start, when clients accept no event."""
 _EVENT_NAME_LINE = re.compile(rb"(?:^|[\r\n])event: ?([^\r\n]*)[\r\n]")
 
 
 class MessagesEmitter:
-    """Writes one reply: `emit` what was made anew, `pass_on` what needs no change."""
+    """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
@@ -43,7 +43,7 @@ class MessagesEmitter:
         self._writer = MessageWriter(options)
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
-        """The chunk as it came, renumbered if it has to be; None if the block that it belongs to is not open."""
+        """Return the chunk unchanged, or with its new index; None if the block that it belongs to is not open."""
         writer = self._writer
         writer.upstream = "this wire"
         if writer.state is MessageState.STOPPED and chunk["type"] not in ("ping", "message_delta"):
@@ -52,7 +52,7 @@ class MessagesEmitter:
         return _encode_frames(writer.drain()) if forwarded else None
 
     def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
-        """The frames for what was said. Why it stopped and what it cost wait for `done`."""
+        """Return the frames for these events. Stop reason and usage are buffered until `finish`."""
         writer = self._writer
         if template is None and not common and (fast_frame := self._emit_fast(choice_events)):
             return fast_frame
@@ -70,8 +70,7 @@ class MessagesEmitter:
         return _encode_frames(writer.drain())
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:
-        """The frame if there is one delta to write, of the block that is open, and nothing beside it: nearly always.
-        Nothing if it is not so."""
+        """Fast path for the usual case: a single delta of the open block. Returns b"" if it does not apply."""
         if len(choice_events) != 1 or len(choice_events[0][1]) != 1:
             return b""
         delta = self._writer.fast_delta(choice_events[0][1][0])
@@ -81,7 +80,7 @@ class MessagesEmitter:
         return self._writer.delta_writer(event)
 
     def fail(self, failure: ev.Failure) -> bytes:
-        """The frame that ends a stream badly. Nothing follows it."""
+        """Return the error frame that ends a failed stream. No frame follows it."""
         return _encode_frames([error_object(failure)])
 
     def finish(self, raw: bytes = b"") -> bytes:
@@ -90,7 +89,7 @@ class MessagesEmitter:
         self._writer.send(_with_event_name(raw, MESSAGE_STOP))
         return _encode_frames(self._writer.drain())
 
-    # ── what passes ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── forwarded chunks ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _forward_message_start(self, chunk: Json, raw: bytes) -> bool:
         self._writer.state = MessageState.OPEN
@@ -101,8 +100,10 @@ class MessagesEmitter:
         return True
 
     def _forward_block_start(self, chunk: Json, raw: bytes) -> bool:
-        """The start of a block of text waits until there is some: an empty block behind calls makes Claude Code silent,
-        and native text may turn out to be nothing but a call."""
+        """Forward the start of a block. The start of a text block is buffered until there is text.
+
+        An empty text block after calls makes Claude Code show nothing, and native text may turn out to be only a call.
+        """
         writer, block_type = self._writer, chunk["content_block"]["type"]
         writer.close_block()
         writer.start_message(ev.Begin())
@@ -121,7 +122,7 @@ class MessagesEmitter:
             block.block_type in TRANSLATED_BLOCK_TYPES
             and _DELTA_BLOCK_TYPES.get(delta_type, block.block_type) != block.block_type
         ):
-            return False  # what was a call may be text by now
+            return False  # for example a call that was rewritten as text
         writer.flush_start()
         writer.send(_with_index(raw, chunk, block.index))
         if isinstance(args := chunk["delta"].get("partial_json"), str):
@@ -129,21 +130,19 @@ class MessagesEmitter:
         return True
 
     def _forward_block_stop(self, chunk: Json, raw: bytes) -> bool:
-        """A block that was closed before, or never began, needs no stop."""
+        """Forward the stop of a block. A block that is already closed, or was never started, needs none."""
         writer, block = self._writer, self._writer.open_block
         if block is None or block.upstream_index != chunk["index"]:
             return True
-        if (
-            block.pending_start is not None and writer.block_count == 0
-        ):  # the first one may be empty: all clients know that
-            writer.flush_start()
+        if block.pending_start is not None and writer.block_count == 0:
+            writer.flush_start()  # all clients accept an empty first block
         if block.pending_start is None:
             writer.send(_with_index(raw, chunk, block.index))
         writer.open_block = None
         return True
 
     def _forward_message_delta(self, chunk: Json, raw: bytes) -> bool:
-        if self._writer.pending_stop is not None:  # told again, but it was not right the first time
+        if self._writer.pending_stop is not None:  # a repeated stop, but the first one was corrected
             return False
         self._writer.start_message(ev.Begin())
         self._writer.close_block()
@@ -152,7 +151,7 @@ class MessagesEmitter:
         return True
 
     def _forward_other(self, chunk: Json, raw: bytes) -> bool:
-        """A ping, or what nobody knows. Before the message begins clients want to hear of nothing."""
+        """Forward a ping or an unknown event; before message_start a comment, because clients accept no event there."""
         if self._writer.state is MessageState.FRESH:
             self._writer.send(PING_COMMENT)
         else:
@@ -160,12 +159,12 @@ class MessagesEmitter:
             self._writer.send(_with_event_name(raw, chunk))
         return True
 
-    # ── what no event tells ───────────────────────────────────────────────────────────────────────────────────────
+    # ── content without an event ──────────────────────────────────────────────────────────────────────────────────
 
     def _forward_untranslated(self, template: Json) -> None:
-        """Blocks and deltas that are for clients of this wire only go on in their place, and blocks end that are over.
+        """Forward blocks and deltas that only this wire has, and close the blocks that the template closes.
 
-        Those that stand in a block that is no more are lost: it was told anew, without them.
+        Deltas of a block that is no longer open are dropped: the block was rewritten without them.
         """
         writer, event_type, block = self._writer, template.get("type"), self._writer.open_block
         content, delta = template.get("content_block"), template.get("delta")
@@ -190,7 +189,7 @@ _DELTA_BLOCK_TYPES = {
     "signature_delta": "thinking",
     "input_json_delta": "tool_use",
 }
-"""What each delta adds to."""
+"""The type of block that each type of delta belongs to."""
 _FORWARDERS: dict[str, Callable[[MessagesEmitter, Json, bytes], bool]] = {
     "message_start": MessagesEmitter._forward_message_start,
     "content_block_start": MessagesEmitter._forward_block_start,
@@ -213,7 +212,7 @@ def _with_index(raw: bytes, chunk: Json, index: int) -> MessageFrame:
 
 
 def _with_event_name(raw: bytes, chunk: Json) -> MessageFrame:
-    """As it came, if it came with its name: clients look at nothing else."""
+    """Return the raw frame if it has the right event name, because clients only look at the name; else the chunk."""
     event_type = chunk["type"].encode()
     if raw.startswith(b"event: %b\ndata: " % event_type):
         return raw

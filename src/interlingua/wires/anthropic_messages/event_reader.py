@@ -1,7 +1,7 @@
-"""Events of an Anthropic Messages stream → neutral events.
+"""Reader for the events of an Anthropic Messages stream: chunks → neutral events.
 
-A reply has one choice. What its upstream says of the tokens at the start and at the end is told once, at the end, in
-one: there are clients of other wires that add up whatever they are told.
+A reply has one choice. The token counts that the upstream sends at the start and at the end become one usage event at
+the end, because some clients of other wires add up all counts that they receive.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _ALIASES: dict[str, ev.StopReason] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
-}  # all else is "stop"
+}  # any other value is read as "stop"
 
 
 class _State(Enum):
-    FRESH = "nothing has come"
+    FRESH = "nothing was received"
     OPEN = "open"
-    STOPPED = "the upstream has said why it stopped"
+    STOPPED = "the stop reason was received"
 
 
 class MessagesReader:
-    """Reads the chunks of one stream."""
+    """Reader for the chunks of one stream."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._state = _State.FRESH
@@ -87,7 +87,7 @@ class MessagesReader:
         return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
-        """The stream is over: what is held, and the usage if nobody has said why it stopped."""
+        """End the stream and return what is buffered, with the usage if no stop reason was received."""
         if self._state is _State.FRESH:
             return []
         choice = Choice(0, [], exact=False)
@@ -105,7 +105,7 @@ class MessagesReader:
         message = as_dict(chunk.get("message"))
         model = as_str(message.get("model"))
         if self._state is not _State.FRESH:
-            choice.report("bad-chunk", "a message_start inside a message: dropped")
+            choice.report("bad-chunk", "a second message_start inside the message: dropped")
             return Chunk([choice], [], exact=False)
         self._state = _State.OPEN
         self._merge_usage(message)
@@ -136,7 +136,7 @@ class MessagesReader:
 
     def _read_stop(self, reason: Any, delta: Json, choice: Choice) -> None:
         if self._state is _State.STOPPED and reason == self._stop_reason:
-            return  # told again, with the last usage
+            return  # a repeated stop reason, sent with the final usage
         self._state, self._stop_reason = _State.STOPPED, reason
         known_reason = STOP_REASONS.get(reason) if isinstance(reason, str) else None
         neutral_reason = known_reason or _ALIASES.get(str(reason).lower(), "stop")
@@ -145,12 +145,12 @@ class MessagesReader:
             choice.events.append(ev.RefusalDelta(explanation))
         if known_reason is None:
             choice.report(
-                "unknown-finish-reason", f"stop_reason {reason!r} is not of this wire: read as {neutral_reason!r}"
+                "unknown-finish-reason", f"stop_reason {reason!r} is unknown on this wire: read as {neutral_reason!r}"
             )
         sequence = as_str(delta.get("stop_sequence")) if reason == "stop_sequence" else None
         choice.events.append(ev.Stop(neutral_reason, sequence, reason if reason in _NATIVE_STOP_REASONS else None))
 
-    def _read_message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (there is nothing in it)
+    def _read_message_stop(self, chunk: Json) -> Chunk:  # noqa: ARG002 (the event has no content)
         return Chunk([], [], exact=True, last=True)
 
     # ── its blocks ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,13 +174,13 @@ class MessagesReader:
         choice = Choice(0, [], exact=True)
         if self._state is _State.FRESH:
             self._state = _State.OPEN
-            choice.report("no-message-start", "a message that begins without a message_start: it gets one")
+            choice.report("no-message-start", "a message without a message_start: one is created")
         return choice
 
     # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _merge_usage(self, container: Json) -> None:
-        """Counts are cumulative: a later one replaces an earlier one, and what is not said stays."""
+        """Merge token counts. They are cumulative: a later count replaces an earlier one, and absent counts stay."""
         self._usage |= {key: value for key, value in as_dict(container.get("usage")).items() if value is not None}
 
     def _usage_events(self) -> list[ev.Event]:
@@ -212,12 +212,12 @@ _EVENT_READERS: dict[str, Callable[[MessagesReader, Json], Chunk]] = {
 
 
 def has_counts(usage: Any, *fields: str) -> bool:
-    """Whether it has the counts that clients take for granted."""
+    """Return whether usage has the counts that clients require."""
     return isinstance(usage, dict) and all(isinstance(usage.get(field), int) for field in fields)
 
 
 def _failure(chunk: Json) -> ev.Failure:
-    """An error event, or an error as it comes over HTTP. The whole chunk is what clients of this wire are sent."""
+    """Read an error event or HTTP error. `native` is the whole chunk, which clients of this wire receive."""
     raw_error = chunk.get("error") or chunk.get("message")
     error = raw_error if isinstance(raw_error, dict) else {"message": raw_error}
     message = str(error.get("message") or "the upstream failed")

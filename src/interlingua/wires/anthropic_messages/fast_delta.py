@@ -1,4 +1,4 @@
-"""The usual chunk, read at once: a block that has begun says more of its text, its thinking or its arguments."""
+"""Fast path for chunks in which a block only continues its text, its reasoning or its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _InputDelta(msgspec.Struct, gc=False, tag="input_json_delta"):
 
 
 BLOCK_TYPES: dict[type, str] = {_TextDelta: "text", _ThinkingDelta: "thinking", _InputDelta: "tool_use"}
-"""The kind of block that each of them stands in."""
+"""The type of block that each type of delta belongs to."""
 
 
 class FastBlockDelta(msgspec.Struct, gc=False):
@@ -33,7 +33,7 @@ class FastBlockDelta(msgspec.Struct, gc=False):
 
     @property
     def block_type(self) -> str:
-        """The kind of block that it belongs to."""
+        """The type of block that the delta belongs to."""
         return BLOCK_TYPES[type(self.delta)]
 
 
@@ -41,7 +41,7 @@ _decode = msgspec.json.Decoder(FastBlockDelta).decode
 
 
 def read_fast_delta(data: bytes) -> FastBlockDelta | None:
-    """The chunk, if it is a usual one."""
+    """Decode the chunk; None if the fast path does not apply to it."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeError):

@@ -1,7 +1,7 @@
-"""Events → the frames of a message, as strict clients want them: one block at a time, numbered 0, 1, 2, …
+"""Writer for the frames of a message, as strict clients require them: one block at a time, numbered 0, 1, 2, …
 
-Clients take a call's arguments from deltas only, want usage at the start and at the end, and a signature behind all
-thinking. Nothing follows the end.
+Clients read a call's arguments from deltas only. They require usage at the start and at the end, and a signature after
+all thinking. Nothing follows the end.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ DELTA_TEXT_FIELDS: dict[DeltaType, str] = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""Where each kind of delta has its text."""
+"""The field with the text, by the type of delta."""
 _DELTA_FRAMES = {
     kind: b"event: content_block_delta\n"
     b'data: {"type":"content_block_delta","index":%%d,"delta":{"type":"%b","%b":%%b}}\n\n'
     % (kind.encode(), field.encode())
     for kind, field in DELTA_TEXT_FIELDS.items()
 }
-"""The frame of each kind, but for the index of its block and its text."""
+"""The frame for each type of delta, with placeholders for the index of its block and its text."""
 
 
 class BlockDelta(msgspec.Struct, frozen=True, gc=False):
-    """What is said of a block. Nearly all frames are such."""
+    """Delta of a block. Nearly all frames are deltas."""
 
     index: int
     delta_type: DeltaType
@@ -63,25 +63,25 @@ class BlockDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 MessageFrame: TypeAlias = Json | BlockDelta | bytes
-"""A frame, or one that is written already."""
+"""A frame as an object or delta, or already encoded as bytes."""
 
 UNSIGNED_REASONING_WIRE = "openai-chat"
-"""The wire whose upstreams send thinking with nothing beside it."""
+"""The wire whose upstreams send thinking without a signature."""
 
 
 class MessageState(Enum):
-    FRESH = "nothing is written"
+    FRESH = "nothing was written"
     OPEN = "the message has begun"
-    STOPPED = "why it stopped is written"
+    STOPPED = "the stop reason was written"
 
 
-_STOPPED = MessageState.STOPPED  # it is asked for with every token, and an Enum is slow to answer
+_STOPPED = MessageState.STOPPED  # checked for every token, and Enum attribute access is slow
 
 
 class OpenBlock:
-    """The block that is open at the client. `upstream` is the index of the one that it comes from, if there is one.
+    """Block that is open at the client. `upstream_index`: the index of the upstream's block that it comes from, if any.
 
-    `start` is its first frame while that waits: a block that never says anything need not be there.
+    `pending_start`: its first frame, buffered until the block has content. A block without content is not sent.
     """
 
     def __init__(
@@ -94,26 +94,26 @@ class OpenBlock:
         self.reasoning_texts: list[str] = []
         self.invalid_arguments: list[str] = []
         self.argument_chars = 0
-        """How many characters of arguments are written."""
+        """Number of characters of arguments that were written."""
 
 
 class MessageWriter:
-    """Writes one message. `take` gives what was written since."""
+    """Writer for one message. `drain` returns the frames written since the last call."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._pending_frames: list[MessageFrame] = []
         self._usage = ev.Usage(input=options.input_tokens)
         self.pending_stop: ev.Stop | None = None
-        """Why it stopped, if that was told anew and waits for the end."""
+        """The stop reason, if it was rewritten and is buffered until the end."""
         self._refused = False
         self.state = MessageState.FRESH
         self.open_block: OpenBlock | None = None
         self.block_count = 0
-        """How many blocks the client has been told of."""
+        """Number of blocks whose start was sent to the client."""
         self.upstream: Literal["this wire", "another"] = "another"
         self.template: Json = {}
-        """What is being told anew, if the upstream speaks this wire."""
+        """The chunk that is being rewritten, if the upstream uses this wire."""
         self._stop_template: Json = {}
 
     def drain(self) -> list[MessageFrame]:
@@ -125,7 +125,7 @@ class MessageWriter:
             write_event(self, event)
 
     def fast_delta(self, event: ev.Event) -> BlockDelta | None:
-        """What goes out if the event says more of what the open block says; None, and nothing is written, if not."""
+        """Fast path: return the delta if the event continues the open block; else None, with the state unchanged."""
         block = self.open_block
         if block is None or block.pending_start is not None or self.state is _STOPPED:
             return None
@@ -145,7 +145,7 @@ class MessageWriter:
         return None
 
     def delta_writer(self, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
-        """`plain`, for further texts like this one."""
+        """Return a function that writes further text like this event, as `fast_delta` does; None if it cannot."""
         block = self.open_block
         delta_type: DeltaType = "text_delta" if type(event) is ev.TextDelta else "thinking_delta"
         if (
@@ -176,7 +176,7 @@ class MessageWriter:
             self.send({"type": "message_start", "message": message})
 
     def end_message(self) -> None:
-        """All but the very last frame. A message with nothing in it gets a block, for some clients take the first."""
+        """Write all but the last frame. An empty message gets an empty text block: some clients expect one."""
         self.start_message(ev.Begin())
         self.close_block()
         if self.block_count == 0:
@@ -228,7 +228,7 @@ class MessageWriter:
         self.open_block = None
 
     def flush_start(self) -> None:
-        """The start that waits goes out: there is something to say."""
+        """Send the buffered start of the open block, because the block has content now."""
         block = self.open_block
         if block is not None and block.pending_start is not None:
             self.send(block.pending_start)
@@ -240,7 +240,7 @@ class MessageWriter:
         self.open_block = None
 
     def _ensure_block(self, block_type: str, content: Json) -> OpenBlock:
-        """The open block if it is of this kind, else a new one."""
+        """Return the open block if it has this type, else a new one."""
         if (
             self.open_block is not None
             and self.open_block.block_type == block_type
@@ -264,7 +264,7 @@ class MessageWriter:
         index = self.template.get("index")
         return index if isinstance(index, int) else None
 
-    # ── what they say ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── content ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _write_text(self, event: ev.TextDelta | ev.RefusalDelta) -> None:
         if event.text:
@@ -272,7 +272,7 @@ class MessageWriter:
             self._append_delta("text_delta", event.text)
 
     def _write_refusal(self, event: ev.RefusalDelta) -> None:
-        if self.upstream == "another":  # else it stands where this wire has it, beside the stop reason
+        if self.upstream == "another":  # else it stays in its own field, next to the stop reason
             self._refused = True
             self._write_text(event)
 
@@ -283,7 +283,7 @@ class MessageWriter:
             self._append_delta("thinking_delta", event.text)
 
     def _write_signature(self, event: ev.Seal) -> None:
-        """The end of the thinking before it. What has nothing to show is redacted thinking."""
+        """Write the signature that ends the thinking before it; without visible thinking, a redacted_thinking block."""
         redacted = event.data.get("redacted") if event.wire == NAME else None
         if event.wire == NAME and redacted is None:
             block = self._ensure_block("thinking", {"thinking": "", "signature": ""})
@@ -318,7 +318,7 @@ class MessageWriter:
         block.argument_chars += len(event.text)
         self._append_delta("input_json_delta", event.text)
 
-    def _end_call(self, event: ev.CallEnd) -> None:  # noqa: ARG002 (the stop reason tells if it was cut)
+    def _end_call(self, event: ev.CallEnd) -> None:  # noqa: ARG002 (the stop reason shows a truncated call)
         if self.open_block is not None and self.open_block.block_type == "tool_use":
             self.close_block()
 

@@ -1,4 +1,4 @@
-"""The objects of this wire that streams and whole messages share: the message, its usage, why it stopped, errors."""
+"""Objects that streams and complete messages of this wire share: message, usage, stop reason, error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.anthropic_messages.event_reader import STOP_REASONS, has_counts
+from interlingua.wires.anthropic_messages.http_api import ERROR_TYPES
 from interlingua.wires.base import Json
-from interlingua.wires.error_types import ANTHROPIC_ERROR_TYPES, CONTEXT_LENGTH_CODE
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 
 __all__ = ["error_object", "message_object", "stop_fields", "usage_object"]
 
@@ -22,8 +23,8 @@ _STOP_REASON_NAMES: dict[ev.StopReason, str] = {
 _ILLEGAL_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
 PROMPT_TOO_LONG_MESSAGE = "prompt is too long"
-"""The words by which Claude Code knows it."""
-_STATUS_BY_CODE = {  # what other upstreams call these
+"""The text by which Claude Code recognises a conversation that is too long."""
+_STATUS_BY_CODE = {  # error codes of other wires
     "invalid_prompt": 400,
     CONTEXT_LENGTH_CODE: 400,
     "invalid_api_key": 401,
@@ -40,7 +41,7 @@ _STATUS_BY_CODE = {  # what other upstreams call these
 
 
 def message_object(reply_start: ev.Begin, usage: Json, options: Options, template: Json) -> Json:
-    """A message that has nothing in it yet. `like` is the upstream's own, if it speaks this wire."""
+    """Return a message without content. `template` is the upstream's own message, if it is of this wire; else {}."""
     model = options.served_as or reply_start.model or ""
     blank: Json = {"content": [], "stop_reason": None, "stop_sequence": None}
     id = reply_start.id if template and reply_start.id else _message_id(reply_start.id)
@@ -59,7 +60,7 @@ def _template_usage(template: Json) -> Json:
 
 
 def usage_object(usage: ev.Usage) -> Json:
-    """The counts as this wire has them: input that was cached is no part of `input_tokens`."""
+    """Return the token counts in this wire's form: `input_tokens` does not include cached input."""
     details: Json = {"output_tokens_details": {"thinking_tokens": usage.reasoning}} if usage.reasoning else {}
     return {
         "input_tokens": max(0, usage.input - usage.cached - usage.cache_written),
@@ -71,7 +72,10 @@ def usage_object(usage: ev.Usage) -> Json:
 
 
 def stop_fields(stop: ev.Stop, refused: bool) -> Json:
-    """Why a message stopped. A refusal that another wire has a field for is told in the text, and by this word."""
+    """Return the fields for the stop reason.
+
+    `refused`: another wire's refusal field was written as text. The stop reason is then `refusal`.
+    """
     reason: ev.StopReason = "content_filter" if refused and stop.reason == "stop" else stop.reason or "stop"
     stop_reason = _STOP_REASON_NAMES[reason]
     if stop.native and STOP_REASONS.get(stop.native) == reason:
@@ -82,7 +86,7 @@ def stop_fields(stop: ev.Stop, refused: bool) -> Json:
 
 
 def error_object(failure: ev.Failure) -> Json:
-    """An error as it is sent over HTTP too; just as the upstream sent it, if it speaks this wire."""
+    """Return the error object for streams and HTTP responses; the upstream's own if it is of this wire."""
     if failure.native is not None and failure.native.get("type") == "error":
         return failure.native
     message = failure.message
@@ -92,7 +96,7 @@ def error_object(failure: ev.Failure) -> Json:
 
 
 def _error_type(failure: ev.Failure) -> str:
-    if failure.type in ANTHROPIC_ERROR_TYPES.values() and failure.type != "api_error":
+    if failure.type in ERROR_TYPES.values() and failure.type != "api_error":
         return failure.type
     return next(
         (error_type for code in (failure.code, failure.type) if (error_type := _error_type_of_code(code))), "api_error"
@@ -100,9 +104,9 @@ def _error_type(failure: ev.Failure) -> str:
 
 
 def _error_type_of_code(code: Any) -> str | None:
-    """What a code or type of another wire is called here: a word, or a status of HTTP."""
+    """Return the error type for an error code, error type or HTTP status of another wire; None if it is unknown."""
     status = int(code) if isinstance(code, str) and code.isdecimal() else code
     status = _STATUS_BY_CODE.get(status, status)
     if isinstance(status, int):
-        return ANTHROPIC_ERROR_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
+        return ERROR_TYPES.get(status) or ("invalid_request_error" if 400 <= status < 500 else None)
     return None

@@ -1,4 +1,4 @@
-"""An Anthropic Messages request → the neutral Request."""
+"""Reader for Anthropic Messages requests: body → neutral Request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
 _TOOL_CHOICES: dict[str, ToolChoice] = {"auto": ToolChoice(), "any": ToolChoice("required"), "none": ToolChoice("none")}
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _PIECE_FIELDS = {Call: {"id": "id", "name": "name", "arguments": "input"}, Result: {"id": "tool_use_id"}}
-"""What the wire calls what is in a piece."""
+"""The wire's names for the fields of a piece."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -50,7 +50,7 @@ def read_request(body: Json, options: Options) -> Request:
     if fields.get("thread"):
         raise BadRequest(
             "thread",
-            "conversations are not kept here",
+            "stored conversations (threads) are not supported",
             "send all messages, the system prompt and the tools with each request (thread=False)",
             code="thread_unsupported_request",
         )
@@ -92,7 +92,10 @@ def read_request(body: Json, options: Options) -> Request:
 
 
 def _session_id(user: str) -> str:
-    """Claude Code tells its session in the user's id: requests of one session share their beginning."""
+    """Return the session id that Claude Code puts into the user id; "" if there is none.
+
+    It serves as prompt cache key, because the requests of one session share their prefix.
+    """
     metadata = read_json(user, dict[str, Any]) if user.startswith("{") else None
     session = (metadata or {}).get("session_id")
     return session if isinstance(session, str) else ""
@@ -116,7 +119,7 @@ def _read_message(message: ObjectReader, key: bytes, source_paths: SourcePaths) 
 
 
 def _results_first(pieces: list[Piece]) -> list[Piece]:
-    """Each mark stays behind its piece."""
+    """Move tool results to the front. Each cache mark stays after its piece."""
     if len(pieces) < 2:
         return pieces
     groups: list[list[Piece]] = []
@@ -147,13 +150,13 @@ def _read_block(block: ObjectReader, key: bytes) -> Piece:
 
 
 def _read_input(block: ObjectReader) -> str:
-    """Arguments are text. What is no object here was none when it was sent."""
+    """Return the arguments as JSON text. An object that wraps invalid arguments is unwrapped."""
     value = block.get("input")
     return "{}" if value is None else unwrap_invalid_arguments(write_json(value))
 
 
 def _read_content(fields: ObjectReader, key: str, source_paths: SourcePaths) -> list[Content]:
-    """A string or blocks."""
+    """Read content that is a string or a list of blocks."""
     raw_content = fields.content(key)
     if isinstance(raw_content, str):
         return [source_paths.record(Text(raw_content), fields.path_of(key))]
@@ -199,7 +202,7 @@ def _read_document(source: ObjectReader, name: str) -> Document | None:
         case "file":
             return Document(file_id=source.text("file_id"), name=name)
         case "text":
-            source.ignore("media_type")  # it is plain text
+            source.ignore("media_type")  # always text/plain
             return Document(text=source.text("data"), name=name)
     return None
 
@@ -208,7 +211,7 @@ def _read_document(source: ObjectReader, name: str) -> Document | None:
 
 
 def _with_deferred(tools: list[Tool], messages: list[Message]) -> list[Tool]:
-    """A tool that is not to be loaded yet is deferred, until a search has found it."""
+    """Mark tools with `defer_loading` as deferred, unless a tool search has already found them."""
     results = (piece for message in messages for piece in message.pieces if isinstance(piece, Result))
     pieces = (piece.data for result in results for piece in result.content if isinstance(piece, Extra))
     found_names = {data.get("tool_name") for data in pieces if data.get("type") == "tool_reference"}
@@ -229,7 +232,7 @@ def _read_choice(choice: ObjectReader) -> ToolChoice:
 
 
 def _read_format(fields: ObjectReader, output: ObjectReader) -> JsonFormat | None:
-    """`output_format` is what it was called at first."""
+    """Read the response format. `output_format` is the older name of `output_config.format`."""
     format = output.inner("format") if output.get("format") else fields.inner("output_format")
     format.ignore("type")
     return JsonFormat(format.mapping("schema")) if format.object else None

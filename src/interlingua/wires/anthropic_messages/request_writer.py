@@ -1,4 +1,4 @@
-"""The neutral Request → an Anthropic Messages request."""
+"""Writer for Anthropic Messages requests: neutral Request → body."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def _tools(request: Request, notes: FindingCollector) -> Json:
     if choice.mode == "required" and len(choice.names) == 1:
         return {"tools": tools, "tool_choice": {"type": "tool", "name": choice.names[0], **no_parallel}}
     if choice.names:
-        notes.report("choice-relaxed", "a choice of several tools has no place on this wire: any may be called")
+        notes.report(
+            "choice-relaxed", "this wire cannot restrict tool_choice to several tools: the model may call any tool"
+        )
     return {"tools": tools, "tool_choice": {"type": _TOOL_CHOICE_TYPES[choice.mode], **no_parallel}}
 
 
@@ -82,12 +84,12 @@ def _output_config(request: Request, notes: FindingCollector) -> Json:
     if request.format is not None and request.format.schema is not None:
         output["format"] = {"type": "json_schema", "schema": request.format.schema}
     elif request.format is not None:
-        notes.report("format-dropped", "JSON of no schema cannot be asked for on this wire", "response_format")
+        notes.report("format-dropped", "this wire has no JSON output without a schema: dropped", "response_format")
     return output
 
 
 def _thinking(request: Request, notes: FindingCollector) -> Json:
-    """A client of this wire may tell an effort, and nothing of thinking."""
+    """Return the `thinking` field. A client of this wire may set an effort without it; then none is added."""
     thinking, same_wire = request.thinking, request.wire == NAME
     show = {"display": thinking.show} if same_wire and thinking.show else {}
     if not same_wire:
@@ -103,12 +105,12 @@ def _sampling(request: Request, thinking_enabled: bool, notes: FindingCollector)
     body: Json = {}
     for key, value in request.sampling.items():
         if key == "temperature" and isinstance(value, int | float) and value > 1:
-            notes.report("sampling-changed", f"temperature {value} is over this wire's 1: sent as 1", key)
+            notes.report("sampling-changed", f"temperature {value} is above the maximum of this wire: sent as 1", key)
             value = 1
         if key not in _SAMPLING_FIELDS and key != "n":
-            notes.report("field-dropped", f"{key} has no place on {NAME}: dropped", key)
+            notes.report("field-dropped", f"{NAME} has no field {key}: dropped", key)
         elif thinking_enabled and ((key == "temperature" and value != 1) or key == "top_k"):
-            notes.report("field-dropped", f"{key} cannot be chosen for a model that thinks: dropped", key)
+            notes.report("field-dropped", f"{key} cannot be set while thinking is enabled: dropped", key)
         elif key != "n":
             body[key] = value
     if request.stop:
@@ -124,16 +126,16 @@ def _metadata_fields(request: Request, notes: FindingCollector) -> Json:
     if request.wire == NAME:
         metadata |= request.metadata
     elif request.metadata:
-        notes.report("field-dropped", f"metadata has no place on {NAME}: dropped", "metadata")
+        notes.report("field-dropped", f"{NAME} has no field for this metadata: dropped", "metadata")
     if metadata:
         body["metadata"] = metadata
     if request.cache_key and request.wire != NAME:
-        notes.report("field-dropped", f"prompt_cache_key has no place on {NAME}: dropped", "prompt_cache_key")
+        notes.report("field-dropped", f"{NAME} has no field prompt_cache_key: dropped", "prompt_cache_key")
     return body
 
 
 def _messages(request: Request, writer: _BlockWriter) -> list[Json]:
-    """Neighbours of one role are one message here."""
+    """Return the messages. Consecutive messages of one role are merged, and tool results come first."""
     messages: list[Json] = []
     for n, message in enumerate(request.messages):
         content = writer.write_message(message, f"messages[{n}]")
@@ -147,7 +149,7 @@ def _messages(request: Request, writer: _BlockWriter) -> list[Json]:
 
 
 class _BlockWriter:
-    """Writes pieces as content blocks."""
+    """Writer for content blocks."""
 
     def __init__(self, wire: str, notes: FindingCollector) -> None:
         self._wire = wire
@@ -182,7 +184,9 @@ class _BlockWriter:
                 return {"type": "tool_result", "tool_use_id": encode_id(piece.id), "content": content, **failed}
             case Image():
                 if piece.detail not in ("", "auto"):
-                    self._notes.report("field-dropped", "how closely to look at an image: cannot be said", path)
+                    self._notes.report(
+                        "field-dropped", "this wire has no field for the detail of an image: dropped", path
+                    )
                 return {"type": "image", "source": _source(piece.url)}
             case Document():
                 return self._document(piece, path)
@@ -195,7 +199,7 @@ class _BlockWriter:
     def _input(self, call: Call, path: str) -> Json:
         arguments = read_full_object(call.arguments) if call.arguments.strip() else {}
         if arguments is None:
-            self._notes.report("wrapped-arguments", "arguments that are no JSON object: wrapped in one", path)
+            self._notes.report("wrapped-arguments", "the arguments are not a JSON object: wrapped in one", path)
             return wrap_invalid_arguments(call.arguments)
         return arguments
 
@@ -226,7 +230,7 @@ def _source(url: str) -> Json:
 
 
 def _text_source(url: str) -> Json | None:
-    """Documents in base64 are PDFs here, and text is text."""
+    """Return a text source for a data URL with text, because base64 documents have to be PDFs; None for other URLs."""
     data = read_data_url(url)
     if data is None or not data[0].startswith("text/"):
         return None

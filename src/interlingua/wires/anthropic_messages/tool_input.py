@@ -1,13 +1,13 @@
-"""A call's arguments, which upstreams send in the start of its block, in deltas, or in both.
+"""Merging of a call's arguments, which upstreams send in the start of its block, in deltas, or in both.
 
     start                deltas               arguments
     ───────────────────  ───────────────────  ─────────────────────────────
     {"a": 1}             none, `{}`           {"a": 1}
-    none, null or {}     {"a": 1}             {"a": 1}, as they come
-    {"a": 1}             {"a": 1}             {"a": 1}: deltas that are whole win
+    none, null or {}     {"a": 1}             {"a": 1}, streamed as they arrive
+    {"a": 1}             {"a": 1}             {"a": 1}: complete deltas win
     {"a": 1}             ,"b": 2}             {"a": 1,"b": 2}
 
-Only where the start has arguments do the deltas wait, until they are whole or the block is over.
+Deltas are buffered only if the start has arguments, until they are complete or the block ends.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from interlingua.common.jsontext.arguments import EMPTY_ARGUMENTS, ArgumentsStream
 from interlingua.common.jsontext.codec import read_shallow_object, write_json
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.core.options import Limits
 
 __all__ = ["ToolInputMerger"]
 
@@ -24,55 +25,60 @@ _EMPTY_INPUTS = (*EMPTY_ARGUMENTS, "{}")
 
 
 class ToolInputMerger:
-    """The arguments of one call, from both sources. `notes` says what was odd, as (kind, message)."""
+    """Merger for the arguments of one call from both sources. `notes`: findings as (kind, message)."""
 
-    def __init__(self, start: Any, held_limit: int) -> None:
-        self._args = ArgumentsStream(held_limit)
+    def __init__(self, start: Any, limits: Limits) -> None:
+        self._args = ArgumentsStream(limits.held, limits.blanks)
         self.notes = self._args.notes
         start_text = _start_as_text(start)
-        self._undecided = None if start_text in _EMPTY_INPUTS else _StartAndDeltas(start_text, held_limit)
+        self._undecided = None if start_text in _EMPTY_INPUTS else _StartAndDeltas(start_text, limits.held)
 
     @property
     def ended(self) -> bool:
-        """Whether the arguments are complete: whatever follows is no part of them."""
+        """True if the arguments are complete: any text after them is not part of them."""
         return self._undecided is None and self._args.scanner.ended
 
     @property
+    def runaway(self) -> bool:
+        """True if more whitespace came between two tokens than is allowed."""
+        return self._args.runaway
+
+    @property
     def unfinished(self) -> bool:
-        """Whether they have begun and not ended, so that a block that is over here has been cut."""
+        """True if the arguments have begun but not ended: a block that ends here is truncated."""
         return self._args.unfinished if self._undecided is None else self._undecided.unfinished
 
     @property
     def empty(self) -> bool:
-        """Whether there are none. If more was to come, they do not show it."""
+        """True if there are no arguments. They do not show whether the block is truncated."""
         return self._undecided is None and self._args.empty
 
     def feed(self, text: str) -> tuple[str, str]:
-        """The next delta. Returns what may go on, and what came after the end of the arguments."""
+        """Feed the next delta. Returns: the text to forward, and the text after the end of the arguments."""
         if self._undecided is None:
             return self._args.feed(text)
         merged = self._undecided.feed(text)
         return ("", "") if merged is None else self._feed_merged(merged)
 
     def end(self) -> str:
-        """The block is over: what is still to go on."""
+        """End the block and return the remaining text to forward."""
         accepted = ""
         if self._undecided is not None:
             accepted, _ = self._feed_merged(self._undecided.end(self.notes))
         return accepted + self._args.end()
 
     def flush(self) -> str:
-        """The reply ended inside the block: what is still held, as far as it goes."""
-        return self._args.flush() if self._undecided is None else self._undecided.merged
+        """Return the buffered text, after the reply ended inside the block."""
+        return self._args.flush() if self._undecided is None else self._undecided.merged_text
 
     def _feed_merged(self, text: str) -> tuple[str, str]:
-        """Both sources are one from here on."""
+        """Switch to plain streaming, with the merged arguments as its beginning."""
         self._undecided = None
         return self._args.feed(text)
 
 
 class _StartAndDeltas:
-    """What the start has given, and deltas of which it is not known yet what they are to it."""
+    """Arguments from the start, and deltas that may repeat, continue or replace them: not decided yet."""
 
     def __init__(self, start_text: str, limit: int) -> None:
         self._start_text = start_text
@@ -81,13 +87,16 @@ class _StartAndDeltas:
         self._cursor = JsonScanner()
 
     @property
-    def merged(self) -> str:
+    def merged_text(self) -> str:
         deltas = "".join(self._deltas).lstrip()
         return _start_prefix(self._start_text, deltas) + deltas if deltas else self._start_text
 
     @property
     def unfinished(self) -> bool:
-        """A continuation that breaks off. Deltas that break off by themselves do no harm: the start has it all."""
+        """True if the deltas continue the start and are truncated.
+
+        Truncated deltas that do not continue the start do no harm: the start has all the arguments.
+        """
         deltas = "".join(self._deltas).strip()
         return (
             bool(deltas and _start_prefix(self._start_text, deltas))
@@ -96,7 +105,7 @@ class _StartAndDeltas:
         )
 
     def feed(self, text: str) -> str | None:
-        """The arguments of both, once they can be told."""
+        """Feed the next delta. Returns: the merged arguments, once they are decided; None before that."""
         if not self._deltas:
             text = text.lstrip()
             if not text:
@@ -105,13 +114,15 @@ class _StartAndDeltas:
         self._deltas.append(text)
         self._scan(text)
         if self._cursor.ended and self._cursor.problem is None:
-            return self._start_text if self.merged.strip() in _EMPTY_INPUTS else self.merged
-        return self.merged if self._cursor.offset > self._limit else None
+            return self._start_text if self.merged_text.strip() in _EMPTY_INPUTS else self.merged_text
+        return self.merged_text if self._cursor.offset > self._limit else None
 
     def end(self, notes: list[tuple[str, str]]) -> str:
         deltas = "".join(self._deltas).strip()
         if deltas not in _EMPTY_INPUTS:
-            message = "arguments in a block's start, and others in its deltas that are no JSON: the start's are taken"
+            message = (
+                "arguments in the start of a block, and deltas that are not valid JSON: those in the start are used"
+            )
             notes.append(("odd-deltas", message))
         return self._start_text
 
@@ -122,7 +133,7 @@ class _StartAndDeltas:
 
 
 def _start_prefix(start_text: str, deltas: str) -> str:
-    """What of the start stands before these deltas: nothing, if they begin anew."""
+    """Return the part of the start that these deltas continue; "" if the deltas begin anew."""
     if not start_text.startswith("{"):
         return ""
     opened = start_text[:-1].rstrip()
@@ -130,7 +141,7 @@ def _start_prefix(start_text: str, deltas: str) -> str:
 
 
 def _start_as_text(start: Any) -> str:
-    """What the start gives, as JSON text. Some write the object as a string."""
+    """Return the input in the start as JSON text. Some upstreams send the object as a string."""
     if isinstance(start, str) and read_shallow_object(start) is not None:
         return start.strip()
     return "" if start is None else write_json(start)

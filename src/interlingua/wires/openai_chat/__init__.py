@@ -1,7 +1,7 @@
-"""OpenAI Chat Completions: requests, chunks and whole bodies, read and written.
+"""OpenAI Chat Completions wire: reads and writes requests, chunks and complete bodies.
 
-`reader` and `emitter` are mirror images; `calls` mends the tool calls that upstreams send half right, `custom` knows
-those that take text.
+`chunk_reader` and `emitter` are inverses of each other. `tool_call_deltas` repairs the malformed tool calls that some
+upstreams send. `custom_tools` converts calls of custom tools, which take text.
 """
 
 from interlingua.core.options import Limits, Options
@@ -9,10 +9,12 @@ from interlingua.core.tools import ToolSet
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
 from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
+from interlingua.wires.openai_chat.http_api import HTTP_API
 from interlingua.wires.openai_chat.request_reader import read_request
 from interlingua.wires.openai_chat.request_writer import write_request
 
 __all__ = [
+    "HTTP_API",
     "NAME",
     "SINGLE_CHOICE",
     "emitter",
@@ -31,5 +33,5 @@ def reader(limits: Limits) -> ChatReader:
     return ChatReader(limits)
 
 
-def emitter(options: Options, tool_set: ToolSet) -> ChatEmitter:  # noqa: ARG001 (all tools are alike here)
+def emitter(options: Options, tool_set: ToolSet) -> ChatEmitter:  # noqa: ARG001 (this wire treats all tools alike)
     return ChatEmitter(options)

@@ -1,4 +1,4 @@
-"""Whole chat completions: read as one big chunk, written from folded replies."""
+"""Complete chat completion bodies: read as one large chunk, written from folded replies."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ def is_body(body: Json) -> bool:
 
 
 def read_body(body: dict[str, Any], reader: ChatReader) -> Chunk:
-    """A body says what its stream would have said, all at once."""
+    """Read a complete body as one chunk with all the events that its stream would have had."""
     if (inner := unwrap_chunk(body)) is not body:
         chunk = read_body(inner, reader)
-        chunk.common.append(ev.Finding("wrapped-chunk", "a reply inside another object: taken out of it"))
+        chunk.common.append(ev.Finding("wrapped-chunk", "the reply is wrapped in another object: unwrapped"))
         return chunk
     if not is_body(body):
         chunk = reader.read(body)
         failed = any(isinstance(event, ev.Failure) for event in chunk.common)
-        return chunk if failed else Chunk([], [ev.Failure("no reply in this body")], exact=False)
+        return chunk if failed else Chunk([], [ev.Failure("the upstream's response has no reply in it")], exact=False)
     choices = body["choices"]
     if not choices and not body.get("error"):
-        return Chunk([], [ev.Failure("no reply in this body")], exact=False)
+        return Chunk([], [ev.Failure("the upstream's response has no reply in it")], exact=False)
     chunk = reader.read({**body, "choices": list(map(_as_delta, choices, _choice_indexes(choices)))})
-    for index, events in reader.close(finished=True):  # a body is whole, even if it does not say why it stopped
+    for index, events in reader.close(finished=True):  # a body is complete, even without a finish_reason
         next(choice for choice in chunk.choices if choice.index == index).events += events
     return chunk
 
 
 def _choice_indexes(choices: list[Any]) -> list[int]:
-    """The index of each choice: its own, or its place if they have none or the same."""
+    """Return the index of each choice: its own, or its position if indexes are missing or repeated."""
     indexes = [choice_index(choice, n) if isinstance(choice, dict) else n for n, choice in enumerate(choices)]
     return indexes if len(set(indexes)) == len(indexes) else list(range(len(indexes)))
 
 
 def _as_delta(choice: Any, number: int) -> Any:
-    """A message is one big delta. In a body the place of a call is its index."""
+    """Return a choice of a body as a choice of a chunk. The index of a call is its position in the message."""
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         return choice
@@ -88,7 +88,7 @@ def write_body(
     choice_events: ChoiceEvents,
     common: Iterable[ev.Event],
     options: Options,
-    tool_set: ToolSet,  # noqa: ARG001 (all tools are alike here)
+    tool_set: ToolSet,  # noqa: ARG001 (this wire treats all tools alike)
     template: Json | None,
 ) -> tuple[Json, list[ev.Finding]]:
     return _write_body(choice_events, list(common), options, template), []
@@ -113,7 +113,7 @@ def _write_body(choice_events: ChoiceEvents, common: list[ev.Event], options: Op
 
 
 def _write_new(choice_events: ChoiceEvents, common: list[ev.Event], options: Options) -> Json:
-    """A body for what was said on another wire."""
+    """Return a new body for events that came from another wire."""
     body = {**envelope(options), "object": BODY_OBJECT_TYPE}
     for reply_start in (event for _, events in choice_events for event in events if isinstance(event, ev.Begin)):
         identity = {
@@ -154,8 +154,11 @@ def _write_calls(reply: Reply, events: list[ev.Event]) -> list[dict[str, Any]]:
 
 
 def _write_reasoning(reply: Reply, original: Json, options: Options) -> Json:
-    """Thinking in the fields that it came in. `reasoning_details` stay as they are if their text is still the thinking;
-    else the first of them that has text gets it all."""
+    """Return the reasoning in the fields that the upstream used.
+
+    `reasoning_details` stay unchanged if their text still equals the reasoning. Otherwise the first detail with text
+    gets all of the new text.
+    """
     written: Json = {}
     reasoning = reply.reasoning
     details = original.get(REASONING_DETAILS)

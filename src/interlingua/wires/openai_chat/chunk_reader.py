@@ -1,4 +1,4 @@
-"""Chunks of a chat completion stream → events."""
+"""Reader for the chunks of a chat completion stream: chunks → events."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _ALIASES: dict[str, ev.StopReason] = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "max_tokens": "length",
-}  # all else is "stop"
+}  # any other value is read as "stop"
 _NOT_STOP_SEQUENCES = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "length", "max_tokens", "tool_calls")
-"""What may stand in `stop_reason` where it is no stop sequence, in lower case."""
+"""Values of `stop_reason` that are not stop sequences, in lower case."""
 
 
 class ChatReader:
-    """Reads the chunks of one stream. What it knows of a choice that has begun is its structured calls."""
+    """Reader for one stream. Its only state is the structured calls of each choice that has begun."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
@@ -55,7 +55,7 @@ class ChatReader:
     def read(self, chunk: dict[str, Any]) -> Chunk:
         common: list[ev.Event] = []
         if (inner := unwrap_chunk(chunk)) is not chunk:
-            common.append(ev.Finding("wrapped-chunk", "a chunk inside another object: taken out of it"))
+            common.append(ev.Finding("wrapped-chunk", "the chunk is wrapped in another object: unwrapped"))
             chunk = inner
         if error := chunk.get("error") or (_is_failure(chunk) and chunk):
             standard = error is not chunk and bool(as_dict(error).get("message"))
@@ -64,10 +64,10 @@ class ChatReader:
             self._read_choice(chunk, choice, position, common)
             for position, choice in enumerate(_valid_choices(chunk, common))
         ]
-        # A usage or finding up to here has come from where the wire has no place for it.
+        # Usage or findings up to here came from places where this wire does not have them.
         exact = not common and all(choice.exact for choice in choices)
         common += _usage_events(chunk)
-        # What says nothing is not ours to mend: the asynchronous filter of Azure sends objects of another kind.
+        # Chunks without content are not repaired: Azure's asynchronous content filter sends objects of another type.
         is_chunk_object = chunk.get("object") == CHUNK_OBJECT_TYPE
         if is_chunk_object or choices or common:
             exact &= is_chunk_object and isinstance(chunk.get("choices"), list)
@@ -115,7 +115,7 @@ class ChatReader:
         return None if result is None else result[0]
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
-        """The stream is over: what is held of the calls in each choice."""
+        """End the stream and return the buffered events of the calls in each choice."""
         return [
             (index, assembler.finish() if finished else assembler.flush())
             for index, assembler in self._assemblers.items()
@@ -133,13 +133,16 @@ class ChatReader:
         assembler = self._assemblers[choice.index]
         _read_text(delta, choice)
         _read_calls(delta, assembler, choice)
-        common += _usage_events(raw_choice)  # Moonshot puts it here
+        common += _usage_events(raw_choice)  # Moonshot sends usage here
         _read_finish(raw_choice, assembler, choice)
         return choice
 
     def _read_role(self, chunk: dict[str, Any], delta: dict[str, Any], choice: Choice) -> None:
-        """A role belongs to the first delta and to no other: the official SDK joins roles, as it does all strings, and
-        OpenRouter, which sends one in every chunk, makes `assistantassistant…` there."""
+        """Start the choice with its first delta. A role in any later delta makes the chunk inexact.
+
+        The official SDK concatenates roles, as it does all strings. OpenRouter sends a role in every chunk, which
+        becomes `assistantassistant…` there.
+        """
         if choice.index not in self._assemblers:
             self._assemblers[choice.index] = ToolCallAssembler(self._limits)
             reply_start = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
@@ -149,14 +152,14 @@ class ChatReader:
 
 
 def unwrap_chunk(chunk: dict[str, Any]) -> dict[str, Any]:
-    """The chunk, or the one inside it: some relays send `{"data": {…}, "success": true}`."""
+    """Return the chunk, or the one wrapped in it: some relays send `{"data": {…}, "success": true}`."""
     inner = chunk.get("data")
     wrapped = isinstance(inner, dict) and "choices" not in chunk and ("choices" in inner or "error" in inner)
     return inner if isinstance(inner, dict) and wrapped else chunk
 
 
 def _is_failure(chunk: dict[str, Any]) -> bool:
-    """Whether this is an error that does not say so in a field of its own, as servers of many kinds send it."""
+    """Return whether this is an error without an `error` field, as many servers send it."""
     if "choices" in chunk:
         return False
     return chunk.get("object") == "error" or bool(chunk.get("detail")) or ("message" in chunk and "code" in chunk)
@@ -167,7 +170,7 @@ def _valid_choices(chunk: dict[str, Any], common: list[ev.Event]) -> list[dict[s
     if not isinstance(choices, list):
         choices = [choices]
     if invalid := [choice for choice in choices if not isinstance(choice, dict)]:
-        common.append(ev.Finding("bad-chunk", f"a choice is no object: {invalid[0]!r:.60}; dropped"))
+        common.append(ev.Finding("bad-chunk", f"a choice is not an object: {invalid[0]!r:.60}; dropped"))
     return [choice for choice in choices if isinstance(choice, dict)]
 
 
@@ -184,7 +187,7 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
         content = "".join(_part_text(part.get("text")) for part in parts)
     choice.exact &= content is delta.get("content")
     if content is not None and not isinstance(content, str):
-        choice.report("bad-chunk", f"content that is no text: {content!r:.60}; dropped")
+        choice.report("bad-chunk", f"content is not text: {content!r:.60}; dropped")
     choice.events += _reasoning_events(reasoning, _details(delta))
     if isinstance(content, str) and content:
         choice.events.append(ev.TextDelta(content))
@@ -193,7 +196,10 @@ def _read_text(delta: dict[str, Any], choice: Choice) -> None:
 
 
 def _reasoning_events(reasoning: str, details: list[Any]) -> list[ev.Event]:
-    """The thinking, with each seal behind what it vouches for: all of it, unless the details have it piece by piece."""
+    """Return the events for the reasoning, with each seal after the text that it signs.
+
+    If the details hold the text piece by piece, each seal follows its own piece; otherwise all of the text comes first.
+    """
     events: list[ev.Event] = []
     in_pieces = "".join(map(detail_text, details)) == reasoning
     text = "" if in_pieces else reasoning
@@ -218,7 +224,7 @@ def _read_calls(delta: dict[str, Any], assembler: ToolCallAssembler, choice: Cho
     if legacy and isinstance(legacy, dict):
         choice.exact = False
         if legacy.get("name"):
-            choice.report("function-call", "the legacy function_call: taken as a tool call")
+            choice.report("function-call", "the legacy function_call field: read as a tool call")
         entries = entries or [{"index": 0, "type": "function", "function": legacy}]
     if entries:
         events, exact = assembler.read(entries if isinstance(entries, list) else [entries])
@@ -227,7 +233,7 @@ def _read_calls(delta: dict[str, Any], assembler: ToolCallAssembler, choice: Cho
 
 
 def reasoning_text(delta: dict[str, Any]) -> str:
-    """The thinking in a delta, wherever the upstream puts it. Where it stands in two fields, they are the same."""
+    """Return the reasoning in a delta, from the first field that has it: upstreams that fill two send the same text."""
     for field in ("reasoning_content", "reasoning"):
         if isinstance(text := delta.get(field), str) and text:
             return text
@@ -240,20 +246,20 @@ def _details(delta: dict[str, Any]) -> list[Any]:
 
 
 def detail_without_text(detail: Any) -> dict[str, Any] | None:
-    """What one of `reasoning_details` says beside its text, if that is to come back: a signature, or encrypted data."""
+    """Return an entry of `reasoning_details` without its text; None if it has no signature or encrypted data."""
     if not isinstance(detail, dict) or not (detail.get("signature") or detail.get("data")):
         return None
     return {key: value for key, value in detail.items() if key not in ("text", "summary")}
 
 
 def detail_text(detail: Any) -> str:
-    """The thinking in one of `reasoning_details`; encrypted ones have none."""
+    """Return the reasoning in an entry of `reasoning_details`; "" for encrypted entries."""
     text = (detail.get("text") or detail.get("summary")) if isinstance(detail, dict) else None
     return text if isinstance(text, str) else ""
 
 
 def detail_with_text(text: str, template: dict[str, Any]) -> dict[str, Any]:
-    """One of `reasoning_details` with another text. What vouches for the text that it had is no part of it."""
+    """Return an entry of `reasoning_details` with another text, and without the signature of the old text."""
     fields = {key: value for key, value in template.items() if key != "signature"}
     return {**fields, "summary" if template.get("summary") and not template.get("text") else "text": text}
 
@@ -273,8 +279,8 @@ def _read_finish(raw_choice: dict[str, Any], assembler: ToolCallAssembler, choic
     choice.events += final_events
     choice.exact &= only_ends_calls(final_events)
     if known_reason is None:
-        choice.report("unknown-finish-reason", f"finish_reason {finish!r} is not of this wire: read as {reason!r}")
-    sequence = as_str(raw_choice.get("stop_reason"))  # vLLM puts it here
+        choice.report("unknown-finish-reason", f"finish_reason {finish!r} is unknown on this wire: read as {reason!r}")
+    sequence = as_str(raw_choice.get("stop_reason"))  # vLLM sends the stop sequence here
     stop_sequence = sequence if reason == "stop" and sequence and sequence.lower() not in _NOT_STOP_SEQUENCES else None
     choice.events.append(ev.Stop(reason, stop_sequence))
 

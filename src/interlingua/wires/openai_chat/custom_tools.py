@@ -1,8 +1,8 @@
-"""Calls of custom tools, which take text: as the arguments of a function, and back.
+"""Conversion of custom tool calls, which take text, to function arguments and back.
 
     {"id": …, "type": "custom", "custom": {"name": …, "input": "text"}}      arguments {"input":"text"}
 
-The text goes on as it comes. Nothing but the end of the reply says that it is whole.
+The text is streamed as it arrives. Only the end of the reply shows that it is complete.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ __all__ = [
 ]
 
 ARGUMENTS_OPENER, ARGUMENTS_CLOSER = '{"input":"', '"}'
-"""What stands around the text. Each is a piece of its own, so that any other piece is text and no more."""
+"""The JSON before and after the text. Each is sent as a delta of its own, so that every other delta is only text."""
 
 
 def custom_tool_call(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """What a call says of a custom tool; None if it is of a function."""
+    """Return the `custom` object of a call; None if it is a function call."""
     custom = entry.get("custom")
     return custom if isinstance(custom, dict) and not entry.get("function") else None
 
 
 def input_to_arguments(text: str) -> str:
-    """A piece of the text, as it stands in arguments."""
+    """Escape a piece of the text for the JSON string in the arguments."""
     return write_json(text)[1:-1]
 
 
 def arguments_to_input(arguments: str) -> str:
-    """The text in a piece of arguments, or in all of them."""
+    """Return the text in a delta of the arguments, or in the complete arguments."""
     if arguments in (ARGUMENTS_OPENER, ARGUMENTS_CLOSER):
         return ""
     if (piece := read_json(f'"{arguments}"', str)) is not None:
@@ -48,7 +48,7 @@ def arguments_to_input(arguments: str) -> str:
 
 
 def only_ends_calls(events: Iterable[ev.Event]) -> bool:
-    """Whether these say no more than that such calls are over: on this wire nothing is written for that."""
+    """Return whether these events only end calls: this wire writes nothing for that."""
     return all(
         isinstance(event, ev.CallEnd) or (isinstance(event, ev.ArgsDelta) and event.text == ARGUMENTS_CLOSER)
         for event in events

@@ -1,7 +1,7 @@
-"""Events → chunks of a chat completion stream.
+"""Emitter for chat completion streams: events → chunks.
 
-Where the upstream speaks this wire too, each frame is made *like* the chunk that its events came from, so that ids,
-model, fingerprints and everything that we do not know stay as the upstream sent them.
+If the upstream uses this wire too, each frame is built from the chunk that its events came from (the `template`), so
+that ids, model, fingerprints and unknown fields stay as the upstream sent them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 FINISH_REASONS = {reason: finish for finish, reason in STOP_REASONS.items()}
 _ENVELOPE_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
-"""What an upstream says of the whole reply, in each of its chunks."""
+"""Fields about the whole reply, which an upstream repeats in each chunk."""
 _KNOWN_CHUNK_FIELDS = {*_ENVELOPE_FIELDS, "choices", "usage"}
 _TRANSLATED_DELTA_FIELDS = {
     "role",
@@ -67,7 +67,7 @@ SIGNATURE_FORMAT = "interlingua-v1"
 
 
 class _ChoiceWriter:
-    """A choice that has begun: the form in which its upstream sends thinking."""
+    """Writer for the deltas of one choice. It keeps the fields that the upstream uses for reasoning."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -78,7 +78,7 @@ class _ChoiceWriter:
         self._custom_calls: set[int] = set()
 
     def learn_reasoning_fields(self, delta: Json) -> None:
-        """Thinking goes out in the fields that it came in."""
+        """Use the reasoning fields of the upstream's delta for the reasoning that is written."""
         if reasoning_text(delta):
             self._reasoning_fields = tuple(field for field in ("reasoning_content", "reasoning") if delta.get(field))
             self._detail_template = next(
@@ -86,7 +86,7 @@ class _ChoiceWriter:
             )
 
     def encode_fast(self, event: ev.Event) -> bytes:
-        """The delta of an event, written; nothing if it is not as plain as most are."""
+        """Fast path: return the encoded delta of a plain text, arguments or reasoning event; b"" for any other."""
         if type(event) is ev.TextDelta:
             return b'"content":%b' % msgspec.json.encode(event.text)
         if type(event) is ev.ArgsDelta and event.index not in self._custom_calls:
@@ -97,7 +97,10 @@ class _ChoiceWriter:
         return b""
 
     def text_field(self, event: ev.TextDelta | ev.ReasoningDelta) -> tuple[bytes, list[str] | None]:
-        """The field of a text that is plain, and where it is kept; no field if it is not."""
+        """Return the field for a text delta, and the list that collects its text (None: not collected).
+
+        The field is b"" if the text has to be written to more than one field.
+        """
         if type(event) is ev.TextDelta:
             return b"content", None
         single_field = self._detail_template is None and len(self._reasoning_fields) == 1
@@ -128,14 +131,14 @@ class _ChoiceWriter:
         return {"tool_calls": [{"index": args.index, "custom": {"input": text}}]} if text else None
 
     def signature_delta(self, event: ev.Seal) -> Json:
-        """What vouches for the thinking since the last one."""
+        """Return the delta with the signature for the reasoning since the last signature."""
         text, self._reasoning_texts = "".join(self._reasoning_texts), []
         self._signature_count += 1
         return {REASONING_DETAILS: signature_details(Reasoning(text, event), self._signature_count - 1, self._options)}
 
 
 class ChatEmitter:
-    """Writes one reply: `emit` what was made anew, `pass_on` what needs no change."""
+    """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
@@ -144,11 +147,15 @@ class ChatEmitter:
         self._options = options
         self._choices: dict[int, _ChoiceWriter] = {}
         self._envelope = envelope(options) | {"object": CHUNK_OBJECT_TYPE}
-        self._envelope_values: tuple[Any, ...] = ()  # what the upstream has said of it last
+        self._envelope_values: tuple[Any, ...] = ()  # the values that the upstream sent last
         self._head = msgspec.json.encode(self._envelope)[:-1]
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
-        """The chunk as it came but for the model's name, behind a role for each choice that begins without one."""
+        """Return the chunk unchanged except for the model's name.
+
+        A frame with the role comes before it for each choice that starts without one. Returns None if the model's name
+        cannot be replaced safely.
+        """
         self._update_envelope(chunk)
         if self._served_as not in ("", chunk.get("model")) and not (raw := self._with_served_model(chunk, raw)):
             return None
@@ -162,16 +169,20 @@ class ChatEmitter:
         return b"".join([*map(self._encode_frame, role_choices), raw]) if role_choices else raw
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
-        """The chunk with the name that the client knows the model by; nothing if that has no place beyond doubt. What
-        looks like a field is one: inside of a text its quotes would be written otherwise."""
+        """Return the chunk with the model's name that the client uses; b"" if the field is not found exactly once.
+
+        A match is always a field: inside a JSON string the quotes would be escaped.
+        """
         matches = _MODEL_FIELD.findall(raw)
         if len(matches) != 1 or matches[0] != msgspec.json.encode(chunk.get("model")):
             return b""
         return _MODEL_FIELD.sub(lambda _: b'"model":' + msgspec.json.encode(self._served_as), raw)
 
     def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
-        """The frames for what was said of each choice. The first carries what the chunk said beside it, the last the
-        usage: a chunk of its own, without choices, is only for clients that asked for one.
+        """Return the frames for the events of each choice.
+
+        The first frame has the other fields of the template, the last one the usage. A separate usage chunk without
+        choices is only for clients that requested one.
         """
         template = unwrap_chunk(template) if template else {}
         extra_fields: Json = {}
@@ -209,16 +220,15 @@ class ChatEmitter:
         return DeltaTemplate(before, after, collected).render if field else None
 
     def fail(self, failure: ev.Failure) -> bytes:
-        """The frame that ends a stream badly. Nothing follows it."""
+        """Return the error frame that ends a failed stream. No frame follows it."""
         return encode_event(msgspec.json.encode({"error": failure_object(failure)}))
 
     def finish(self, raw: bytes = b"") -> bytes:
-        """The frame that ends a stream well, as the upstream wrote it if it did."""
+        """Return the frame that ends a stream normally: the upstream's own if there is one."""
         return raw or encode_event(b"[DONE]")
 
     def _emit_fast(self, choice_events: ChoiceEvents) -> bytes:
-        """The frame if there is one delta to write, of a choice that has begun, and nothing beside it: nearly always.
-        Nothing if it is not so."""
+        """Fast path for the usual case: a single event of a choice that has begun. Returns b"" if it does not apply."""
         if len(choice_events) != 1 or len(choice_events[0][1]) != 1:
             return b""
         index, events = choice_events[0]
@@ -227,12 +237,12 @@ class ChatEmitter:
         return _FAST_FRAME % (self._head, index, delta) if delta else b""
 
     def _encode_frame(self, row: Json) -> bytes:
-        """A frame with nothing but an entry of `choices` in the envelope, which seldom changes."""
+        """Return a frame with one entry of `choices` after the pre-encoded envelope, which rarely changes."""
         return b'data: %b,"choices":[%b]}\n\n' % (self._head, msgspec.json.encode(row))
 
     def _update_envelope(self, chunk: Json) -> None:
         values = tuple(map(chunk.get, _ENVELOPE_FIELDS))
-        if values == self._envelope_values:  # as it is in nearly every chunk
+        if values == self._envelope_values:  # the usual case
             return
         self._envelope_values = values
         self._envelope |= {key: value for key, value in zip(_ENVELOPE_FIELDS, values, strict=True) if value}
@@ -242,7 +252,7 @@ class ChatEmitter:
         self._head = msgspec.json.encode(self._envelope)[:-1]
 
     def _choice_rows(self, index: int, events: list[ev.Event], raw_choice: Json) -> list[Json]:
-        """Each event as an entry of `choices`."""
+        """Return the events as entries of `choices`."""
         choice = self._choices.get(index)
         if choice is not None and not raw_choice:
             deltas = self._event_deltas(choice, events)
@@ -259,13 +269,13 @@ class ChatEmitter:
         if not deltas and (first or other_fields != null_fields):
             deltas = [({}, None)]
         rows = []
-        for said, finish in deltas:
-            rows.append({"index": index, "delta": {**first, **said}, **other_fields, "finish_reason": finish})
+        for event_delta, finish in deltas:
+            rows.append({"index": index, "delta": {**first, **event_delta}, **other_fields, "finish_reason": finish})
             first, other_fields = {}, null_fields
         return rows
 
     def _event_deltas(self, choice: _ChoiceWriter, events: list[ev.Event]) -> list[tuple[Json, str | None]]:
-        """The delta and finish_reason of each event that has one of them."""
+        """Return the delta and finish_reason of each event that has one of them."""
         deltas: list[tuple[Json, str | None]] = []
         for event in events:
             if type(event) is ev.Stop:
@@ -288,13 +298,16 @@ _DELTA_WRITERS: dict[type, Callable[[_ChoiceWriter, Any], Json | None]] = {
 
 
 def envelope(options: Options) -> Json:
-    """What is said of the whole reply where the upstream does not say it."""
+    """Return default values for the fields about the whole reply."""
     return {"id": "chatcmpl-interlingua", "object": "", "created": options.created, "model": options.served_as}
 
 
 def signature_details(thinking: Reasoning, number: int, options: Options) -> list[Json]:
-    """`reasoning_details` with what vouches for the thinking: as it came on this wire, else sealed. They are numbered:
-    the official SDK gives up where one of several has no index."""
+    """Return `reasoning_details` with the signature of the reasoning.
+
+    A signature from this wire stays as the upstream sent it; any other is wrapped in an envelope. Each new entry gets
+    an index, because the official SDK fails if one of several entries has none.
+    """
     if thinking.seal is None:
         return []
     if thinking.seal.wire == NAME:
@@ -329,7 +342,7 @@ def usage_object(usage: ev.Usage) -> Json:
 
 
 def _allows_fast_frame(chunk: Json) -> bool:
-    """Whether a chunk says nothing that what is written for it would have to say, too."""
+    """Return whether a chunk has no field that the frames written for it would have to repeat."""
     choices = chunk.get("choices")
     if not isinstance(choices, list) or len(choices) != 1 or not chunk.keys() <= _KNOWN_CHUNK_FIELDS:
         return False
@@ -349,7 +362,7 @@ def _last_usage(events: Iterable[ev.Event]) -> ev.Usage | None:
 
 
 def _untranslated_fields(delta: Json) -> Json:
-    """What a delta says that no event tells."""
+    """Return the fields of a delta that no event represents."""
     return {key: value for key, value in delta.items() if key not in _TRANSLATED_DELTA_FIELDS and value is not None}
 
 

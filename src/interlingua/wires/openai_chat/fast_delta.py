@@ -1,6 +1,6 @@
-"""The usual chunk, read at once: one choice that has begun says more of its text, its thinking or one call.
+"""Fast path for chunks in which one choice only continues its text, its reasoning or one call.
 
-Whatever else stands in a chunk and would mean something is typed as absent, so that such a chunk is no usual one.
+All other meaningful fields of a chunk are typed as absent, so that msgspec rejects a chunk that has one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Function(msgspec.Struct, gc=False):
 
 
 class FastToolCall(msgspec.Struct, gc=False):
-    """More of a call's arguments. `proper`: nothing of the call is said again."""
+    """Delta of a call's arguments. `has_only_arguments`: it repeats no other field of the call."""
 
     index: int
     function: _Function
@@ -63,7 +63,7 @@ _decode = msgspec.json.Decoder(FastChunk).decode
 
 
 def read_fast_chunk(data: bytes) -> FastChunk | None:
-    """The chunk, if it is a usual one."""
+    """Decode the chunk; None if the fast path does not apply to it."""
     try:
         chunk = _decode(data)
     except (msgspec.MsgspecError, UnicodeError):

@@ -1,4 +1,4 @@
-"""A chat completion request → the neutral Request."""
+"""Reader for chat completion requests: body → neutral Request."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _TOOL_CHOICE_MODES = {
     "any": Choice("required"),
     "none": Choice("none"),
 }
-"""`any` is how Mistral says it."""
+"""`any` is Mistral's name for `required`."""
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _FUNCTION_CALL_FIELDS = {"id": "id", "name": "function.name", "arguments": "function.arguments"}
 _CUSTOM_CALL_FIELDS = {"id": "id", "name": "custom.name", "arguments": "custom.input"}
 _LEGACY_CALL_FIELDS = {"name": "name", "arguments": "arguments"}
-"""What a call's fields are called, in each of its forms."""
+"""The names of a call's fields, in each of its forms."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -84,15 +84,17 @@ def read_request(body: Json, options: Options) -> Request:
 
 
 class _MessageReader:
-    """The conversation as it is read: leading system messages are apart, and tool messages are results in one message
-    of the user."""
+    """Reader for the messages.
+
+    Leading system messages become `system`. Consecutive tool messages become results in one user message.
+    """
 
     def __init__(self, seal_key: bytes) -> None:
         self.system: list[Content] = []
         self.messages: list[Message] = []
         self.source_paths = SourcePaths()
         self._seal_key = seal_key
-        self._legacy_call_ids: dict[str, str] = {}  # the id of the last call of each legacy function
+        self._legacy_call_ids: dict[str, str] = {}  # name of a legacy function → id of its last call
 
     def read(self, message: ObjectReader) -> None:
         role = message.text("role")
@@ -126,12 +128,12 @@ class _MessageReader:
         if len(unmoved) < len(content):
             for old, new in zip(originals, results, strict=True):
                 self.source_paths.transfer(old, new)
-            results += unmoved  # the message is only there because of what has moved
+            results += unmoved  # this message exists only to carry the files
         else:
             self._append_message("user", message, [*content], message.text("name", ""))
 
     def _last_results(self) -> list[Piece]:
-        """The results that the last message is made of."""
+        """Return the pieces of the last message if all are results; else an empty list."""
         last = self.messages[-1] if self.messages else None
         if (
             last is None
@@ -187,8 +189,11 @@ class _MessageReader:
         return content
 
     def _read_reasoning(self, message: ObjectReader) -> list[Piece]:
-        """Thinking that we have sealed stands for what was shown of it. All else is as it is shown, vouched for by what
-        upstreams of this wire had sent behind it."""
+        """Return past reasoning.
+
+        An envelope replaces the visible text. Other reasoning keeps its visible text, with the signatures that an
+        upstream of this wire sent after it.
+        """
         message.ignore("reasoning_content", "reasoning")
         parts: list[Reasoning] = []
         text = ""
@@ -216,7 +221,7 @@ class _MessageReader:
 
 
 def _read_arguments(function: ObjectReader) -> str:
-    """JSON text. Some clients send the object itself."""
+    """Return the arguments as JSON text. Some clients send the object itself."""
     value = function.get("arguments")
     return unwrap_invalid_arguments(value) if isinstance(value, str) else write_json(value) if value is not None else ""
 

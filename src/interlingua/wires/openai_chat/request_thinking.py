@@ -1,4 +1,4 @@
-"""How thinking is asked for in chat completions: every upstream has a way of its own."""
+"""Reasoning settings in chat completion requests. Each upstream has its own fields for them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from interlingua.wires.requests.object_reader import ObjectReader
 __all__ = ["read_thinking", "write_thinking"]
 
 _TEMPLATE_SWITCHES = ("enable_thinking", "thinking")
-"""What chat templates call it: Qwen's and GLM's the one, DeepSeek's, Granite's and Kimi's the other."""
+"""Switches in chat templates: `enable_thinking` for Qwen and GLM, `thinking` for DeepSeek, Granite and Kimi."""
 
 
 def read_thinking(fields: ObjectReader) -> Thinking:
-    """What was asked for, in whichever ways it was."""
+    """Read the reasoning settings from all fields that any upstream uses for them."""
     on = _first_not_none(fields.flag("enable_thinking"), *_template_switches(fields))
     effort = fields.text("reasoning_effort", "") or None
     budget = fields.integer("thinking_budget")
@@ -41,7 +41,10 @@ def read_thinking(fields: ObjectReader) -> Thinking:
 
 
 def _template_switches(fields: ObjectReader) -> list[bool | None]:
-    """Where the template is told other things too, all of it stays among the extra fields."""
+    """Return the values of the template switches.
+
+    If `chat_template_kwargs` has other keys too, the whole object also stays among the extra fields.
+    """
     raw_kwargs = fields.object.get("chat_template_kwargs")
     if isinstance(raw_kwargs, dict) and set(raw_kwargs) - set(_TEMPLATE_SWITCHES):
         template = ObjectReader(raw_kwargs, "chat_template_kwargs")
@@ -55,7 +58,7 @@ def _first_not_none(*values: Any) -> Any:
 
 
 def write_thinking(thinking: Thinking, profile: Profile, notes: FindingCollector) -> Json:
-    """The fields that ask this upstream for it."""
+    """Return the fields that set the reasoning of this upstream."""
     if profile.thinking != "openrouter" or thinking.show != "omitted":
         drop_thinking_display(thinking, notes)
     if thinking.requested is None:
@@ -67,7 +70,7 @@ def write_thinking(thinking: Thinking, profile: Profile, notes: FindingCollector
 
 
 def _write_fields(thinking: Thinking, on: bool, profile: Profile) -> tuple[Json, bool]:
-    """The fields, and whether they say all that was asked for."""
+    """Return the fields, and whether they express all that the client requested."""
     effort = {"reasoning_effort": thinking.as_effort()} if on and thinking.as_effort() else {}
     budget = thinking.budget if on else None
     only_switch = thinking.effort is None and thinking.budget is None

@@ -1,4 +1,4 @@
-"""The neutral Request → a chat completion request, as one upstream wants it."""
+"""Writer for chat completion requests: neutral Request → body for one upstream."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from interlingua.wires.requests.openai_common import (
 __all__ = ["write_request"]
 
 _MEANINGFUL_FIELDS = {"tool_call_id", "tool_calls", "reasoning_content", "reasoning", REASONING_DETAILS}
-"""Fields that make a message say something, also without content."""
+"""Fields that give a message a meaning even without content."""
 _TEXT_DETAIL_TYPES = ("reasoning.text", "reasoning.summary")
 
 
@@ -70,7 +70,7 @@ def _tools(request: Request, notes: FindingCollector) -> Json:
     tools = []
     for tool in as_functions(tools_for_wire(request, NAME, notes), notes):
         description = {"description": tool.description} if tool.description else {}
-        strict_stated = tool.strict or (tool.strict is False and request.wire == NAME)  # else it goes without saying
+        strict_stated = tool.strict or (tool.strict is False and request.wire == NAME)  # false is the default
         strict = {"strict": tool.strict} if strict_stated else {}
         function = {"name": wire_tool_name(tool.name, notes), **description, "parameters": dict(tool.schema), **strict}
         tools.append({"type": "function", "function": function, **tool.extra})
@@ -109,7 +109,7 @@ def _generation_fields(request: Request, profile: Profile) -> Json:
 
 
 def _delivery_fields(request: Request, profile: Profile) -> Json:
-    """Who asks, and how the reply shall come."""
+    """Return the fields for the user and for streaming."""
     body: Json = {}
     if request.stream:
         body["stream"] = True
@@ -119,7 +119,7 @@ def _delivery_fields(request: Request, profile: Profile) -> Json:
 
 
 class _MessageWriter:
-    """Writes the conversation: what was one message may be several here."""
+    """Writer for the messages. One neutral message can become several here."""
 
     def __init__(self, request: Request, profile: Profile, notes: FindingCollector) -> None:
         self._request = request
@@ -141,7 +141,7 @@ class _MessageWriter:
                     written = [self._assistant(message, path)]
                 case _:
                     assert_never(message.role)
-            # What was said and cannot be carried leaves no empty message.
+            # A message whose content this wire cannot carry leaves no empty message.
             messages += [
                 entry
                 for entry in written
@@ -150,21 +150,24 @@ class _MessageWriter:
         return messages
 
     def _system(self, content: list[Content], path: str) -> Json:
-        """One text, unless parts of it may be marked: marks move from turn to turn, and all else stays."""
+        """Return a system message with one text; with parts if the upstream accepts cache marks.
+
+        Marks move from turn to turn. Using parts also without marks keeps the rest of the message constant.
+        """
         role = self._profile.system_role
         if self._profile.cache_marks or any(isinstance(piece, CacheMark) for piece in content):
             return {"role": role, "content": self._parts(content, path)}
         return {"role": role, "content": join_text(content, "\n\n", self._notes, path)}
 
     def _user(self, message: Message, path: str) -> list[Json]:
-        """Results first, right behind the calls, then what was said."""
+        """Return the tool messages, which have to follow the calls directly, and then the user message."""
         results: list[Json] = []
         other_pieces: list[Content] = []
         for piece, mark in with_marks(message.pieces):
             if isinstance(piece, Result):
                 results.append(self._result(piece, mark, path))
             elif isinstance(piece, Call | Reasoning):
-                self._notes.report("content-dropped", "a call or thinking in a message of the user: dropped", path)
+                self._notes.report("content-dropped", "a call or thinking in a user message: dropped", path)
             else:
                 other_pieces += [piece] if mark is None else [piece, mark]
         parts = self._parts(other_pieces, path)
@@ -175,9 +178,9 @@ class _MessageWriter:
         return results
 
     def _result(self, result: Result, mark: CacheMark | None, path: str) -> Json:
-        """One text, unless there are files in it, or may be marks."""
+        """Return a tool message with one text; with parts if it has files or can have cache marks."""
         if result.error:
-            self._notes.report("error-as-text", "a tool has failed, which is told in its text", path)
+            self._notes.report("error-as-text", "a tool result is an error: marked in its text", path)
         content = [*mark_error(result), *([mark] if mark else [])]
         message: Json = {"role": "tool", "tool_call_id": result.id}
         has_marks = self._profile.cache_marks or any(isinstance(piece, CacheMark) for piece in content)
@@ -197,10 +200,12 @@ class _MessageWriter:
                     start = CallStart(len(calls), piece.id, shorten_name(piece.name), piece.extra or None)
                     calls.append(call_entry(start, piece.arguments or "{}"))
                 case Result():
-                    self._notes.report("content-dropped", "a result in a message of the model: dropped", path)
+                    self._notes.report("content-dropped", "a tool result in an assistant message: dropped", path)
                 case _:
                     if calls and isinstance(piece, Text):
-                        self._notes.report("reordered", "text behind a call stands before it on this wire", path)
+                        self._notes.report(
+                            "reordered", "text after a call: moved before it, as this wire requires", path
+                        )
                     texts.append(as_text(piece, self._notes, path) or "")
             drop_cache_mark(mark, self._notes, path)
         text = "".join(texts)
@@ -209,8 +214,7 @@ class _MessageWriter:
         return written | ({"tool_calls": calls} if calls else {}) | ({"name": message.name} if message.name else {})
 
     def _thinking(self, thoughts: list[Reasoning], path: str) -> Json:
-        """Past thinking, in the field that the upstream takes it from; with what was sent beside it, where that may be
-        the upstream's own."""
+        """Return past reasoning in the field that the upstream reads, with `reasoning_details` if it accepts them."""
         replay, takes_details = self._profile.replay, self._profile.accepts_reasoning_details
         if replay == "none":
             return {}
@@ -249,7 +253,7 @@ class _MessageWriter:
 
 
 def _collapse_text(parts: list[Json]) -> str | list[Json]:
-    """A single text as a string: some templates take nothing else."""
+    """Return a single text as a string, because some chat templates accept nothing else."""
     match parts:
         case []:
             return ""
@@ -259,7 +263,7 @@ def _collapse_text(parts: list[Json]) -> str | list[Json]:
 
 
 def _reasoning_details(thought: Reasoning, include_unsigned: bool) -> list[Json]:
-    """`reasoning_details` as the upstream had sent them; `every`: also for thinking that came without."""
+    """Return `reasoning_details` as the upstream sent them. `include_unsigned`: also for reasoning without details."""
     match thought.seal:
         case Seal(wire=wire, data={"reasoning_details": [*details]}) if wire == NAME:
             pass

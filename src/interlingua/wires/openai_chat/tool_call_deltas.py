@@ -1,7 +1,8 @@
-"""Structured tool calls as upstreams send them, mended: entries of `tool_calls` → CallStart, ArgsDelta, CallEnd.
+"""Assembler for structured tool calls: entries of `tool_calls` → CallStart, ArgsDelta, CallEnd.
 
-Upstreams leave out or repeat `index`, `id`, `type` and `name`, put several calls on one index, send arguments as an
-object, as null, twice, or with more behind them. What an entry belongs to is decided in one place: `_owner`.
+It repairs what upstreams get wrong. They leave out or repeat `index`, `id`, `type` and `name`, put several calls on
+one index, and send arguments as an object, as null, twice, or with more text after them. One function decides which
+call an entry belongs to: `_owning_call`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["ToolCallAssembler"]
 
 
 class _PendingCall:
-    """A call in the making. It has a name once its start has gone out; what came `early` waits for that."""
+    """Call in progress. `name` is set when its CallStart is sent; `early_arguments` are buffered until then."""
 
     def __init__(self, key: int, id: str | None, limits: Limits) -> None:
         self.key = key
         self.id = id
         self.name: str | None = None
-        self.args = ArgumentsStream(limits.held)
+        self.args = ArgumentsStream(limits.held, limits.blanks)
         self.early_arguments: list[str] = []
         self.ended = False
         self.is_custom = False
@@ -41,12 +42,12 @@ class _PendingCall:
         self.reported: set[str] = set()
 
     def is_repeated_by(self, text: str) -> bool:
-        """Whether this begins with all the arguments so far."""
+        """Return whether the text begins with all the arguments so far."""
         return self.digest.size > 0 and self.digest.remainder(text) is not None
 
 
 class ToolCallAssembler:
-    """The structured calls of one choice."""
+    """Assembler for the structured calls of one choice."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -56,19 +57,22 @@ class ToolCallAssembler:
         self._events: list[ev.Event] = []
 
     def read(self, entries: list[Any]) -> tuple[list[ev.Event], bool]:
-        """Entries of one chunk. Also tells whether they say just that, in the form that clients expect."""
+        """Read the entries of one chunk. Returns: the events, and whether the entries are written as clients expect."""
         exact = True
         for entry in entries:
             if isinstance(entry, dict):
                 exact &= self._read_entry(entry, alone=len(entries) == 1)
             else:
-                self._report("bad-chunk", f"an entry of tool_calls is no object: {entry!r:.60}; dropped")
+                self._report("bad-chunk", f"an entry of tool_calls is not an object: {entry!r:.60}; dropped")
                 exact = False
         return self._drain(), exact
 
     def read_arguments(self, index: int, arguments: str) -> tuple[list[ev.Event], bool] | None:
-        """`read` for an entry that has nothing but more of the arguments of a function. None, and nothing has happened,
-        if it is not being called, or its name is not known."""
+        """Fast path of `read` for one entry that only continues the arguments of a function.
+
+        Returns: as `read`; None if there is no call on this index, its name is not known yet, or it is a custom tool.
+        In that case the state is unchanged.
+        """
         call = self._by_index.get(index)
         if call is None or call.name is None or call.is_custom:
             return None
@@ -76,22 +80,26 @@ class ToolCallAssembler:
         return self._drain(), untouched and index == call.key
 
     def finish(self, truncated: bool = False) -> list[ev.Event]:
-        """The upstream has stopped well: the calls that it has not cut are over. `cut`: by a limit or a filter, and the
-        last call with it if it has no arguments."""
+        """End all calls that are complete, after the upstream sent its finish_reason.
+
+        `truncated`: a limit or filter cut the reply. Then the last call counts as cut too if it has no arguments.
+        """
         for call in self._calls:
             last = truncated and call is self._calls[-1]
             if call.is_custom and call.name is not None and not last:
                 self._add_arguments(call, ARGUMENTS_CLOSER)
             if call.name is None:
                 text = "".join(call.early_arguments)
-                self._report("call-without-name", f"a call without a name (id {call.id!r}): given out as text")
+                self._report(
+                    "call-without-name", f"a call without a name (id {call.id!r}): its arguments are sent as text"
+                )
                 self._events += [ev.TextDelta(text)] if text else []
             elif not call.ended and not call.args.unfinished and not (last and call.args.empty):
-                self._end_call(call)  # one that has begun and not ended is cut, whatever the upstream says
+                self._end_call(call)  # unfinished arguments: the call is truncated, whatever the finish_reason
         return self.flush()
 
     def flush(self) -> list[ev.Event]:
-        """No more will come: gives out what is still held. Ending the calls that are open is the guard's."""
+        """Return what is still buffered, at the end of the stream. The guard ends the calls that are still open."""
         for call in self._calls:
             if call.name is not None and not call.ended and (remainder := call.args.flush()):
                 self._events.append(ev.ArgsDelta(call.key, remainder))
@@ -106,7 +114,7 @@ class ToolCallAssembler:
         self._events.append(ev.Finding(finding_kind, message, f"tool call {len(self._calls)}"))
 
     def _report_once(self, call: _PendingCall, finding_kind: str, message: str) -> None:
-        """A finding, the first time: what an upstream does to one entry of a call, it does to all."""
+        """Report a finding once per call: an upstream makes the same mistake in every entry of a call."""
         if finding_kind not in call.reported:
             call.reported.add(finding_kind)
             self._report(finding_kind, message)
@@ -114,7 +122,7 @@ class ToolCallAssembler:
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_entry(self, entry: dict[str, Any], alone: bool) -> bool:
-        """Returns whether the entry may be passed on as it is."""
+        """Read one entry. Returns: whether it may be forwarded unchanged."""
         custom = custom_tool_call(entry)
         function = _function_object(entry) if custom is None else custom
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
@@ -132,21 +140,24 @@ class ToolCallAssembler:
         return self._add_arguments(call, text) and text is arguments and well_formed and entry.get("index") == call.key
 
     def _owning_call(self, index: Any, id: str | None, name: str | None, arguments: Any, alone: bool) -> _PendingCall:
-        """The call that an entry belongs to, a new one if it begins one."""
+        """Return the call that an entry belongs to; a new call if the entry starts one.
+
+        `alone`: the chunk has no other entry.
+        """
         if not isinstance(index, int):
             placed = self._owning_call_without_index(id, name, alone) or self._add_call(id)
-            self._report_once(placed, "no-index", "a tool call without its index: placed by its id or its order")
+            self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
             return placed
         call = self._by_index.get(index)
         if call is None:
             call = self._by_index[index] = self._add_call(id)
             if index != call.key:
                 self._report_once(
-                    call, "renumbered", f"a tool call on index {index} where {call.key} comes next: renumbered"
+                    call, "renumbered", f"a tool call has index {index} instead of {call.key}: renumbered"
                 )
         elif _is_new_call(call, id, name, arguments):
             call = self._by_index[index] = self._add_call(id)
-            self._report_once(call, "shared-index", f"another call on index {index}: taken as a call of its own")
+            self._report_once(call, "shared-index", f"another call uses index {index}: read as a separate call")
         return call
 
     def _owning_call_without_index(self, id: str | None, name: str | None, alone: bool) -> _PendingCall | None:
@@ -155,7 +166,7 @@ class ToolCallAssembler:
         last = self._calls[-1] if self._calls else None
         if last is None or name is None:
             return last
-        # The name again: of the last call, unless that one is over or a sibling stands in the same chunk.
+        # A repeated name belongs to the last call, unless that call has ended or the chunk has other entries.
         return last if alone and name == last.name and not last.ended else None
 
     def _add_call(self, id: str | None) -> _PendingCall:
@@ -166,14 +177,14 @@ class ToolCallAssembler:
         return call
 
     def _start_call(self, call: _PendingCall, name: str, entry: dict[str, Any], function: dict[str, Any]) -> bool:
-        """Returns whether the entry begins a call as it should."""
+        """Start the call. Returns: whether the entry is a well-formed start."""
         call.name = name
         call.id = call.id or _nonblank(entry.get("id"))
         if call.id is None:
-            self._report_once(call, "no-id", f"a call of {name!r} without an id: it gets one")
+            self._report_once(call, "no-id", f"a call of {name!r} without an id: one is created")
         call_type = "custom" if call.is_custom else "function"
         if entry.get("type") != call_type:
-            self._report_once(call, "no-type", f"a call of {name!r} without its type: taken as a {call_type}")
+            self._report_once(call, "no-type", f"a call of {name!r} without a type: read as a {call_type} call")
         self._events.append(ev.CallStart(call.key, call.id, name, _extra_fields(entry, call_type, function)))
         early_arguments, call.early_arguments = call.early_arguments, []
         if call.is_custom:
@@ -187,52 +198,63 @@ class ToolCallAssembler:
         if call.name is None:
             call.id = call.id or id
         elif id is not None and id == call.id:
-            self._report_once(call, "repeated-id", f"the id {id!r} was sent again: dropped")
+            self._report_once(call, "repeated-id", f"the id {id!r} is repeated: dropped")
         elif id is not None:
             self._report_once(
-                call, "changed-id", f"the id {id!r} came after the call had begun with {call.id!r}: dropped"
+                call, "changed-id", f"a second id {id!r} in the call that started with {call.id!r}: dropped"
             )
         if name is not None:
-            self._report_once(call, "repeated-name", f"the name {name!r} was sent again: dropped")
+            self._report_once(call, "repeated-name", f"the name {name!r} is repeated: dropped")
 
     # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _as_text(self, call: _PendingCall, arguments: Any) -> str:
         if arguments is None:
             return ""
-        self._report_once(call, "arguments-as-value", "arguments sent as a value, not as text: written as text")
+        self._report_once(
+            call, "arguments-as-value", "the arguments are a JSON value, not a string: converted to a string"
+        )
         return write_json(arguments)
 
     def _add_input(self, call: _PendingCall, text: Any) -> bool:
-        """The text of a custom tool. Returns whether it goes on just as it is."""
+        """Add input text of a custom tool. Returns: whether it is forwarded unchanged."""
         if text is not None and not isinstance(text, str):
-            self._report_once(call, "arguments-as-value", "the text of a custom tool is none: written as text")
+            self._report_once(
+                call,
+                "arguments-as-value",
+                "the input of a custom tool is a JSON value, not a string: converted to a string",
+            )
             text = write_json(text)
             self._add_arguments(call, input_to_arguments(text))
             return False
         return not text or self._add_arguments(call, input_to_arguments(text))
 
     def _add_arguments(self, call: _PendingCall, text: str) -> bool:
-        """Returns whether the text goes on just as it is."""
+        """Add text to the arguments. Returns: whether it is forwarded unchanged."""
         if call.name is None:
             self._buffer_early(call, text)
             return False
-        resent = len(text) >= call.digest.size and self._is_resent(call, text)  # nearly all pieces are shorter
+        resent = len(text) >= call.digest.size and self._is_resent(
+            call, text
+        )  # size first: nearly all pieces are shorter
         new = text[call.digest.size :] if resent else text
         accepted, excess = ("", new) if call.ended else call.args.feed(new)
         call.digest.add(new[: len(new) - len(excess)] if excess else new)
-        if accepted:
-            self._events.append(ev.ArgsDelta(call.key, accepted))
+        if accepted or call.args.runaway:
+            self._events.append(ev.ArgsDelta(call.key, accepted, call.args.runaway))
         if excess and excess.strip():
-            self._report_once(call, "after-arguments", f"{len(excess)} characters after the arguments' end: dropped")
+            self._report_once(
+                call, "after-arguments", f"{len(excess)} characters after the end of the arguments: dropped"
+            )
         if call.args.scanner.ended and not call.ended:
             self._end_call(call)
         return accepted == text
 
     def _is_resent(self, call: _PendingCall, text: str) -> bool:
-        """Whether the upstream sends all the arguments so far again, with more behind them.
+        """Return whether the upstream resends all the arguments so far with more text after them.
 
-        Then, and only then, they are no JSON where they stand. Once it did so, it always does.
+        That is the case if the text repeats them and is not valid JSON as a continuation. After the first resend
+        no further check is needed: such an upstream resends every time.
         """
         cursor = call.args.scanner
         if call.ended or cursor.first_char != "{" or cursor.problem is not None or not call.is_repeated_by(text):
@@ -243,7 +265,7 @@ class ToolCallAssembler:
             call.is_resending = trial.problem is not None
         if call.is_resending:
             self._report_once(
-                call, "resent-arguments", "each piece of the arguments holds all those before it: sent once"
+                call, "resent-arguments", "each delta of the arguments repeats the earlier ones: sent once"
             )
         return call.is_resending
 
@@ -252,11 +274,11 @@ class ToolCallAssembler:
         call.early_size += len(text)
         if call.early_size <= self._limits.held:
             return
-        message = f"a call without a name: longer than {self._limits.held:,} characters"
+        message = f"a call without a name is longer than {self._limits.held:,} characters"
         if self._limits.over == "error":
             self._events.append(ev.Failure(message))
         else:
-            self._report("over-limit", f"{message}; given out as text")
+            self._report("over-limit", f"{message}: its arguments are sent as text")
             self._events.append(ev.TextDelta("".join(call.early_arguments)))
         call.early_arguments, call.early_size = [], 0
 
@@ -270,7 +292,7 @@ class ToolCallAssembler:
 
 
 def _is_new_call(call: _PendingCall, id: str | None, name: str | None, arguments: Any) -> bool:
-    """Whether an entry on the index of this call begins another one."""
+    """Return whether an entry on the index of this call starts another call."""
     if call.name is None:
         return False
     if id is not None and call.id is not None:
@@ -291,7 +313,7 @@ def _function_object(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _extra_fields(entry: dict[str, Any], call_type: str, body: dict[str, Any]) -> dict[str, Any] | None:
-    """What an entry has beside the standard fields. Of a custom tool it says so."""
+    """Return the non-standard fields of an entry; for a custom tool always with the key `custom`. None if empty."""
     extra = {key: value for key, value in entry.items() if key not in ("index", "id", "type", call_type)}
     inner = {
         key: value

@@ -1,7 +1,8 @@
-"""OpenAI Responses: requests, streams and whole bodies, read and written.
+"""OpenAI Responses wire: reads and writes requests, streams and whole bodies.
 
-`reader` and `emitter` are mirror images: `incoming` are items as upstreams send them, with `heard` for what is kept of
-them, `items` as clients get them, and `words` what both know of them. `freeform` is the text of custom tools.
+Reading: `event_reader` reads stream events, `item_reader` the output items in them, `item_state` holds the state of
+each item. Writing: `emitter` writes stream events, `output_items` the items in them. `event_types` holds the constants
+that both sides share. `custom_tool_text` extracts the text of custom tools from function arguments.
 """
 
 from interlingua.core.options import Limits, Options
@@ -10,10 +11,12 @@ from interlingua.wires.openai_responses.body import is_body, read_body, write_bo
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter
 from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from interlingua.wires.openai_responses.event_types import NAME
+from interlingua.wires.openai_responses.http_api import HTTP_API
 from interlingua.wires.openai_responses.request_reader import read_request
 from interlingua.wires.openai_responses.request_writer import write_request
 
 __all__ = [
+    "HTTP_API",
     "NAME",
     "SINGLE_CHOICE",
     "emitter",

@@ -1,4 +1,7 @@
-"""Whole responses: read as one big event, and written as the last event of their stream."""
+"""Whole (non-streamed) response bodies.
+
+A body is read like the final event of a stream, and written as the `response` object of that event.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ def is_body(body: Json) -> bool:
 
 
 def read_body(body: Json, reader: ResponsesReader) -> Chunk:
-    """A body says what its stream would have said, all at once."""
+    """Read a whole body into one chunk that holds all events of the reply."""
     if failure := find_failure({"error": body.get("error")}):
         return Chunk([], [failure], exact=False)
     if isinstance(body.get("output"), list) and body.get("status") in _UNFINISHED_STATUSES:
-        return Chunk([], [ev.Failure(f"the response has no reply: its status is {body['status']}")], exact=False)
+        return Chunk([], [ev.Failure(f"the response holds no reply: its status is {body['status']}")], exact=False)
     if not is_body(body):
-        return Chunk([], [ev.Failure("no reply in this body")], exact=False)
+        return Chunk([], [ev.Failure("the upstream's response has no reply in it")], exact=False)
     return reader.read_response(body)
 
 
@@ -63,7 +66,11 @@ def write_body(
 
 
 def _merge_into_template(response: Json, template: Json) -> Json:
-    """What the upstream says that no event tells stays, and so does every item that says the same as before."""
+    """Merge the written response into the upstream's body.
+
+    Fields and items without a neutral event keep the upstream's value. An item with unchanged content keeps the
+    upstream's object.
+    """
     original_items = [as_dict(item) for item in as_list(template.get("output"))]
     originals_by_content = {_item_content(item): item for item in original_items if text_kind_of(item)}
     output = [originals_by_content.get(_item_content(item), item) for item in response["output"]]
@@ -74,7 +81,7 @@ def _merge_into_template(response: Json, template: Json) -> Json:
 
 
 def _item_content(item: Json) -> tuple[str, ...]:
-    """All that an item says to a client, but not what is said about it."""
+    """Return the content of an item that clients see, without metadata such as its id, to compare two items."""
     parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
     texts = [str(as_dict(part).get("text") or as_dict(part).get("refusal") or "") for part in parts]
     separator = "\n\n" if item.get("type") == "reasoning" else ""

@@ -1,8 +1,8 @@
-"""The text of a custom tool, taken out of the arguments of a function.
+"""Streaming extraction of a custom tool's text from function arguments.
 
-Models that know only functions are offered a custom tool as a function with one string, `input`. What they write for it
-is `{"input": "…"}`, as a rule, and its text goes on as it comes. What is written otherwise is held to the end and then
-guessed: another key, a bare string, no JSON at all. A patch may also stand in a code fence or a heredoc.
+A model that supports only functions is offered a custom tool as a function with one string parameter, `input`. It
+usually writes `{"input": "…"}`, and the text is forwarded as it arrives. Any other form (another key, a bare string, no
+JSON) is buffered to the end, and the text is then guessed. A patch may also be wrapped in a code fence or a heredoc.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from interlingua.common.jsontext.codec import read_json
 __all__ = ["CustomToolText"]
 
 TEXT_KEYS = ("input", "patch", "code")
-"""Where models put the text, the right place first."""
+"""Keys under which models write the text. The correct key is first."""
 MAX_HEAD_CHARS = 200
 PATCH_HEADER = "*** Begin Patch"
 
 _match_head = re.compile(rf'\s*\{{\s*"({"|".join(TEXT_KEYS)})"\s*:\s*"').match
 _match_text = re.compile(
     r'(?:[^"\\]+|\\(?:[^u]|u[0-9a-fA-F]{4}|u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])))*+', re.S
-).match  # up to an escape that is cut; what is no escape at all goes along
+).match  # stops before an incomplete escape; an invalid escape is matched as text
 _search_high_surrogate = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z").search
 _escape_pattern = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\[^u]", re.S)
 _SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -37,23 +37,23 @@ _match_heredoc = re.compile(
 class _State(Enum):
     BEFORE_TEXT = "before the text"
     IN_TEXT = "in the text"
-    AFTER_TEXT = "behind the text"
-    OTHER_FORMAT = "in something else"
+    AFTER_TEXT = "after the text"
+    OTHER_FORMAT = "in another format"
 
 
 class CustomToolText:
-    """Takes the arguments of one call as they come and gives back the tool's text. `note` says what was guessed."""
+    """Extracts the tool's text from the streamed arguments of one call. `note` describes what was guessed."""
 
     def __init__(self) -> None:
         self.note = ""
         self._state = _State.BEFORE_TEXT
-        self._buffer = ""  # arguments that are not read yet
-        self._other_format: list[str] = []  # arguments that only their end will tell the meaning of
+        self._buffer = ""  # arguments not parsed yet
+        self._other_format: list[str] = []  # arguments in another format, parsed at the end
         self._wrapper = _WrapperRemover()
 
     @classmethod
     def resume_in_text(cls) -> CustomToolText:
-        """Of a call whose text has begun already."""
+        """Create the parser for a call whose text has already started."""
         tool_text = cls()
         tool_text._state = _State.IN_TEXT
         tool_text._wrapper = _WrapperRemover(_WrapperState.NOT_WRAPPED)
@@ -69,7 +69,7 @@ class CustomToolText:
         return self._wrapper.feed(self._read_text()) if self._state is _State.IN_TEXT else ""
 
     def end(self) -> str:
-        """The arguments are over: what is still to be said."""
+        """Return the rest of the text, at the end of the arguments."""
         buffered, self._buffer = self._buffer, ""
         remainder = ""
         if self._state is _State.IN_TEXT:
@@ -77,7 +77,7 @@ class CustomToolText:
         elif self._state is not _State.AFTER_TEXT:
             remainder = self._guess_text("".join(self._other_format) + buffered)
         elif buffered.strip() != "}":
-            self.note = self.note or f"more than the text of the tool: dropped {buffered!r:.60}"
+            self.note = self.note or f"dropped {buffered!r:.60} after the text of the tool"
         text = self._wrapper.feed(remainder) + self._wrapper.end()
         self.note = self.note or self._wrapper.note
         return text
@@ -86,12 +86,12 @@ class CustomToolText:
         if head := _match_head(self._buffer):
             self._state, self._buffer = _State.IN_TEXT, self._buffer[head.end() :]
             if head[1] != TEXT_KEYS[0]:
-                self.note = f"the tool's text came as {head[1]!r}"
+                self.note = f"the tool's text was sent as {head[1]!r}, not as 'input'"
         elif len(self._buffer) > MAX_HEAD_CHARS:
             self._state, self._other_format, self._buffer = _State.OTHER_FORMAT, [self._buffer], ""
 
     def _read_text(self) -> str:
-        """The text up to where it ends, or to an escape that is cut."""
+        """Take the text up to its closing quote, or up to an incomplete escape, from the buffer."""
         match = _match_text(self._buffer)
         end = match.end() if match else 0
         text, remainder = self._buffer[:end], self._buffer[end:]
@@ -101,13 +101,13 @@ class CustomToolText:
             text, remainder = (
                 text[: high_surrogate.start(1)],
                 high_surrogate[1] + remainder,
-            )  # the other half of the character is yet to come
+            )  # keep a high surrogate buffered until its low surrogate arrives
         self._buffer = remainder
         return _decode_escapes(text)
 
     def _guess_text(self, args: str) -> str:
-        """The text in arguments that are not `{"input": "…"}`."""
-        self.note = "the tool's text did not come as 'input'"
+        """Return the text in arguments that are not `{"input": "…"}`."""
+        self.note = "the tool's text was not sent as 'input'"
         if (bare_string := read_json(args, str)) is not None:
             return bare_string
         values = read_json(args, dict[str, Any])
@@ -122,12 +122,16 @@ class CustomToolText:
 
 class _WrapperState(Enum):
     UNKNOWN = "not known yet"
-    WRAPPED = "in a wrapper, it seems: only the end tells"
+    WRAPPED = "starts like a wrapper; confirmed at the end"
     NOT_WRAPPED = "no wrapper"
 
 
 class _WrapperRemover:
-    """Takes a fence or a heredoc off a patch. What may begin with one is held until that is known, or to its end."""
+    """Removes a code fence or a heredoc around a patch.
+
+    Text that may start with a wrapper is buffered until that is decided. Text that does start with one is buffered to
+    the end.
+    """
 
     def __init__(self, state: _WrapperState = _WrapperState.UNKNOWN) -> None:
         self.note = ""
@@ -153,7 +157,7 @@ class _WrapperRemover:
             inner = match["text"]
         if inner is text or not inner.lstrip().startswith(PATCH_HEADER):
             return text
-        self.note = "the patch stood in a code fence or a heredoc"
+        self.note = "the patch was wrapped in a code fence or a heredoc"
         return inner
 
     def _take_buffer(self) -> str:
@@ -162,7 +166,7 @@ class _WrapperRemover:
 
 
 def _decode_escapes(text: str) -> str:
-    """The characters of a JSON string. What is no escape stays as it is."""
+    """Decode the escapes of a JSON string. Invalid escapes are kept as text."""
     return _escape_pattern.sub(_decode_escape, text) if "\\" in text else text
 
 

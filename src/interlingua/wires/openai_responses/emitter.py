@@ -1,14 +1,15 @@
-"""Neutral events → the events of a response's stream.
+"""Emitter: neutral events → the events of a Responses stream.
 
-What an upstream of this wire sends passes as it came, and is followed, so that the rest can be told anew from any event
-on: then items, ids and numbers go on from where the upstream's left off.
+Events of an upstream on the same wire are passed through and tracked. So the emitter can switch to rewriting at any
+event: items, ids and sequence numbers continue from where the upstream's stopped.
 
-- A reply that the limit has cut ends with `response.incomplete`: that is the wire's word for it. Codex takes it
-  as a failed stream and asks again; `response.completed` would make it act on half an answer.
-- A call that was cut is not `done` where we tell it: agents run every call that is. It stands as incomplete in the last
-  event. What an upstream of this wire says of a cut call itself passes as it came.
-- Thinking goes out as a summary, which is what Codex shows, and SDKs and agents hand on.
-- A refusal is a message of its own: Codex cannot read messages that hold one, and would lose the text beside it.
+- A reply truncated by the token limit ends with `response.incomplete`, as the protocol defines it. Codex treats that as
+  a failed stream and sends the request again; after `response.completed` it would act on half a reply.
+- A truncated call gets no `output_item.done` when this emitter writes it, because agents run every call that is done.
+  It has the status `incomplete` in the final event. The events of a same-wire upstream about a truncated call are
+  passed through.
+- Thinking is sent as a reasoning summary: Codex shows it, and SDKs and agents send it back.
+- A refusal is a separate message item. Codex cannot parse a message that holds a refusal and would lose the text in it.
 """
 
 from __future__ import annotations
@@ -49,36 +50,34 @@ from interlingua.wires.streaming.sse import encode_event, event_name
 __all__ = ["ResponsesEmitter"]
 
 UNSIGNED_WIRE = "openai-chat"
-"""Where thinking comes from that nothing vouches for."""
-_INCOMPLETE_REASON_BY_STOP = {reason: word for word, reason in INCOMPLETE_STOP_REASONS.items()}
+"""Wire that is written into the signature of reasoning that had no signature."""
+_INCOMPLETE_REASON_BY_STOP = {stop: incomplete for incomplete, stop in INCOMPLETE_STOP_REASONS.items()}
 _TRANSIENT_FIELDS = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
-"""What a response says of itself that changes on the way."""
+"""Fields of the response object that change during the stream."""
 
 
 class _Mode(Enum):
-    NOT_STARTED = "nothing has been told of the response"
-    CREATED = "the upstream has told that it is created, and no more"
-    PASSTHROUGH = "all that was told is the upstream's"
-    REWRITING = "we tell it ourselves"
+    NOT_STARTED = "no event has been sent"
+    CREATED = "only the upstream's response.created has been sent"
+    PASSTHROUGH = "the upstream's events are passed through"
+    REWRITING = "this emitter writes the events"
 
 
-_PASSTHROUGH, _REWRITING = (
-    _Mode.PASSTHROUGH,
-    _Mode.REWRITING,
-)  # asked for with every token, and an Enum is slow to answer
+# Module constants, because these are compared for every token and attribute access on an Enum is slow.
+_PASSTHROUGH, _REWRITING = _Mode.PASSTHROUGH, _Mode.REWRITING
 
 
 class _UpstreamWire(Enum):
-    OTHER = "speaks another wire: its thinking needs a seal of ours to come back"
-    SAME = "speaks this wire: it says itself what the response is, and what vouches for its thinking"
+    OTHER = "another wire: its reasoning needs a signature of ours, so that clients can send it back"
+    SAME = "this wire: it provides the response object and the signatures of its reasoning itself"
 
 
 _OPENING_EVENTS = {_Mode.NOT_STARTED: (RESPONSE_CREATED, RESPONSE_IN_PROGRESS), _Mode.CREATED: (RESPONSE_IN_PROGRESS,)}
-"""What begins a response, as far as it has not been told."""
+"""Opening events of a response that have not been sent yet."""
 
 
 class ResponsesEmitter:
-    """Writes one response. `findings` is what was odd about what it had to write."""
+    """Writes the events of one response. `findings` lists problems with the events that it had to write."""
 
     def __init__(self, options: Options | None = None, tool_set: ToolSet | None = None) -> None:
         self._options = options or Options()
@@ -89,13 +88,13 @@ class ResponsesEmitter:
         self._upstream_wire = _UpstreamWire.OTHER
         self._next_sequence_number = 0
         self._output_items = OutputItems(self._missing_signature)
-        self._final_event: Json | None = None  # the upstream's last event
+        self._final_event: Json | None = None  # the upstream's final event
         self._stop = ev.Stop(None)
         self._usage = ev.Usage(input=self._options.input_tokens)
         self._frames: list[bytes] = []
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
-        """The event as it came; None once we tell the response ourselves."""
+        """Return the bytes that pass an upstream event through, or None if the emitter rewrites the response."""
         if self._mode is _REWRITING:
             return None
         if self._mode is _PASSTHROUGH or self._mode is _Mode.CREATED:
@@ -137,7 +136,7 @@ class ResponsesEmitter:
         return lambda text: self._with_sequence_number(item.delta_frame(text))
 
     def fail(self, failure: ev.Failure) -> bytes:
-        """The frame that ends a stream badly, behind what begins one."""
+        """Return the frame that ends a stream with an error, preceded by the opening events if they are missing."""
         self._start_rewriting()
         self._write_frames(
             (RESPONSE_FAILED, {"response": self._response_object("failed", error=error_object(failure))})
@@ -145,7 +144,7 @@ class ResponsesEmitter:
         return self._take_frames()
 
     def finish(self, raw: bytes = b"") -> bytes:
-        """The one event that ends a stream well, as the upstream wrote it if all was."""
+        """Return the final event of a stream: the upstream's own bytes if all events were passed through."""
         if self._mode in (_Mode.CREATED, _Mode.PASSTHROUGH) and raw and self._final_event is not None:
             return self._with_served_model(self._final_event, raw)
         response = self.finish_response()
@@ -155,7 +154,7 @@ class ResponsesEmitter:
         return self._take_frames()
 
     def finish_response(self) -> Json:
-        """The whole response, after what ends the items that are still open."""
+        """End the open items and return the whole response object."""
         self._start_rewriting()
         incomplete_reason = _INCOMPLETE_REASON_BY_STOP.get(self._stop.reason or "stop")
         self._write_frames(*self._output_items.end_open_items("incomplete" if incomplete_reason else "completed"))
@@ -169,7 +168,7 @@ class ResponsesEmitter:
     # ── the whole response ────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_response_fields(self, chunk: Json) -> None:
-        """What the upstream says of the response, if it speaks this wire. The first id counts."""
+        """Take over the response fields of a same-wire upstream. The first id is kept."""
         if chunk:
             self._upstream_wire = _UpstreamWire.SAME
         if "response" in chunk:
@@ -182,7 +181,7 @@ class ResponsesEmitter:
             self._response_fields["model"] = self._options.served_as
 
     def _assign_id(self, reply_start: ev.Begin) -> None:
-        """The response has an id from here on."""
+        """Set the id of the response and, for other wires, its creation time and model."""
         if not self._response_fields["id"]:
             seed = reply_start.id or f"{self._options.created}/{'/'.join(self._options.taken_ids)}"
             self._response_fields["id"] = seed if seed.startswith("resp_") else derive_id("resp", seed)
@@ -195,7 +194,7 @@ class ResponsesEmitter:
         return {**self._response_fields, **state, "output": self._output_items.finished, **overrides}
 
     def _with_served_model(self, chunk: Json, raw: bytes) -> bytes:
-        """The event as it came, but for the name that the client knows the model by."""
+        """Return the event with the model name that the client requested; unchanged bytes if it has that name."""
         response = as_dict(chunk.get("response")) if "response" in chunk else {}
         if not response or self._options.served_as in ("", response.get("model")):
             return raw
@@ -205,7 +204,7 @@ class ResponsesEmitter:
     # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start_rewriting(self) -> None:
-        """From here on we tell it ourselves, and begin it if nobody has."""
+        """Switch to rewriting, and write the opening events that have not been sent yet."""
         if self._mode is _Mode.REWRITING:
             return
         opening_events = _OPENING_EVENTS.get(self._mode, ())
@@ -230,8 +229,11 @@ class ResponsesEmitter:
         return b'%b,"sequence_number":%d}\n\n' % (frame, number)
 
     def _single_delta_frame(self, choice_events: ChoiceEvents) -> bytes:
-        """The frame if there is one delta to write, of the item that is open, and nothing beside it: nearly always.
-        Nothing if it is not so."""
+        """Fast path for a single delta of the open item, which is the most common input.
+
+        Returns:
+            The frame, or b"" if the events are anything else.
+        """
         if self._mode is not _REWRITING or len(choice_events) != 1 or len(choice_events[0][1]) != 1:
             return b""
         event = choice_events[0][1][0]
@@ -287,7 +289,7 @@ class ResponsesEmitter:
         self._output_items.map_upstream_index(template, item)
 
     def _write_signature(self, event: ev.Seal) -> None:
-        """What vouches for the thinking before it ends its item."""
+        """Write the signature of the reasoning before it into the item, and end the item."""
         self._start_rewriting()
         item = self._output_items.open_item_for(REASONING_SUMMARY) or self._start_item(REASONING_SUMMARY, {})
         if event.wire == NAME:
@@ -298,7 +300,7 @@ class ResponsesEmitter:
         self._write_frames(*self._output_items.end_item(item, "completed"))
 
     def _missing_signature(self, item: OutputItem) -> Json:
-        """A seal for thinking that came without one, so that it can come back. An upstream of this wire needs none."""
+        """Sign reasoning that has no signature, so that clients can send it back. Not for same-wire upstreams."""
         if self._upstream_wire is _UpstreamWire.SAME:
             return {}
         return {"encrypted_content": self._sign_reasoning(Reasoning(item.text), UNSIGNED_WIRE)}

@@ -1,4 +1,4 @@
-"""Events of a response's stream → neutral events."""
+"""Reader: events of a Responses stream → neutral events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interlingua.wires.openai_responses.item_reader import ItemReader
 __all__ = ["INCOMPLETE_STOP_REASONS", "ResponsesReader"]
 
 INCOMPLETE_STOP_REASONS: dict[str, ev.StopReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-"""Why a response is incomplete."""
+"""Stop reason for each `incomplete_details.reason`."""
 
 
 class ResponsesReader:
@@ -50,9 +50,7 @@ class ResponsesReader:
             item_count = len(self._items)
             incomplete = response.get("status") == "incomplete"
             if event_type == RESPONSE_COMPLETED and incomplete:
-                choice.report(
-                    "stop-reason", f"{event_type} of a response that is incomplete by its status: read as that"
-                )
+                choice.report("stop-reason", f"{event_type} with the status 'incomplete': read as response.incomplete")
             result.common += self._finish_reply(event_type == RESPONSE_COMPLETED and not incomplete, response, choice)
             choice.exact &= len(self._items) == item_count
         else:
@@ -71,20 +69,20 @@ class ResponsesReader:
         return Chunk([choice], [], choice.exact)
 
     def probe_delta(self, data: bytes) -> None:
-        """Each event has a number of its own, and is another one."""
+        """Not supported: the `sequence_number` differs in every event, so no two events share the bytes around text."""
 
     def read_arguments(self, index: int, call: int, arguments: str) -> None:
-        """The same."""
+        """Not supported, for the same reason as `probe_delta`."""
 
     def read_response(self, response: Json) -> Chunk:
-        """A whole response says all of it at once."""
+        """Read a whole response object as one chunk."""
         choice = Choice(0, [], exact=True)
         self._start_reply(RESPONSE_CREATED, response, choice)
         common = self._finish_reply(response.get("status") != "incomplete", response, choice)
         return Chunk([choice], common, choice.exact, last=True, model=as_str(response.get("model")) or "")
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
-        """The stream is over. Unless the upstream has said so itself, it broke off."""
+        """Return the events that end the reply: a failure if the stream ended without a final event."""
         if self._reply_start is None:
             return []
         choice = Choice(0, [], exact=False)
@@ -113,11 +111,11 @@ class ResponsesReader:
         choice.exact &= bool(self._reply_start.id)
         if event_type != RESPONSE_CREATED:
             choice.report(
-                "no-message-start", f"the stream begins with {event_type}: the response is told to begin before it"
+                "no-message-start", f"the stream begins with {event_type}: response.created is sent before it"
             )
 
     def _finish_reply(self, completed: bool, response: Json, choice: Choice) -> list[ev.Event]:
-        """The last event, with what only it tells. Returns what it says of the whole reply."""
+        """Read the final event: items not seen before, and the stop reason. Returns the events of the whole reply."""
         self._items.read_output(as_list(response.get("output")), choice)
         if completed:
             self._items.finish_open_items(choice)
@@ -129,12 +127,12 @@ class ResponsesReader:
 
 
 def find_failure(chunk: Json) -> ev.Failure | None:
-    """What an event, or a body, says of a failure."""
+    """Return the failure that an event or a body reports, or None."""
     event_type = chunk.get("type")
     response = as_dict(chunk.get("response"))
     status = (
         response.get("status") if event_type in FINAL_EVENTS else event_type
-    )  # some end every stream as if it had gone well
+    )  # some upstreams end every stream with response.completed, also a failed one
     if status in (RESPONSE_FAILED, "failed"):
         error = response.get("error")
     elif event_type == "error":
@@ -161,7 +159,7 @@ def _stop_reason(incomplete_reason: Any, choice: Choice) -> ev.StopReason:
         reason = "length"
         choice.events.append(
             ev.Finding(
-                "unknown-finish-reason", f"the response is incomplete for {incomplete_reason!r}: read as {reason!r}"
+                "unknown-finish-reason", f"unknown incomplete_details.reason {incomplete_reason!r}: read as {reason!r}"
             )
         )
     return reason

@@ -1,4 +1,4 @@
-"""The words of the wire: how each kind of text is told, in events, in parts and in items."""
+"""Event types of the Responses wire, and the events, parts and items that carry each kind of text."""
 
 from __future__ import annotations
 
@@ -46,23 +46,24 @@ ANNOTATION_ADDED = "response.output_text.annotation.added"
 
 
 class TextKind(msgspec.Struct, frozen=True, eq=False):
-    """One kind of text, of which there is one Word. Its events are `stem`.delta and `stem`.done; `field` holds it when
-    it is whole."""
+    """One kind of text in a response. There is exactly one instance per kind."""
 
     event_prefix: str
+    """Prefix of its events: `<prefix>.delta` and `<prefix>.done`."""
     item_type: str
-    """The type of the items that hold it."""
+    """Type of the items that hold this text."""
     text_field: str
+    """Field that holds the complete text."""
     id_prefix: str
-    """How ids of such items begin."""
+    """Prefix of the ids of these items."""
     parts_field: str = ""
-    """The field of the item that lists its parts. A call has none: the text stands in the item itself."""
+    """Field of the item that lists its parts. Empty for a call: its text is a field of the item itself."""
     part_type: str = ""
-    """The type of such a part."""
+    """Type of these parts."""
     part_index_field: str = ""
-    """The field of an event that says which part."""
+    """Field of an event that holds the index of the part."""
     part_event_prefix: str = ""
-    """The events `around`.added and `around`.done begin and end a part."""
+    """Prefix of the events that start and end a part: `<prefix>.added` and `<prefix>.done`."""
 
 
 OUTPUT_TEXT = TextKind(
@@ -95,24 +96,27 @@ FUNCTION_ARGUMENTS = TextKind("response.function_call_arguments", "function_call
 CUSTOM_TOOL_INPUT = TextKind("response.custom_tool_call_input", "custom_tool_call", "input", "ctc")
 
 TEXT_KINDS = (OUTPUT_TEXT, REFUSAL, REASONING_SUMMARY, REASONING_TEXT, FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT)
-KIND_BY_EVENT_PREFIX = {word.event_prefix: word for word in TEXT_KINDS}
-KIND_BY_PART_TYPE = {word.part_type: word for word in TEXT_KINDS if word.part_type}
+KIND_BY_EVENT_PREFIX = {kind.event_prefix: kind for kind in TEXT_KINDS}
+KIND_BY_PART_TYPE = {kind.part_type: kind for kind in TEXT_KINDS if kind.part_type}
 KIND_BY_ITEM_TYPE = {
     "message": OUTPUT_TEXT,
     "reasoning": REASONING_SUMMARY,
     "function_call": FUNCTION_ARGUMENTS,
     "custom_tool_call": CUSTOM_TOOL_INPUT,
 }
-"""The items that other wires have a word for, each with its usual text."""
+"""Default text kind of each item type that can be translated to other wires."""
 TRANSLATED_EVENTS = {RESPONSE_CREATED, RESPONSE_IN_PROGRESS, "response.queued", *FINAL_EVENTS, ITEM_ADDED, ITEM_DONE}
 TRANSLATED_EVENTS |= {
-    f"{word.part_event_prefix}.{verb}" for word in TEXT_KINDS if word.part_event_prefix for verb in ("added", "done")
+    f"{kind.part_event_prefix}.{suffix}"
+    for kind in TEXT_KINDS
+    if kind.part_event_prefix
+    for suffix in ("added", "done")
 }
-TRANSLATED_EVENTS |= {f"{word.event_prefix}.{verb}" for word in TEXT_KINDS for verb in ("delta", "done")}
-"""The events that say something in other wires too."""
+TRANSLATED_EVENTS |= {f"{kind.event_prefix}.{suffix}" for kind in TEXT_KINDS for suffix in ("delta", "done")}
+"""Event types that can be translated to other wires."""
 
 
 def text_kind_of(item: dict[str, Any]) -> TextKind | None:
-    """The usual text of an item; None if other wires have no word for such items."""
+    """Return the default text kind of an item, or None if its type cannot be translated to other wires."""
     item_type = item.get("type")
     return KIND_BY_ITEM_TYPE.get(item_type) if isinstance(item_type, str) else None

@@ -1,4 +1,4 @@
-"""The usual event, read at once: an item that has been added says more of its text, its thinking or its arguments."""
+"""Fast decoding of the most common event: a delta of an open item's text, reasoning or arguments."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class FastDelta(msgspec.Struct, gc=False):
         return _KIND_BY_EVENT_TYPE[self.type]
 
     def part_key(self, text_kind: TextKind) -> tuple[str, int]:
-        """Where in the item text of this kind stands."""
+        """Return the part of the item that the delta belongs to: the field with the parts, and the index."""
         if not text_kind.parts_field:
             return WHOLE_ITEM
         return text_kind.parts_field, self.summary_index if text_kind is REASONING_SUMMARY else self.content_index
 
 
 WHOLE_ITEM = ("", 0)
-"""Where the arguments of a call stand: it has no parts."""
-_KIND_BY_EVENT_TYPE = {f"{stem}.delta": word for stem, word in KIND_BY_EVENT_PREFIX.items()}
+"""Part key of the arguments of a call, which has no parts."""
+_KIND_BY_EVENT_TYPE = {f"{prefix}.delta": kind for prefix, kind in KIND_BY_EVENT_PREFIX.items()}
 _decode = msgspec.json.Decoder(FastDelta).decode
 
 
 def read_fast_delta(data: bytes) -> FastDelta | None:
-    """The event, if it is a usual one."""
+    """Decode the event, or return None if it is not a plain delta."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeError):

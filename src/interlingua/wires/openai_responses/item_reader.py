@@ -1,7 +1,7 @@
-"""The items of a response as upstreams send them: what each event adds to what has been said.
+"""Reader for the output items of a response: converts each event to the neutral events that it adds.
 
-An item may come in deltas, or whole when it is added, when it is done or in the last event, or several of these.
-Its text is said once: a whole adds what its deltas have left out.
+An item may arrive in deltas, or whole in `output_item.added`, in `output_item.done` or in the final event, or in
+several of these. Its text is emitted once: a whole text adds only the remainder that its deltas left out.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _DELTA_EVENTS: dict[TextKind, type[ev.TextDelta | ev.RefusalDelta | ev.Reasoning
     REASONING_TEXT: ev.ReasoningDelta,
 }
 EMPTY_ARGUMENTS = ("", "{}")
-"""Arguments that need not be told."""
+"""Arguments that are not worth a finding when they are dropped."""
 
 
 class ItemReader:
-    """The items of one response. What an event says goes into the choice that it is read for."""
+    """Reads the items of one response. Neutral events are appended to the choice that is passed in."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -61,11 +61,11 @@ class ItemReader:
         self.call_count = 0
 
     def read(self, chunk: Json, choice: Choice) -> None:
-        """An event that is about an item. Others say nothing."""
+        """Read an event about an item. Other events are ignored."""
         event_type = str(chunk.get("type"))
         event_prefix, _, event_suffix = event_type.rpartition(".")
         if event_type in (ITEM_ADDED, ITEM_DONE) and not isinstance(chunk.get("item"), dict):
-            choice.report("bad-chunk", f"{event_type} without an item: dropped")
+            choice.report("bad-chunk", f"{event_type} has no item: dropped")
         elif event_type == ITEM_ADDED:
             self._read_item_added(chunk, choice)
         elif event_type == ITEM_DONE:
@@ -80,8 +80,11 @@ class ItemReader:
             )
 
     def read_fast_delta(self, delta: FastDelta, choice: Choice) -> bool:
-        """`read` for a delta of an item that is known by index and id alike. False, and nothing has happened, if it is
-        not."""
+        """Read a delta of an item whose index and id both match.
+
+        Returns:
+            False if no such item is open. Then the state is unchanged, and `read` has to be used.
+        """
         text_kind, item = delta.text_kind, self._items.get(delta.output_index)
         if item is None or item.id != delta.item_id or item.type != text_kind.item_type:
             return False
@@ -89,7 +92,7 @@ class ItemReader:
         return True
 
     def read_output(self, output: list[Any], choice: Choice) -> None:
-        """The items as the last event tells them: says what of them has not been said."""
+        """Read the `output` of the final event and emit what the earlier events left out."""
         for index, raw_item in enumerate(output):
             if not isinstance(raw_item, dict):
                 continue
@@ -104,7 +107,7 @@ class ItemReader:
                 self._finish_item(item, raw_item, choice)
 
     def report_untranslated(self, chunk: Json) -> list[ev.Event]:
-        """An event that other wires have no word for, unless it is about an item of which that has been said."""
+        """Report an event that other wires cannot represent, unless its item has been reported already."""
         item = self._items.find(chunk, "", (chunk.get("item_id"),))
         return (
             self._untranslated.report_event(chunk.get("type")) if item is None or item.type in KIND_BY_ITEM_TYPE else []
@@ -118,15 +121,15 @@ class ItemReader:
         return len(self._items.items)
 
     def finish_open_items(self, choice: Choice) -> None:
-        """The upstream has stopped well: what it has left open is over."""
+        """End the items that the upstream left open in a completed response."""
         for item in self._items.items:
             if not item.finished:
                 self._finish_item(item, {}, choice)
 
-    # ── which item ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── finding the item ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _item_for_event(self, chunk: Json, text_kind: TextKind, choice: Choice) -> ItemState:
-        """The item that an event speaks of; a new one if it was never added."""
+        """Return the item that an event belongs to. An item that was never added is created."""
         item = self._items.find(chunk, text_kind.item_type, (chunk.get("item_id"),))
         if item is None or item.type != text_kind.item_type:
             choice.exact = False
@@ -137,12 +140,12 @@ class ItemReader:
         return item
 
     def _add_item(self, raw_item: Json, index: Any, choice: Choice) -> ItemState:
-        """An item that nothing has been heard of, at the index that comes next."""
+        """Add a new item at the next index."""
         next_index = len(self)
         if isinstance(index, int) and self._items.has_index(index):
-            choice.report("shared-index", f"another item on index {index}: taken as an item of its own")
+            choice.report("shared-index", f"index {index} already belongs to another item: read as a separate item")
         elif isinstance(index, int) and index != next_index:
-            choice.report("renumbered", f"an item on index {index} where {next_index} comes next: renumbered")
+            choice.report("renumbered", f"an item has index {index} instead of {next_index}: renumbered")
         if text_kind_of(raw_item) is None:
             choice.events += self._untranslated.report(f"an item of type {raw_item.get('type')!r:.60}")
         return self._items.add(raw_item, index)
@@ -153,7 +156,7 @@ class ItemReader:
         raw_item, index = chunk["item"], chunk.get("output_index")
         existing = self._items.find(chunk, str(raw_item.get("type")), (raw_item.get("id"), raw_item.get("call_id")))
         if existing is not None and existing.is_same(raw_item) and text_kind_of(raw_item):
-            choice.report("repeated-item", f"an item that is added again (id {raw_item.get('id')!r}): taken once")
+            choice.report("repeated-item", f"the item with id {raw_item.get('id')!r} was added twice: read once")
             return
         choice.exact &= (
             isinstance(index, int) and not self._items.has_index(index) and isinstance(raw_item.get("id"), str)
@@ -163,14 +166,14 @@ class ItemReader:
         text_kind = text_kind_of(raw_item)
         choice.exact &= text_kind is None or not raw_item.get(
             text_kind.parts_field or text_kind.text_field
-        )  # its text is told by deltas
+        )  # its text belongs in deltas
         choice.exact &= text_kind not in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT) or item.call is not None
 
     def _read_item_done(self, chunk: Json, choice: Choice) -> None:
         raw_item = chunk["item"]
         item = self._items.find(chunk, str(raw_item.get("type")), (raw_item.get("id"), raw_item.get("call_id")))
         if item is not None and item.finished and item.is_same(raw_item) and text_kind_of(raw_item):
-            choice.report("repeated-item", f"an item that is done twice (id {raw_item.get('id')!r}): taken once")
+            choice.report("repeated-item", f"the item with id {raw_item.get('id')!r} was done twice: read once")
             return
         if item is None or item.finished:
             item = self._add_item(raw_item, chunk.get("output_index"), choice)
@@ -185,7 +188,7 @@ class ItemReader:
         if isinstance(text, dict) and text_kind is FUNCTION_ARGUMENTS:
             text = item.arguments_as_text(text, choice)
         if not isinstance(text, str):
-            choice.report("bad-chunk", f"{chunk['type']} without its text: dropped")
+            choice.report("bad-chunk", f"{chunk['type']} has no text: dropped")
             return
         part_key = (text_kind.parts_field, _part_index(chunk, text_kind))
         if event_suffix == "done":
@@ -199,10 +202,10 @@ class ItemReader:
         else:
             self._emit_delta(item, text_kind, part_key, text, choice)
 
-    # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── emitting events ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _start_call(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
-        """Once more is known of an item: a call begins with its name, and says what has waited for it."""
+        """Start the call as soon as its name is known, and emit the arguments that were buffered until then."""
         item.type = str(raw_item.get("type", item.type))
         text_kind = KIND_BY_ITEM_TYPE.get(item.type)
         if text_kind not in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT) or item.call is not None or item.finished:
@@ -213,7 +216,7 @@ class ItemReader:
         if isinstance(namespace, str) and namespace:
             name = qualified_name(namespace, name)
         if not isinstance(id, str) or not id:
-            choice.report("no-id", f"a call of {name!r} without an id: it gets one")
+            choice.report("no-id", f"a call of {name!r} has no id: one is generated")
             id = item.id if isinstance(item.id, str) else None
         item.call_id = id
         item.call = CallState(self.call_count, text_kind, self._limits)
@@ -225,7 +228,7 @@ class ItemReader:
             self._emit_arguments(item, WHOLE_ITEM, text, choice)
 
     def _emit_missing_text(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
-        """The item is whole: says what of it has not been said."""
+        """Emit the text of a whole item that its deltas left out."""
         text_kind = KIND_BY_ITEM_TYPE.get(item.type)
         if text_kind in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT):
             content = raw_item.get(text_kind.text_field)
@@ -246,7 +249,7 @@ class ItemReader:
                     self._emit_remainder(item, part_kind, (field, part_index), part[part_kind.text_field], choice)
 
     def _complete_item(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
-        """The same for an item that has been heard of: only where nothing is left to say may the event pass."""
+        """Like `_emit_missing_text`, for an item seen before. The event is exact only if nothing was missing."""
         event_count = len(choice.events)
         self._start_call(item, raw_item, choice)
         self._emit_missing_text(item, raw_item, choice)
@@ -255,14 +258,14 @@ class ItemReader:
     def _emit_remainder(
         self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], full_text: str, choice: Choice
     ) -> None:
-        """A text that is whole: what was said is the beginning of it, or the upstream contradicts itself."""
+        """Emit the part of a whole text that has not been sent. Report a text that does not start with its deltas."""
         remainder = item.text_digest(part_key).remainder(full_text) if part_key in item.text_digests else full_text
         if not full_text:
             choice.exact &= remainder is not None
         elif remainder is None:
             item.report(
                 "changed-text",
-                f"a {text_kind.text_field} sent whole does not begin with its deltas: these count",
+                f"the whole {text_kind.text_field} does not begin with its deltas: the deltas are used",
                 choice,
             )
         elif remainder:
@@ -282,7 +285,7 @@ class ItemReader:
             self._emit_arguments(item, part_key, text, choice)
         elif text:
             digest = item.text_digest(part_key)
-            # Parts of thinking are paragraphs, with a title each as a rule.
+            # Parts of a reasoning item are paragraphs, usually with a title each.
             separator = "\n\n" if text_kind.item_type == "reasoning" and not digest.size and item.has_text else ""
             choice.events.append(event_class(separator + text))
             digest.add(text)
@@ -290,46 +293,48 @@ class ItemReader:
     def _emit_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
         if item.finished:
             if text.strip() not in EMPTY_ARGUMENTS:
-                choice.report("no-such-call", f"arguments for a call that is over: dropped {text!r:.60}")
+                choice.report("no-such-call", f"arguments for a call that has ended: dropped {text!r:.60}")
             return
         if item.call is None:
             self._buffer_arguments(item, part_key, text, choice)
             return
+        runaway = False
         if item.call.args is not None:
             accepted, surplus = item.call.args.feed(text)
+            runaway = item.call.args.runaway
             choice.exact &= accepted == text
         else:
             accepted, surplus = write_json(text)[1:-1], ""
         item.text_digest(part_key).add(text[: len(text) - len(surplus)] if surplus else text)
         if surplus and surplus.strip():
-            choice.report("after-arguments", f"more after the end of the arguments: dropped {surplus!r:.60}")
-        if accepted:
-            choice.events.append(ev.ArgsDelta(item.call.key, accepted))
+            choice.report("after-arguments", f"text after the end of the arguments: dropped {surplus!r:.60}")
+        if accepted or runaway:
+            choice.events.append(ev.ArgsDelta(item.call.key, accepted, runaway))
 
     def _buffer_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
-        """The name of the call is yet to come."""
+        """Buffer arguments until the name of the call arrives."""
         choice.exact = False
         item.pending_arguments.append(text)
         item.text_digest(part_key).add(text)
         limit = self._limits.held
         if sum(map(len, item.pending_arguments)) <= limit:
             return
-        message = f"a call without a name: longer than {limit:,} characters"
+        message = f"a call without a name is longer than {limit:,} characters"
         if self._limits.over == "error":
             choice.events.append(ev.Failure(message))
         else:
-            choice.report("over-limit", f"{message}; given out as text")
+            choice.report("over-limit", f"{message}: sent as text")
             choice.events.append(ev.TextDelta(item.take_pending_arguments()))
 
     def _finish_item(self, item: ItemState, raw_item: Json, choice: Choice) -> None:
-        """The item is over. What stood in it when it was added counts if nothing else came."""
+        """End the item. The content that it had when it was added is used if no other content arrived."""
         self._start_call(item, item.initial_item, choice)
         if not item.has_text:
             self._emit_missing_text(item, item.initial_item, choice)
         if item.call is not None:
             item.call.end(raw_item.get("status") == "incomplete", choice)
         elif KIND_BY_ITEM_TYPE.get(item.type) in (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT):
-            choice.report("call-without-name", f"a call without a name (id {item.id!r}): given out as text")
+            choice.report("call-without-name", f"a call has no name (id {item.id!r}): sent as text")
             if text := item.take_pending_arguments():
                 choice.events.append(ev.TextDelta(text))
         item.finished = True

@@ -1,6 +1,6 @@
-"""The items of a response as they have been heard so far, and which of them an event means.
+"""State of the items received so far, and lookup of the item that an event belongs to.
 
-Of what was said of an item, only size and checksum are kept.
+Of the text of an item, only length and checksum are kept.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["CUSTOM_INPUT_PREFIX", "CallState", "ItemIndex", "ItemState", "Untran
 
 
 CUSTOM_INPUT_PREFIX, CUSTOM_INPUT_SUFFIX = '{"input":"', '"}'
-"""What stands around the text of a custom tool, so that it is the arguments of a function."""
+"""Text before and after the input of a custom tool that turns it into the arguments of a function."""
 _ANNOTATIONS_LABEL = "annotations of a text"
 _IGNORED_EVENTS = ("ping", "keepalive")
-"""Events that say nothing."""
+"""Event types without content."""
 
 
 class CallState:
-    """A call that has begun. The text of a custom tool is no JSON: it has no `args` to watch."""
+    """State of a started call. `args` is None for a custom tool, whose input is not JSON."""
 
     def __init__(self, key: int, text_kind: TextKind, limits: Limits) -> None:
         self.key = key
-        self.args = ArgumentsStream(limits.held) if text_kind is FUNCTION_ARGUMENTS else None
+        self.args = ArgumentsStream(limits.held, limits.blanks) if text_kind is FUNCTION_ARGUMENTS else None
 
     def end(self, truncated: bool, choice: Choice) -> None:
         if truncated or (self.args is not None and self.args.unfinished):
@@ -52,7 +52,10 @@ class CallState:
 
 
 class ItemState:
-    """An item. `first` is how it was added, and `waiting` are the arguments of a call that has no name yet."""
+    """State of one item.
+
+    `initial_item` is the item as it was added. `pending_arguments` buffers the arguments of a call without a name.
+    """
 
     def __init__(self, raw_item: Json) -> None:
         self.type = str(raw_item.get("type"))
@@ -76,19 +79,19 @@ class ItemState:
         return digest
 
     def report(self, finding_kind: str, message: str, choice: Choice) -> None:
-        """A finding, the first time: upstreams tell an item several times over."""
+        """Report a finding once per kind, because upstreams send the same item several times."""
         choice.exact = False
         if finding_kind not in self._reported_kinds:
             self._reported_kinds.add(finding_kind)
             choice.report(finding_kind, message)
 
     def arguments_as_text(self, arguments: Any, choice: Choice) -> str:
-        message = "the arguments were sent as a value, not as text: written as text"
+        message = "the arguments were sent as a JSON value, not as a string: converted to a string"
         self.report("arguments-as-value", message, choice)
         return write_json(arguments)
 
     def take_pending_arguments(self) -> str:
-        """All of it; what counts as told begins anew."""
+        """Return and clear the buffered arguments, and reset the digests of what was sent."""
         text = "".join(self.pending_arguments)
         if self.pending_arguments:
             self.pending_arguments, self.text_digests = [], {}
@@ -98,7 +101,7 @@ class ItemState:
         return any(isinstance(id, str) and id in (self.id, self.call_id) for id in ids)
 
     def is_same(self, raw_item: Json) -> bool:
-        """Whether this is the item again, and not another one in its place."""
+        """Return whether `raw_item` is this item again, and not another item with the same index."""
         call_id = raw_item.get("call_id")
         if isinstance(call_id, str) and isinstance(self.call_id, str):
             return call_id == self.call_id
@@ -106,9 +109,10 @@ class ItemState:
 
 
 class ItemIndex:
-    """Which item is meant: all that have been heard of, in their order, by index and by id.
+    """All items in order, with lookup by index and by id.
 
-    The index comes first, for some upstreams send another id with every event; the last event has no indexes.
+    The index takes precedence, because some upstreams send a different id with every event. The final event has no
+    indexes.
     """
 
     def __init__(self) -> None:
@@ -117,7 +121,7 @@ class ItemIndex:
         self._by_id: dict[str, ItemState] = {}
 
     def add(self, raw_item: Json, index: Any) -> ItemState:
-        """An item that nothing has been heard of. One without an index has its place in the order."""
+        """Add a new item. An item without an index gets its position in the list as index."""
         item = ItemState(raw_item)
         if isinstance(index, int):
             self._by_index[index] = item
@@ -136,7 +140,7 @@ class ItemIndex:
         return self._by_index.get(index)
 
     def find(self, chunk: Json, item_type: str, ids: tuple[Any, ...]) -> ItemState | None:
-        """By its index, unless another item has just this id."""
+        """Find an item by its index, unless another item has exactly this id."""
         index = chunk.get("output_index")
         same_id = self._find_by_ids(ids)
         if isinstance(index, int):
@@ -147,7 +151,7 @@ class ItemIndex:
         return next((item for item in reversed(self.items) if item.type == item_type and not item.finished), None)
 
     def find_in_output(self, position: int, raw_item: Json) -> ItemState | None:
-        """By its id here, for upstreams may leave items out of the last event."""
+        """Find an item of the final event by its id first, because upstreams may leave items out of that event."""
         ids = (raw_item.get("id"), raw_item.get("call_id"))
         same_id = self._find_by_ids(ids)
         same_index = self._by_index.get(position)
@@ -161,7 +165,7 @@ class ItemIndex:
 
 
 class UntranslatedLog:
-    """What other wires have no word for: a finding, the first time."""
+    """Reports each kind of content that other wires cannot represent once."""
 
     def __init__(self) -> None:
         self._reported: set[str] = set()
@@ -170,7 +174,7 @@ class UntranslatedLog:
         if description in self._reported:
             return []
         self._reported.add(description)
-        return [ev.Finding("not-translated", f"{description}: told only to clients of this wire")]
+        return [ev.Finding("not-translated", f"{description}: sent only to clients of this wire")]
 
     def report_event(self, event_type: Any) -> list[ev.Event]:
         if event_type in _IGNORED_EVENTS:

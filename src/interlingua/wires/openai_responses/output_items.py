@@ -32,20 +32,20 @@ from interlingua.wires.openai_responses.response_object import derive_id
 __all__ = ["Frame", "OutputItem", "OutputItems"]
 
 Frame: TypeAlias = tuple[str, Json] | bytes
-"""The bytes are a frame that is written but for its number."""
+"""An event type with its fields, or the bytes of a frame that lacks only its sequence number."""
 
 
 class _Stage(Enum):
     NO_PART_OPEN = "no part is open"
     PART_OPEN = "a part is open"
-    TEXT_DONE = "its text is told, the part is still open"
+    TEXT_DONE = "the text is complete, the part is still open"
 
 
-_PART_OPEN = _Stage.PART_OPEN  # it is asked for with every token, and an Enum is slow to answer
+_PART_OPEN = _Stage.PART_OPEN  # compared for every token, and attribute access on an Enum is slow
 
 
 class OutputItem:
-    """An item in the making. `body` is what is known of it; it is whole once it has ended."""
+    """An output item that is being written. `body` is the item object; it is complete when the item has ended."""
 
     def __init__(self, text_kind: TextKind, index: int, body: Json) -> None:
         self.text_kind = text_kind
@@ -54,8 +54,8 @@ class OutputItem:
         self.custom_text = CustomToolText() if text_kind is CUSTOM_TOOL_INPUT else None
         self._parts: list[Json] = []
         self._deltas: list[str] = []
-        self._annotations: list[object] = []  # of the last part, too
-        self._delta_template: tuple[tuple[TextKind, int], bytes, bytes] | None = None  # of its deltas, by part
+        self._annotations: list[object] = []  # of the last part
+        self._delta_template: tuple[tuple[TextKind, int], bytes, bytes] | None = None  # part, prefix, suffix
         self._stage = _Stage.NO_PART_OPEN if text_kind.parts_field else _Stage.PART_OPEN
 
     @property
@@ -64,7 +64,7 @@ class OutputItem:
 
     @property
     def text(self) -> str:
-        """What has been said of its last part."""
+        """Text of the last part so far."""
         return "".join(self._deltas)
 
     def start_frame(self) -> Frame:
@@ -86,11 +86,14 @@ class OutputItem:
 
     @property
     def has_open_part(self) -> bool:
-        """Whether a part is open, so that `say_more` may follow."""
+        """True if a part is open, so that `delta_frame` may be called."""
         return self._stage is _PART_OPEN
 
     def delta_frame(self, text: str) -> bytes:
-        """Nearly all frames are such. What stands before the text is the same for all of a part, and is kept."""
+        """Return a delta frame without its sequence number.
+
+        Nearly all frames are deltas. The bytes before the text are the same for all deltas of a part and are cached.
+        """
         self._deltas.append(text)
         part_key = (self.text_kind, len(self._parts))
         if self._delta_template is None or self._delta_template[0] != part_key:
@@ -115,7 +118,7 @@ class OutputItem:
         yield ITEM_DONE, {"output_index": self.index, "item": self.body}
 
     def complete_body(self, status: str) -> None:
-        """The body is to hold all that was said."""
+        """Write the complete text and the status into the body."""
         text_kind = self.text_kind
         if not text_kind.parts_field:
             self.body[text_kind.text_field] = self.text
@@ -137,14 +140,14 @@ class OutputItem:
         return {"logprobs": logprobs if isinstance(logprobs, list) else []} if self.text_kind is OUTPUT_TEXT else {}
 
     def _status_field(self, status: str) -> Json:
-        """Thinking has none: upstreams refuse it when it comes back with one."""
+        """Return the status field. Reasoning has none: upstreams reject it when a client sends it back."""
         return {} if self.text_kind.item_type == "reasoning" else {"status": status}
 
-    # ── an item that the upstream itself tells ────────────────────────────────────────────────────────────────────
+    # ── items passed through from the upstream ────────────────────────────────────────────────────────────────────
 
     @classmethod
     def from_upstream(cls, index: int, raw_item: Json) -> OutputItem | None:
-        """An item that the upstream has begun; None if it is of a type that we never write."""
+        """Create the state of an item that the upstream has started, or None if this emitter never writes its type."""
         text_kind = KIND_BY_ITEM_TYPE.get(str(raw_item.get("type")))
         if text_kind is None:
             return None
@@ -154,7 +157,7 @@ class OutputItem:
         return item
 
     def apply_upstream_event(self, event_type: str, chunk: Json) -> None:
-        """What the upstream says of it, so that we can go on from there."""
+        """Track an upstream event about this item, so that the emitter can continue from it."""
         event_prefix, _, event_suffix = event_type.rpartition(".")
         if event_suffix == "delta" and event_prefix in KIND_BY_EVENT_PREFIX:
             self.text_kind, self._stage = KIND_BY_EVENT_PREFIX[event_prefix], _PART_OPEN
@@ -175,27 +178,30 @@ class OutputItem:
 
 _CALL_KINDS = (FUNCTION_ARGUMENTS, CUSTOM_TOOL_INPUT)
 _WRITTEN_FIELDS = {"id", "type", "status", "call_id", "name", "namespace", "encrypted_content", "content", "summary"}
-_WRITTEN_FIELDS |= {word.text_field for word in TEXT_KINDS}
+_WRITTEN_FIELDS |= {kind.text_field for kind in TEXT_KINDS}
 
 
 class OutputItems:
-    """The output of one response. `seal` says what is to vouch for thinking, when its item ends."""
+    """The output list of one response.
+
+    `sign_reasoning` returns the signature fields for a reasoning item that ends without a signature.
+    """
 
     def __init__(self, sign_reasoning: Callable[[OutputItem], Json]) -> None:
         self._sign_reasoning = sign_reasoning
         self._bodies: dict[int, Json] = {}
         self._open_items: list[OutputItem] = []
-        self._output_indexes: dict[int, int] = {}  # where the upstream's items stand
-        self._item_template: Json = {}  # the item that the upstream has begun, and we have not
+        self._output_indexes: dict[int, int] = {}  # by the upstream's index
+        self._item_template: Json = {}  # item that the upstream has started and this emitter has not
 
     @property
     def finished(self) -> list[Json]:
-        """The items that are over, in their order."""
+        """The items that have ended, in order."""
         unfinished = {item.index for item in self._open_items}
         return [self._bodies[index] for index in sorted(self._bodies) if index not in unfinished]
 
     def open_item_for(self, text_kind: TextKind) -> OutputItem | None:
-        """The open item that text of this kind goes on in."""
+        """Return the open item that text of this kind continues, or None."""
         item = self._open_items[-1] if self._open_items else None
         return (
             item
@@ -205,11 +211,11 @@ class OutputItems:
         )
 
     def open_call(self) -> OutputItem:
-        """The call that is open."""
+        """Return the open call."""
         return next(item for item in self._open_items if item.text_kind in _CALL_KINDS)
 
     def start_item(self, text_kind: TextKind, fields: Json, seed: str) -> OutputItem:
-        """A new item, behind all others. It is like the one that the upstream has begun, if it is of its type."""
+        """Start a new item at the end. It copies id and extra fields of the upstream's item if the types match."""
         template, self._item_template = (
             (self._item_template, {})
             if self._item_template.get("type") == text_kind.item_type
@@ -232,19 +238,19 @@ class OutputItems:
         yield from item.end_frames(status)
 
     def truncate_item(self, item: OutputItem) -> None:
-        """The item is over and not done: no frame says so."""
+        """End a truncated item. No `output_item.done` is sent for it."""
         self._open_items.remove(item)
         item.complete_body("incomplete")
 
     def end_open_items(self, status: str) -> Iterator[Frame]:
-        """Ends what is open."""
+        """End all open items."""
         for item in list(self._open_items):
             yield from self.end_item(item, status)
 
-    # ── an upstream of this wire ──────────────────────────────────────────────────────────────────────────────────
+    # ── upstreams on this wire ────────────────────────────────────────────────────────────────────────────────────
 
     def track_upstream_event(self, chunk: Json) -> None:
-        """An event that passes as it came."""
+        """Track an event that is passed through."""
         index, event_type = chunk.get("output_index"), str(chunk.get("type"))
         if not isinstance(index, int):
             return
@@ -260,7 +266,7 @@ class OutputItems:
                     item.apply_upstream_event(event_type, chunk)
 
     def adopt_template(self, template: Json) -> Iterator[Frame]:
-        """An event that is told anew: an item that begins ends the text before it, and is the model for ours."""
+        """Read an upstream event that is rewritten: a new item ends the text before it and is the template for ours."""
         if template.get("type") == ITEM_ADDED:
             raw_item = as_dict(template.get("item"))
             if not any(item.text_kind in _CALL_KINDS for item in self._open_items):
@@ -268,12 +274,12 @@ class OutputItems:
             self._item_template = raw_item if text_kind_of(raw_item) else {}
 
     def map_upstream_index(self, template: Json, item: OutputItem) -> None:
-        """What the upstream says of this item of its own is about ours."""
+        """Map the upstream's index of this event to our item, for later events about it."""
         if isinstance(index := template.get("output_index"), int):
             self._output_indexes[index] = item.index
 
     def forward_untranslated(self, template: Json) -> Iterator[Frame]:
-        """What the upstream says that no event tells: it goes on under our numbers."""
+        """Forward an event that has no neutral event, with our indexes."""
         event_type, index, raw_item = (
             str(template.get("type")),
             template.get("output_index"),

@@ -42,10 +42,10 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 _TOOL_CHOICE_MODES: dict[str, ToolChoiceMode] = {"auto": "auto", "required": "required", "none": "none"}
 _FUNCTION_CALL_FIELDS = {"id": "call_id", "name": "name", "arguments": "arguments"}
 _CUSTOM_CALL_FIELDS = {**_FUNCTION_CALL_FIELDS, "arguments": "input"}
-"""What the wire calls what is in a call."""
+"""Wire names of the fields of a call, for source paths."""
 _SERVER_STATE_FIELDS = ("previous_response_id", "conversation", "prompt")
 _USER_ITEM_TYPES = ("mcp_approval_response", "item_reference", "agent_message")
-"""Items that are no output of a call, and stand on the user's side all the same. Agents tell each other messages."""
+"""Items of the user's side other than the output of a call. Agents send each other `agent_message` items."""
 
 
 def read_request(body: Json, options: Options) -> Request:
@@ -85,7 +85,10 @@ def read_request(body: Json, options: Options) -> Request:
 
 
 def _merge_tools(offered: list[Tool], discovered: list[Tool]) -> list[Tool]:
-    """A tool that is not to be loaded yet is deferred, until a search has found it. Some are known by that alone."""
+    """Merge the offered tools with those that a tool search has discovered.
+
+    A tool with `defer_loading` stays deferred until a search discovers it. Some tools appear only in search results.
+    """
     names = {tool.name for tool in offered}
     by_name = {tool.name: msgspec.structs.replace(tool, found=True) for tool in discovered}
     deferred = (tool.extra.get("defer_loading") is True and tool.name not in by_name for tool in offered)
@@ -96,7 +99,7 @@ def _merge_tools(offered: list[Tool], discovered: list[Tool]) -> list[Tool]:
 
 
 class _ConversationReader:
-    """The conversation as it is read: what one side says in several items is one message."""
+    """Reads the input items. Several items of one side in a row become one message."""
 
     def __init__(self, seal_key: bytes) -> None:
         self.system: list[Content] = []
@@ -113,7 +116,7 @@ class _ConversationReader:
             return
         has_server_state = any(fields.object.get(key) for key in _SERVER_STATE_FIELDS)
         if raw_input is None and not has_server_state:
-            fields.reject("input", "should be a string or a list, not nothing")
+            fields.reject("input", "should be a string or a list, but is missing")
         for item in fields.objects("input", "a string or a list"):
             self._read(item, item.text("type", "message" if "role" in item.object else "item_reference"))
 
@@ -165,7 +168,7 @@ class _ConversationReader:
         return pieces
 
     def _add(self, role: Role, piece: Piece, path: str, fields: Mapping[str, str] | None = None) -> None:
-        """What the model says is one message until somebody else speaks."""
+        """Add a piece. Consecutive pieces of the assistant form one message."""
         continues_message = self.messages and self.messages[-1][0] == role == "assistant"
         pieces = self.messages[-1][1] if continues_message else self._start_message(role, path)
         pieces.append(self.source_paths.record(piece, path, fields))
@@ -185,7 +188,7 @@ class _ConversationReader:
         return [self.source_paths.record(_read_part(part), part.path) for part in content]
 
     def _read_reasoning(self, item: ObjectReader) -> Reasoning:
-        """The thinking itself, if it is there, else its summary."""
+        """Read the reasoning text if the item has it, otherwise its summary."""
         parts = item.objects("content") or item.objects("summary")
         for part in parts:
             part.ignore("type")
@@ -232,8 +235,11 @@ def _read_part(part: ObjectReader) -> Content:
 
 
 def _read_tool_choice(fields: ObjectReader) -> ToolChoice | None:
-    """A choice of tools that the server runs is left where it is. Beside others they stay unread, so that a finding
-    tells of it if they are lost."""
+    """Read `tool_choice`.
+
+    A choice of server-run tools only is not read and stays an extra field. In a list with other tools, they stay
+    unread, so that a finding reports them if they are lost.
+    """
     raw_choice = fields.object.get("tool_choice")
     if not isinstance(raw_choice, dict):
         mode = fields.one_of("tool_choice", "auto", "required", "none")
@@ -254,7 +260,7 @@ def _read_tool_choice(fields: ObjectReader) -> ToolChoice | None:
 
 
 def _is_named(tool: object) -> bool:
-    """Whether it is chosen by its name, as tools of the client are."""
+    """Return whether the entry names a tool of the client, and not one that the server runs."""
     return isinstance(tool, dict) and tool.get("type") in ("function", "custom")
 
 

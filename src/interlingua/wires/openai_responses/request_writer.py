@@ -39,7 +39,7 @@ from interlingua.wires.requests.openai_common import (
 __all__ = ["write_request"]
 
 STATELESS_FIELDS: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
-"""What a client of another wire cannot ask for: that nothing is held, and that thinking comes as it can go back."""
+"""Fields that clients of other wires cannot set: nothing is stored, and reasoning is returned in encrypted form."""
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_logprobs")
 
 
@@ -65,7 +65,7 @@ def _tool_fields(request: Request, notes: FindingCollector) -> Json:
     namespaces: dict[str, Json] = {}
     for tool in tools_for_wire(request, NAME, notes):
         if tool.found and request.wire == NAME:
-            continue  # the conversation has it
+            continue  # the tool is in the conversation already
         tool_object = _tool_object(tool, request.wire == NAME, notes)
         if not tool.namespace:
             tools.append(tool_object)
@@ -97,7 +97,7 @@ def _tool_object(tool: Tool, same_wire: bool, notes: FindingCollector) -> Json:
     if tool.kind == "custom":
         format_field = {"format": dict(tool.grammar)} if tool.grammar else {}
         return {"type": "custom", **fields, **format_field, **tool.extra}
-    # What says nothing of it is strict here, and on no other wire.
+    # A missing `strict` means true on this wire, and false on all others.
     strict_field = {} if tool.strict is None and same_wire else {"strict": bool(tool.strict)}
     return {"type": "function", **fields, "parameters": complete_schema(tool.schema), **strict_field, **tool.extra}
 
@@ -108,7 +108,7 @@ def _chosen_tool(name: str, tools: list[Tool]) -> Json:
 
 
 def _name_fields(tool: Tool) -> Json:
-    """How a choice and a call name a tool."""
+    """Return the fields that name a tool in a tool choice and in a call."""
     name = {"name": tool.local or shorten_name(tool.name)}
     return name | ({"namespace": tool.namespace} if tool.namespace else {})
 
@@ -124,9 +124,9 @@ def _generation_fields(request: Request, notes: FindingCollector) -> Json:
         if key in _SAMPLING_FIELDS:
             body[key] = value
         elif key not in ("n", "verbosity"):
-            notes.report("field-dropped", f"{key} has no place on {NAME}: dropped", key)
+            notes.report("field-dropped", f"{key} has no equivalent on {NAME}: dropped", key)
     if request.stop:
-        notes.report("field-dropped", f"stop sequences have no place on {NAME}: dropped", "stop")
+        notes.report("field-dropped", f"stop sequences have no equivalent on {NAME}: dropped", "stop")
     if text_config := _text_config(request):
         body["text"] = text_config
     if reasoning_config := _reasoning_config(request, notes):
@@ -167,7 +167,7 @@ def _metadata_fields(request: Request) -> Json:
 
 
 class _ConversationWriter:
-    """Writes the conversation: what was one message is several items here."""
+    """Writes the conversation as input items. One message may become several items."""
 
     def __init__(self, request: Request, profile: Profile, notes: FindingCollector) -> None:
         self._request = request
@@ -207,8 +207,10 @@ class _ConversationWriter:
         return items
 
     def _flush_message(self, message: Message, parts: list[Json], items: list[Json]) -> list[Json]:
-        """What was said up to here becomes an item; nothing is left of it. The model's words are a string: parts of
-        it would need a reply's id."""
+        """Append the collected parts as a message item, and return an empty list of parts.
+
+        Text of the assistant is written as a string, because content parts would need the id of a reply.
+        """
         role = self._profile.system_role if message.role == "system" else message.role
         content: Any = parts
         if role == "assistant" and all(part["type"] == "output_text" for part in parts):
@@ -250,7 +252,7 @@ class _ConversationWriter:
         return {"type": "function_call", **fields, "arguments": call.arguments or "{}"}
 
     def _custom_tool_text(self, call: Call) -> str | None:
-        """The text for a custom tool; None for any other, or if there is no such text."""
+        """Return the input text of a custom tool call, or None for another tool or if there is no such text."""
         tool = self._tools.get(call.name)
         arguments = read_json(call.arguments, dict[str, Any]) if tool is not None and tool.kind == "custom" else None
         text = (arguments or {}).get("input")
@@ -259,7 +261,7 @@ class _ConversationWriter:
     def _result_item(self, result: Result, path: str) -> Json:
         item_type = "custom_tool_call_output" if result.id in self._custom_call_ids else "function_call_output"
         if result.error:
-            self._notes.report("error-as-text", "a tool has failed, which is told in its text", path)
+            self._notes.report("error-as-text", "a failed tool result has no error flag here: marked in its text", path)
         content = [piece for piece in mark_error(result) if not isinstance(piece, CacheMark)]
         parts = [part for piece in content for part in self._content_parts(piece, False, path)]
         output: Any = parts

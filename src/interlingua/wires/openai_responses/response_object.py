@@ -1,4 +1,4 @@
-"""What is said of a response beside its items: its head, its usage, its error."""
+"""Response object without its items: default fields, usage, error and ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CODE_ALIASES = {
     "invalid_prompt": ("invalid_prompt", "invalid_request_error", "400"),
     "usage_not_included": ("usage_not_included",),
 }
-_CODE_BY_ALIAS = {word: code for code, words in _CODE_ALIASES.items() for word in words}
+_CODE_BY_ALIAS = {alias: code for code, aliases in _CODE_ALIASES.items() for alias in aliases}
 _CONTEXT_LENGTH_PHRASES = (
     "context length",
     "context window",
@@ -27,19 +27,21 @@ _CONTEXT_LENGTH_PHRASES = (
     "maximum context",
     "context_length_exceeded",
 )
-"""What upstreams write that have one code for every bad request."""
+"""Phrases in messages of upstreams that use one code for every bad request."""
 
 
 def _failure_code(failure: ev.Failure) -> str:
-    """Clients act on the code: Codex compacts, waits, gives up or tries again. The message may tell more than the
-    upstream's own code does."""
+    """Return the error code that clients act on: Codex compacts, waits, gives up or retries.
+
+    The message takes precedence, because it may be more specific than the upstream's own code.
+    """
     if any(phrase in failure.message.lower() for phrase in _CONTEXT_LENGTH_PHRASES):
         return "context_length_exceeded"
     return _CODE_BY_ALIAS.get(str(failure.code)) or _CODE_BY_ALIAS.get(failure.type) or DEFAULT_ERROR_CODE
 
 
 def error_object(failure: ev.Failure) -> Json:
-    """As it stands in a response that has failed."""
+    """Return the `error` object of a failed response."""
     native = {key: value for key, value in (failure.native or {}).items() if value is not None}
     native.pop("sequence_number", None)
     return {"code": _failure_code(failure), "message": failure.message, **native}
@@ -58,7 +60,7 @@ def usage_object(usage: ev.Usage) -> Json:
 
 
 def response_defaults(options: Options) -> Json:
-    """What is said of the response where the upstream does not say it. Its id is yet to come."""
+    """Return the response fields for values that the upstream does not provide. The id is set later."""
     return {
         "id": "",
         "object": "response",
@@ -75,5 +77,5 @@ def response_defaults(options: Options) -> Json:
 
 
 def derive_id(prefix: str, seed: str) -> str:
-    """An id. There is no chance in it."""
+    """Return a deterministic id, derived from the seed."""
     return f"{prefix}_{blake2s(seed.encode(errors='replace'), digest_size=12).hexdigest()}"

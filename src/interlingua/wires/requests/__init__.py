@@ -1,1 +1,1 @@
-"""Reading and writing of request bodies, shared by the wires."""
+"""Helpers to read and write request bodies, shared by the wires."""

@@ -1,4 +1,4 @@
-"""Data URLs: how a file stands in a request."""
+"""Data URLs (RFC 2397), which hold files inside requests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["data_url", "read_data_url"]
 
 
 def data_url(media_type: str, data: str) -> str:
-    """`data` is base64."""
+    """Return a data URL. `data` is base64."""
     return f"data:{media_type};base64,{data}"
 
 
 def read_data_url(url: str) -> tuple[str, str] | None:
-    """The media type and the data in base64; None if this is another URL."""
+    """Return the media type and the data in base64; None if this is not a data URL."""
     if not url.startswith("data:") or "," not in url:
         return None
     head, _, data = url.removeprefix("data:").partition(",")

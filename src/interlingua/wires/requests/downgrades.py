@@ -1,6 +1,6 @@
-"""What becomes of a request's things on a wire that has no word for them. Each such step is a finding.
+"""Downgrades of request features that the target wire cannot express. Each downgrade is reported as a finding.
 
-What one upstream does not take is no matter of its wire: `adapt` sees to that.
+Features that the wire has but one upstream does not accept are handled in `upstreams/adapt`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOOL_FOUND_TEXT = "[the tool {} can be called from now on]"
 
 
 def mark_error(result: Result) -> list[Content]:
-    """What the tool answered, and that it failed, in its first words: for wires without a field for that."""
+    """Return the content of a tool result, marked as `[tool error]` if it failed: for wires without an error field."""
     if not result.error:
         return list(result.content)
     files, remainder = _split_leading_files(result.content)
@@ -54,49 +54,48 @@ def mark_error(result: Result) -> list[Content]:
 
 
 def unmark_error(content: Sequence[Content]) -> tuple[list[Content], bool]:
-    """The inverse of `error_marked`."""
+    """Return the content without its `[tool error]` prefix, and whether it had one: the inverse of `mark_error`."""
     files, remainder = _split_leading_files(content)
     match remainder:
         case [Text(text), *following] if text == ERROR_PREFIX:
             return [*files, *following], True
-        case [Text(text), *following] if text.startswith(
-            (f"{ERROR_PREFIX} ", f"{ERROR_PREFIX}\n")
-        ):  # the latter joins what stood apart
+        # A newline follows the prefix if it was a part of its own and the parts were joined.
+        case [Text(text), *following] if text.startswith((f"{ERROR_PREFIX} ", f"{ERROR_PREFIX}\n")):
             return [*files, Text(text[len(ERROR_PREFIX) + 1 :]), *following], True
     return list(content), False
 
 
 def _split_leading_files(content: Sequence[Content]) -> tuple[list[Content], list[Content]]:
-    """The files that stand first, and what is behind them."""
+    """Split content into the files at its start and the remainder."""
     files = list(takewhile(lambda piece: isinstance(piece, Image | Document), content))
     return files, list(content[len(files) :])
 
 
 def drop_message_name(message: Message, wire: str, notes: FindingCollector, path: str) -> None:
-    """A speaker who is named, where messages have no names."""
+    """Report a message name that is dropped because the wire has no field for it."""
     if message.name:
-        notes.report("field-dropped", f"name of a message has no place on {wire}: dropped", f"{path}.name")
+        notes.report("field-dropped", f"{wire} has no field for the name of a message: dropped", f"{path}.name")
 
 
 def as_text(piece: Content, notes: FindingCollector, path: str) -> str | None:
-    """What a model can be told of a piece that its wire cannot carry; None if that is nothing."""
+    """Return text that replaces a piece of content which the wire cannot carry; None if there is none."""
     match piece:
         case Text():
             return piece.text
         case Document(text=text) if text:
-            notes.report("document-as-text", "a document of plain text: sent as text", path)
+            notes.report("document-as-text", "a plain text document: sent as text", path)
             return f"{piece.name}\n\n{text}" if piece.name else text
         case Document():
             name = piece.name or piece.file_id or ("" if piece.url.startswith("data:") else piece.url)
-            notes.report("content-dropped", "a document that the wire cannot carry: its name is sent instead", path)
+            notes.report("content-dropped", "a document that this wire cannot carry: only its name is sent", path)
             return (
                 f"[a document that cannot be shown here: {name}]" if name else "[a document that cannot be shown here]"
             )
         case Image():
-            notes.report("content-dropped", "an image where the wire has none: dropped", path)
+            notes.report("content-dropped", "an image where this wire allows none: dropped", path)
             return "[an image that cannot be shown here]"
         case Extra(data={"type": "tool_reference", "tool_name": str(name)}):
-            notes.report("content-as-text", "a reference to a tool: told in words", path)
+            notes.report("content-as-text", "a reference to a tool: sent as text", path)
             return _TOOL_FOUND_TEXT.format(name)
         case Extra(data={"text": str(text)}):
             notes.report("content-as-text", f"{_describe_type(piece)} of {piece.wire}: sent as its text", path)
@@ -115,7 +114,7 @@ def as_text(piece: Content, notes: FindingCollector, path: str) -> str | None:
 
 
 def _extra_text(data: Mapping[str, Any]) -> str:
-    """What there is to tell of what others say, of what they have found, and of what the client has run for it."""
+    """Return the text of other agents' messages, search results, documents and shell output; "" for other types."""
     match data:
         case {"type": "tool_search_output", "tools": [*tools]}:
             found_tools = (
@@ -133,7 +132,7 @@ def _extra_text(data: Mapping[str, Any]) -> str:
 
 
 def _part_texts(content: object) -> str:
-    """A text, or those of all parts."""
+    """Return a string content as it is, or the joined texts of its parts."""
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
@@ -142,15 +141,15 @@ def _part_texts(content: object) -> str:
 
 
 def join_text(pieces: Iterable[Content], separator: str, notes: FindingCollector, path: str) -> str:
-    """All of it as one text."""
+    """Join all pieces into one text."""
     texts = (as_text(piece, notes, path) for piece in pieces if not isinstance(piece, CacheMark))
     return separator.join(text for text in texts if text)
 
 
 def drop_cache_mark(mark: CacheMark | None, notes: FindingCollector, path: str) -> None:
-    """A piece that cannot be marked as worth keeping."""
+    """Report a cache mark (`cache_control`) that is dropped because the wire has no field for it here."""
     if mark is not None:
-        notes.report("cache-mark-dropped", "cache_control has no place here on this wire: dropped", path)
+        notes.report("cache-mark-dropped", "this wire has no field for cache_control here: dropped", path)
 
 
 def _describe_type(extra: Extra) -> str:
@@ -161,47 +160,56 @@ def _describe_type(extra: Extra) -> str:
 
 
 def visible_tools(request: Request, wire: str) -> list[Tool]:
-    """The tools that the model sees. Those that it has yet to search for wait, where the wire knows of that."""
+    """Return the tools that are offered to the model.
+
+    Deferred tools, which the model has to search for first, are offered only on the client's own wire.
+    """
     return [tool for tool in request.tools if request.wire == wire or not tool.deferred]
 
 
 def tools_for_wire(request: Request, wire: str, notes: FindingCollector) -> list[Tool]:
-    """The same, with what is lost of them."""
+    """Return the tools as `visible_tools` does, and report the tools and fields that are dropped."""
     tools = visible_tools(request, wire)
     for n, tool in enumerate(request.tools):
         path = f"tools[{n}]"
         if tool not in tools:
-            notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not shown", path)
+            notes.report("deferred-tool", f"the model has not searched for {tool.name!r} yet: not offered", path)
         for key in tool.extra if tool in tools and request.wire != wire else ():
-            notes.report("field-dropped", f"{key} of a tool has no place on {wire}: dropped", f"{path}.{key}")
+            notes.report("field-dropped", f"{wire} has no field for {key} of a tool: dropped", f"{path}.{key}")
     return [msgspec.structs.replace(tool, extra=tool.extra if request.wire == wire else {}) for tool in tools]
 
 
 def as_functions(tools: Iterable[Tool], notes: FindingCollector) -> list[Tool]:
-    """The tools for a wire that knows only functions."""
+    """Return the tools as functions, for a wire that has no other kind of tool."""
     return [_as_function(tool, notes) for tool in tools]
 
 
 def _as_function(tool: Tool, notes: FindingCollector) -> Tool:
     description = tool.description
     if tool.kind == "custom":
-        notes.report("custom-tool", "a tool that takes text: offered as a function with one string", "tools")
+        notes.report(
+            "custom-tool", "a custom tool, which takes text: offered as a function with one string parameter", "tools"
+        )
         description = "\n\n".join(filter(None, (description, _grammar_text(tool))))
     if tool.namespace:
-        notes.report("namespace", f"the tools of {tool.namespace!r}: offered under names with it in front", "tools")
+        notes.report(
+            "namespace",
+            f"the tools of namespace {tool.namespace!r}: offered with the namespace as prefix of their names",
+            "tools",
+        )
     if tool.about:
-        notes.report("field-dropped", f"what is said of {tool.namespace!r}, whose tools these are: dropped", "tools")
+        notes.report("field-dropped", f"the description of namespace {tool.namespace!r}: dropped", "tools")
     return msgspec.structs.replace(tool, description=description, schema=complete_schema(tool.schema))
 
 
 def complete_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of arguments as all upstreams take it: that of an object, with properties."""
+    """Return an arguments schema that all upstreams accept: type object, with properties."""
     complete = dict(schema) if schema.get("type") else {"type": "object", **schema}
     return complete if "properties" in complete else {**complete, "properties": {}}
 
 
 def _grammar_text(tool: Tool) -> str:
-    """What a custom tool's text may be, told to the model in words."""
+    """Return the grammar of a custom tool as a sentence for its description; "" if it has none."""
     grammar = tool.grammar or {}
     if not (definition := grammar.get("definition")):
         return ""
@@ -209,22 +217,25 @@ def _grammar_text(tool: Tool) -> str:
 
 
 def hosted_tools(request: Request, wire: str, notes: FindingCollector) -> list[dict[str, Any]]:
-    """The tools that only one wire knows, if this is it."""
+    """Return the hosted tools (run by the server) if they are of this wire; else report and drop them."""
     if request.wire == wire:
         return request.hosted
     for tool in request.hosted:
         tool_type = tool.get("type")
-        notes.report("hosted-tool", f"{tool_type} is known on {request.wire} only: not offered", "tools")
+        notes.report("hosted-tool", f"{tool_type} exists on {request.wire} only: not offered", "tools")
     return []
 
 
 def extra_fields(request: Request, wire: str, notes: FindingCollector, shared: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields that only the client's wire has, if this is the same; of another, those that both have."""
+    """Return the extra fields of the request that this wire takes, and report those that are dropped.
+
+    All of them are kept if client and upstream use the same wire; else only the fields in `shared`.
+    """
     if request.wire == wire:
         return request.extra
     for key in request.extra:
         if key not in shared:
-            notes.report("field-dropped", f"{key} has no place on {wire}: dropped", key)
+            notes.report("field-dropped", f"{wire} has no field {key}: dropped", key)
     return {key: value for key, value in request.extra.items() if key in shared}
 
 
@@ -232,20 +243,24 @@ def extra_fields(request: Request, wire: str, notes: FindingCollector, shared: I
 
 
 def require_single_choice(request: Request) -> None:
-    """Refuses what a wire with one choice cannot do."""
+    """Raise BadRequest if the client wants several choices, for a wire that has only one."""
     if (n := request.sampling.get("n", 1)) != 1:
-        raise BadRequest("n", f"the upstream's wire gives one choice, not {n}", "ask n times, or choose another model")
+        raise BadRequest(
+            "n", f"the upstream's wire returns one choice, not {n}", "send n requests or use another model"
+        )
 
 
 def drop_thinking_display(thinking: Thinking, notes: FindingCollector) -> None:
-    """A wish what to see of the thinking, in words that the wire does not have."""
+    """Report a `display` setting for reasoning that is dropped because the wire has no field for it."""
     if thinking.show is not None:
-        notes.report("field-dropped", f"what to show of the thinking ({thinking.show}): cannot be said", "thinking")
+        notes.report("field-dropped", f"no field for how much thinking to show ({thinking.show}): dropped", "thinking")
 
 
 def note_inexact_effort(thinking: Thinking, notes: FindingCollector) -> None:
-    """A wish how much to think, in a measure that cannot be told."""
+    """Report an effort or thinking budget that the upstream's fields cannot express."""
     requested = thinking.effort or (f"{thinking.budget} tokens" if thinking.budget is not None else "on")
     notes.report(
-        "thinking-wish", f"how much to think ({requested}) cannot be told to the upstream as asked", "thinking"
+        "thinking-wish",
+        f"the upstream has no field for this amount of thinking ({requested}): not sent as requested",
+        "thinking",
     )

@@ -1,9 +1,9 @@
-"""A request's objects, read field by field: what is not as it should be is told with its place.
+"""Typed reader for the JSON objects of a request. A field of the wrong type raises BadRequest with its path.
 
-fields = Fields(body)
+fields = ObjectReader(body)
 model = fields.text("model")                       # BadRequest: model: should be a string, not 5
 for message in fields.objects("messages"): ...     # each with its own path, such as messages[3]
-extra = fields.rest()                              # the fields that nobody has asked for
+extra = fields.unread_fields()                     # the fields that were not read
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPE_NAMES = {
 
 
 class ObjectReader:
-    """One object. A field that is null counts as left out."""
+    """Reader for one JSON object. It records the fields that are read. A field that is null counts as absent."""
 
     __slots__ = ("_inner", "_read_keys", "object", "path")
 
@@ -39,12 +39,12 @@ class ObjectReader:
         self._inner: dict[str, list[ObjectReader]] = {}
 
     def get(self, key: str) -> Any:
-        """Whatever stands there; None if nothing does."""
+        """Return the value of any type; None if the field is absent."""
         self._read_keys.add(key)
         return self.object.get(key)
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string. Without a default it has to be there."""
+        """Return a string. Without a default the field is required."""
         self._read_keys.add(key)
         value = self.object.get(key)
         if isinstance(value, str):
@@ -54,7 +54,7 @@ class ObjectReader:
         return default
 
     def one_of(self, key: str, *allowed: str) -> str:
-        """One of these words; the first is the default."""
+        """Return one of the `allowed` strings; the first is the default."""
         value = self.get(key)
         if value is None:
             return allowed[0]
@@ -83,27 +83,27 @@ class ObjectReader:
         return value
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """An object as it is; an empty one where there is none."""
+        """Return an object as a dict; an empty one if the field is absent."""
         value = self.get(key)
         if value is not None and not isinstance(value, dict):
             self._reject_type(key, "an object", value)
         return value or {}
 
     def inner(self, key: str) -> ObjectReader:
-        """An object, to be read field by field; an empty one where there is none."""
+        """Return a reader for an object; for an empty one if the field is absent."""
         if key not in self._inner:
             self._inner[key] = [ObjectReader(self.mapping(key), self.path_of(key))]
         return self._inner[key][0]
 
     def items(self, key: str, expected: str = "a list") -> list[Any]:
-        """A list as it is; an empty one where there is none."""
+        """Return a list; an empty one if the field is absent."""
         value = self.get(key)
         if value is not None and not isinstance(value, list):
             self._reject_type(key, expected, value)
         return value or []
 
     def required_objects(self, key: str) -> list[ObjectReader]:
-        """A list of objects that has to be there."""
+        """Return readers for a required list of objects."""
         if self.get(key) is None:
             self._reject_type(key, "a list", None)
         return self.objects(key)
@@ -116,37 +116,37 @@ class ObjectReader:
         return values
 
     def objects(self, key: str, expected: str = "a list") -> list[ObjectReader]:
-        """A list of objects, each to be read field by field. `expected` is what else would be right."""
+        """Return readers for a list of objects. `expected` describes the allowed types in the error message."""
         if key not in self._inner:
             values = self.items(key, expected)
             self._inner[key] = [ObjectReader(value, f"{self.path_of(key)}[{n}]") for n, value in enumerate(values)]
         return self._inner[key]
 
     def content(self, key: str) -> str | list[ObjectReader]:
-        """What somebody says: a text that is not empty, or objects."""
+        """Return the content of a message: a string that is not empty, or readers for a list of objects."""
         value = self.get(key)
         if isinstance(value, str):
             return value or []
         return self.objects(key, "a string or a list")
 
     def unread_fields(self) -> dict[str, Any]:
-        """The fields that nobody has asked for. Whoever asks for the rest has asked for all."""
+        """Return the fields that were not read yet, and count them as read."""
         unread = {key: value for key, value in self.object.items() if key not in self._read_keys and value is not None}
         self._read_keys.update(unread)
         return unread
 
     def raw(self) -> dict[str, Any]:
-        """The object as it is, with all that is in it."""
+        """Return the object as it is, and count all that is in it as read."""
         self._read_keys.update(self.object)
         self._inner.clear()
         return self.object
 
     def ignore(self, *keys: str) -> None:
-        """Says that these are known, and that nothing is lost without them."""
+        """Count these fields as read: they are known, and dropping them loses nothing."""
         self._read_keys.update(keys)
 
     def unread_paths(self) -> list[str]:
-        """The places of all that nobody has asked for, here and in the objects inside."""
+        """Return the paths of all fields that were not read, in this object and the objects inside it."""
         unread: list[str] = []
         self._collect_unread(unread)
         return unread
@@ -160,7 +160,7 @@ class ObjectReader:
                 fields._collect_unread(unread)
 
     def path_of(self, key: str) -> str:
-        """The path of a field."""
+        """Return the path of a field."""
         return f"{self.path}.{key}" if self.path and key else self.path or key
 
     def reject(self, key: str, message: str, hint: str = "") -> NoReturn:

@@ -1,4 +1,4 @@
-"""What both wires of OpenAI have alike: who asks, the form of the reply, how long a tool's name may be."""
+"""Request fields that both OpenAI wires share: user fields, response format, length limit of tool names."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = [
 ]
 
 SHARED_FIELDS = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
-"""Fields that mean the same on both."""
+"""Fields with the same meaning on both wires."""
 SHARED_FILE_ID_WIRES = (CHAT, RESPONSES)
-"""The wires whose file ids mean the same."""
+"""The wires that share their file ids."""
 
 
 def wire_tool_name(name: str, notes: FindingCollector) -> str:
-    """The name under which a tool is offered. In the reply it is the client's again."""
+    """Return the name to offer a tool under, shortened if needed. In the reply it becomes the client's name again."""
     short = shorten_name(name)
     if short != name:
-        notes.report("name-shortened", f"{name!r} is too long a name for this wire: told as {short!r}", "tools")
+        notes.report("name-shortened", f"the tool name {name!r} is too long for this wire: sent as {short!r}", "tools")
     return short
 
 
 def read_format(format: ObjectReader, key: str = "") -> JsonFormat | None:
-    """The form of the reply; `key` is where the schema stands in it, if not at its top."""
+    """Read the response format. `key` is the field that holds the schema; "" if the format itself does."""
     format_type = format.one_of("type", "text", "json_object", "json_schema")
     if format_type == "json_schema":
         schema = format.inner(key) if key else format
@@ -47,6 +47,6 @@ def write_schema(format: JsonFormat) -> Json:
 
 
 def write_user_fields(request: Request) -> Json:
-    """Who asks, and what of that is the same from request to request."""
+    """Return the fields for the user, the metadata and the prompt cache key."""
     fields = {"user": request.user, "metadata": request.metadata, "prompt_cache_key": request.cache_key}
     return {key: value for key, value in fields.items() if value}

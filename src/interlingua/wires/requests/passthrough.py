@@ -1,4 +1,7 @@
-"""Where client and upstream speak one wire: a request goes out like the one that came, but for what has to change."""
+"""Passthrough of same-wire requests: keep the client's JSON except for the fields that must change.
+
+Unknown fields and prompt caches survive that way.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,25 @@ from interlingua.wires.base import Json, RequestCodec
 __all__ = ["preserve_unchanged"]
 
 FULL_PROFILE = Profile(allowed_tools=True)
-"""Names all fields as most do: what is written so says all that was read."""
+"""Profile with the most common field names and without restrictions: it writes everything that was read."""
 
 
 def preserve_unchanged(
     body: Json, original: Request, request: Request, profile: Profile | None, wire: RequestCodec
 ) -> tuple[Json, list[Finding]]:
-    """The request as it came, but for what was changed in it, and for what a known upstream wants otherwise."""
+    """Return the client's body with only the necessary changes.
+
+    Both versions of the request are written, and their difference is applied to the client's body.
+
+    Args:
+        body: the body as the client sent it.
+        original: the request that was read from `body`.
+        request: the same request after changes.
+        profile: the upstream's profile; None if the upstream is unknown.
+        wire: the wire of client and upstream.
+
+    Returns: the body to send, and findings for what is dropped or changed in it.
+    """
     if profile is None and request == original:
         return body, []
     target, findings = wire.write_request(request, profile or FULL_PROFILE)
@@ -32,15 +47,15 @@ def preserve_unchanged(
         unchanged = {key: value for key, value in body.items() if baseline.get(key) == target.get(key)}
         merged = unchanged | {key: value for key, value in merged.items() if baseline.get(key) != target[key]}
         findings = [finding for finding in findings if finding not in baseline_findings]
-    if merged == target:  # as it mostly is: agents write as we do
+    if merged == target:  # the usual case: agents write requests as we do
         return merged, findings
-    # Places in what came and in what is wanted may not be the same: then it would say something else, or nothing.
+    # Positions in `body` and in `target` may differ. Then the merged body could have another meaning, or be invalid.
     target_request = _try_read(target, wire)
     return (merged if target_request is not None and _try_read(merged, wire) == target_request else target), findings
 
 
 def _try_read(body: Json, wire: RequestCodec) -> Request | None:
-    """What the body says; None if nobody can tell."""
+    """Parse the body; None if it is malformed."""
     try:
         return msgspec.structs.replace(wire.read_request(body, Options()), unread=(), source_paths={})
     except BadRequest:
@@ -48,8 +63,10 @@ def _try_read(body: Json, wire: RequestCodec) -> Request | None:
 
 
 def _opposite_profile(profile: Profile) -> Profile:
-    """An upstream that wants otherwise named what this one wants just so: what is written for both alike needs no
-    change, whatever the client has written."""
+    """Return a profile with the other value for each field name that an upstream may choose.
+
+    What is written alike for both profiles does not depend on the choice and may stay as the client wrote it.
+    """
     return msgspec.structs.replace(
         FULL_PROFILE,
         cache_marks=profile.cache_marks,
@@ -59,7 +76,13 @@ def _opposite_profile(profile: Profile) -> Profile:
 
 
 def _merge(original: Any, baseline: Any, target: Any) -> Any:
-    """`plain` is what came, in our words: where just these are wanted, what came may stay."""
+    """Return `target`, with the client's own values wherever they need no change.
+
+    Args:
+        original: the value in the client's body.
+        baseline: the same value as Interlingua writes it.
+        target: the value that is wanted. Where it equals `baseline`, `original` stays.
+    """
     match original, baseline, target:
         case None, _, _:
             return target
@@ -73,7 +96,7 @@ def _merge(original: Any, baseline: Any, target: Any) -> Any:
 
 
 def _merge_lists(original: list[Any], baseline: list[Any], target: list[Any]) -> list[Any]:
-    """What stands before and behind a change stays as it came."""
+    """Merge lists: the items before and after the changed range stay as the client sent them."""
     head = _common_prefix_length(baseline, target)
     tail = _common_prefix_length(baseline[head:][::-1], target[head:][::-1])
     middle = target[head : len(target) - tail]
@@ -84,5 +107,5 @@ def _merge_lists(original: list[Any], baseline: list[Any], target: list[Any]) ->
 
 
 def _common_prefix_length(left: list[Any], right: list[Any]) -> int:
-    """How many of their first items are the same."""
+    """Return the number of leading items that are equal."""
     return next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

@@ -1,6 +1,6 @@
-"""Where the client's body has what became the pieces of a conversation: what is wrong with one is told with that place.
+"""Paths in the client's body of the pieces that were read from it, for use in error messages.
 
-What was read is known again by its identity, as readers put pieces in order when they have read them all.
+Pieces are identified by object identity, because readers reorder them after reading.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ T = TypeVar("T")
 
 class SourcePaths:
     def __init__(self) -> None:
-        self._entries: dict[
-            int, tuple[object, str, Mapping[str, str]]
-        ] = {}  # holds what it knows, so that ids stay its own
+        # Keyed by id(). Each entry holds its object, so that the id is not reused.
+        self._entries: dict[int, tuple[object, str, Mapping[str, str]]] = {}
 
     def record(self, parsed: T, path: str, fields: Mapping[str, str] | None = None) -> T:
-        """This piece, or list of pieces, was read there. `fields` are the wire's names of its fields."""
+        """Record the path that a piece, or list of pieces, was read from. `fields`: the wire's names of its fields."""
         self._entries[id(parsed)] = (parsed, path, fields or {})
         return parsed
 
     def transfer(self, old: object, new: object) -> None:
-        """Something else stands for what was read."""
+        """Record the path of `old` for the object that replaces it."""
         if id(old) in self._entries:
             self.record(new, *self._entries[id(old)][1:])
 
     def request_paths(
         self, system: Sequence[Content], messages: Sequence[Message], /, **roots: str
     ) -> Mapping[str, str]:
-        """The client's path of each path in a Request; `roots` are its names for what others call otherwise."""
+        """Return a mapping from paths in a Request to the client's paths. `roots`: top-level names that differ."""
         return _PathTable(self, system, messages, roots)
 
     def paths_of(self, request_path: str, parsed: object) -> dict[str, str]:
-        """The client's path of what has this path in a Request, and of its fields."""
+        """Return the client's paths of the object at `request_path` and of its fields."""
         if id(parsed) not in self._entries:
             return {}
         _, path, fields = self._entries[id(parsed)]
@@ -49,7 +48,7 @@ class SourcePaths:
 
 
 class _PathTable(Mapping[str, str]):
-    """Made when it is first looked at: most requests have nothing wrong."""
+    """Lazy mapping: built on first access, because most requests have no error."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The tools in a request, however its wire writes them."""
+"""Reader for the tools of a request, in the formats of all wires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["read_tools"]
 
 
 def read_tools(fields: ObjectReader, key: str = "tools") -> tuple[list[Tool], list[dict[str, Any]]]:
-    """The tools that the client runs, and those that the server runs, as they came."""
+    """Return the tools that the client runs, and the hosted tools (run by the server) as raw JSON."""
     tools: list[Tool] = []
     hosted: list[dict[str, Any]] = []
     for tool in fields.objects(key):

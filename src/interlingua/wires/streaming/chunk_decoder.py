@@ -1,9 +1,9 @@
-"""The JSON object in a message's data, read as leniently as can be done without guessing.
+"""Lenient JSON decoder for the chunks of a stream. It accepts what can be decoded without guessing.
 
-Some servers cut a character outside the BMP in two, so that one chunk ends in the first half of a surrogate pair and
-the next begins with the second. Such halves are joined here, if they are of the same text: chunks of one stream tell
-of many texts, and say of which by their type and numbers. A half that is alone inside a text becomes U+FFFD; a first
-half at the end of a text that does not go on is dropped, and the caller can tell from `halves`.
+Some servers split a character outside the BMP: one chunk ends in a high surrogate and the next begins with the low
+surrogate. The decoder joins such a pair if both parts belong to the same text. A stream has many texts; the type and
+the indexes of a chunk identify the text. A lone surrogate inside a text becomes U+FFFD. A high surrogate at the end of
+a text that does not continue is dropped; the caller can see it in `pending_surrogates`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ __all__ = ["ChunkDecoder", "DecodedChunk", "as_error_chunk", "has_lone_surrogate
 _Path: TypeAlias = tuple[str | int, ...]
 
 _TEXT_IDENTITY_KEYS = ("type", "index", "output_index", "content_index", "summary_index", "item_id")
-"""What says of which text a chunk tells, where a chunk tells of one: its event's type, and its block or item."""
+"""Fields that identify the text of a chunk that has only one: the type of its event, and its block or item."""
 MAX_UNCHECKED_BRACKETS = 500
-"""How many brackets may be open at once without a thought about the stack."""
+"""Number of brackets in a chunk below which its nesting cannot exhaust the stack and is not checked."""
 
 
 class DecodedChunk(msgspec.Struct, frozen=True):
-    """A chunk, and whether its data is plain JSON that says just this: only then may it be passed on as it came."""
+    """Decoded chunk. `exact`: its data is valid JSON with just this value, so that it may be forwarded unchanged."""
 
     chunk: dict[str, Any]
     exact: bool
 
 
 class ChunkDecoder:
-    """Decodes the chunks of one stream. `halves` is what waits: first halves of characters, by where they stood."""
+    """Decoder for one stream. `pending_surrogates`: high surrogates that wait for the next chunk, by their path."""
 
     def __init__(self) -> None:
         self.pending_surrogates: dict[_Path, str] = {}
 
     def decode(self, data: str) -> DecodedChunk | None:
-        """The chunk; None if this is not a JSON object."""
+        """Decode one chunk; None if the data is not a JSON object."""
         try:
             chunk, exact = self._decode(data)
         except (ValueError, RecursionError):
@@ -50,14 +50,14 @@ class ChunkDecoder:
             if len(data) > MAX_UNCHECKED_BRACKETS and data.count("[") + data.count("{") > MAX_UNCHECKED_BRACKETS:
                 _check_encodable(chunk)
         except (msgspec.MsgspecError, UnicodeError):
-            # Half characters, control characters in strings, NaN.
+            # Lone surrogates, control characters in strings, NaN.
             return self.join_surrogates(json.loads(data, strict=False, parse_constant=lambda _: None)), False
         if self.pending_surrogates:
             return self.join_surrogates(chunk), False
-        return chunk, "\ufffd" not in data  # it may stand for bytes that were no UTF-8
+        return chunk, "\ufffd" not in data  # it may replace bytes that were not UTF-8
 
     def join_surrogates(self, chunk: Any) -> Any:
-        """The chunk with whole characters only."""
+        """Return the chunk with all surrogates joined, replaced or moved to `pending_surrogates`."""
         identity = [chunk.get(key) for key in _TEXT_IDENTITY_KEYS] if isinstance(chunk, dict) else []
         return self._join_value(chunk, tuple(value if isinstance(value, str | int) else "" for value in identity))
 
@@ -77,7 +77,7 @@ class ChunkDecoder:
 
 
 def as_error_chunk(decoded: DecodedChunk | None, data: str) -> DecodedChunk:
-    """The data of an event that is an error, in a form that says so."""
+    """Return the data of an error event as a chunk that has an `error` field or the type "error"."""
     if decoded is None:
         return DecodedChunk({"error": {"message": data}}, exact=False)
     is_error = decoded.chunk.get("error") or decoded.chunk.get("type") == "error"
@@ -85,7 +85,7 @@ def as_error_chunk(decoded: DecodedChunk | None, data: str) -> DecodedChunk:
 
 
 def has_lone_surrogates(body: Any) -> bool:
-    """Whether half a character stands somewhere in it."""
+    """Return whether any string in the body has a lone surrogate."""
     try:
         msgspec.json.encode(body)
     except UnicodeError:
@@ -94,18 +94,21 @@ def has_lone_surrogates(body: Any) -> bool:
 
 
 def _check_encodable(value: Any) -> None:
-    """Raises RecursionError for what can be read but, from further down the stack, not be written again."""
+    """Raise RecursionError for a value that can be decoded here, but not encoded again from deeper in the stack."""
     for _ in range(100):
         value = [value]
     msgspec.json.encode(value)
 
 
 def _item_index(item: Any, position: int) -> int:
-    """Choices and calls are numbered: a chunk that holds only the second of them has it in first place."""
+    """Return the item's own index, else its position.
+
+    Choices and calls have an index: a chunk with only the second one has it in first position.
+    """
     index = item.get("index") if isinstance(item, dict) else None
     return index if isinstance(index, int) else position
 
 
 def _pair_surrogates(text: str) -> str:
-    """Pairs of halves as one character, and U+FFFD for a half that is alone."""
+    """Join surrogate pairs into characters, and replace lone surrogates by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""An emitter that writes no frames: what is said is kept, and becomes one whole reply at the end."""
+"""Emitter that writes no frames: it collects all events and returns one complete reply at the end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CollectingEmitter:
         return b""
 
     def body(self) -> Json:
-        """The whole reply, as its client expects it."""
+        """Return the complete reply as a body of the client's wire."""
         choice_events = sorted(self._events_by_choice.items())
         body, self.findings = self._wire.write_body(choice_events, self._common, self._options, self._tool_set, None)
         return body

@@ -1,4 +1,4 @@
-"""More of one text, written: what stands around it is the same each time."""
+"""Frame template for consecutive deltas of one text: the bytes around the text are constant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class DeltaTemplate:
-    """`kept` is where the texts are kept, if anybody asks for all of them later."""
+    """Template of one frame. `collected`: a list that every text is added to; None if the text is not needed later."""
 
     __slots__ = ("_after", "_before", "_collected")
 

@@ -1,18 +1,18 @@
-"""Server-sent events, both ways: bytes to messages (`Decoder`) and data to a frame's bytes (`encode`).
+"""Server-sent events: decoder from bytes to messages (`SseDecoder`), encoder from data to bytes (`encode_event`).
 
-    decoder = Decoder()
+    decoder = SseDecoder()
     for data in reads:
         for message in decoder.feed(data): ...
     for message in decoder.close(): ...
 
-The rules are those of https://html.spec.whatwg.org/multipage/server-sent-events.html, with three
-differences that a relay needs. Every message carries its own bytes, so that it can be passed on untouched.
-A block without data (a keep-alive comment, as a rule) is a message too, because somebody downstream may need
-it to keep a connection open. And a last block that the stream cut short is given out instead of dropped,
-marked as not closed: only the reader knows whether it can still be used.
+The decoder follows https://html.spec.whatwg.org/multipage/server-sent-events.html, with three differences that
+a relay needs. Every message has its raw bytes, so that it can be forwarded unchanged. A block without data
+(usually a keep-alive comment) is a message too, because the client may need it to keep its connection open. A
+last block that is truncated is returned instead of dropped, with `closed=False`: only the wire's reader can
+decide whether to use it.
 
-A block is some lines and the blank line that ends them. Further blank lines, and the `\\n` of a `\\r\\n`
-whose `\\r` has already ended a block, belong to the block that follows: the one before has gone out by then.
+A block is a sequence of lines and the blank line that ends them. Further blank lines, and the `\\n` of a
+`\\r\\n` whose `\\r` has already ended a block, belong to the next block: the previous one is already returned.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _LINE_ENDS = b"\r\n"
 
 
 class SseMessage(msgspec.Struct, frozen=True, gc=False):
-    """One block of a stream. All the `raw` of a stream, joined, are its bytes (without a byte order mark)."""
+    """One block of a stream. The `raw` of all messages, joined, are the bytes of the stream (without the BOM)."""
 
     data: str  # the data lines joined with "\n"; "" if there were none
-    has_data: bool  # False: a comment or the like; `data:` alone is data, and empty
+    has_data: bool  # False: for example only a comment; `data:` alone is data, and empty
     event: str  # "" if absent
-    id: str | None  # this block's own; remembering the last one is for those who reconnect
+    id: str | None  # of this block only; clients that reconnect have to remember the last one
     raw: bytes  # the whole block, its blank line included
-    closed: bool  # False: the stream ended before the blank line; raw has been given the line ends it lacked
+    closed: bool  # False: the stream ended before the blank line; the missing line ends were added to raw
 
 
 class SseBlock(msgspec.Struct, frozen=True, gc=False):
-    """The lines of one block that are not blank, and all of its bytes."""
+    """Unparsed block: its lines that are not blank, and all of its bytes."""
 
     lines: list[bytes]
     raw: bytes
@@ -51,7 +51,7 @@ class SseBlock(msgspec.Struct, frozen=True, gc=False):
         event = ""
         id: str | None = None
         for line in self.lines:
-            if line.startswith(b"data: "):  # nearly every line is one
+            if line.startswith(b"data: "):  # fast path: nearly every line
                 data.append(line[6:].rstrip(_LINE_ENDS).decode("utf-8", "replace"))
                 continue
             # A comment is a field without a name, and a line without a colon is a field without a value.
@@ -67,7 +67,7 @@ class SseBlock(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def data(self) -> bytes | None:
-        """The data, if that is one line and nothing stands beside it but the name of an event; None if it is more."""
+        """The data of a block with one data line and at most an event name before it; None for any other block."""
         lines = self.lines
         if len(lines) == 1 or (len(lines) == 2 and lines[0].startswith(b"event: ")):
             return lines[-1][6:] if lines[-1].startswith(b"data: ") else None
@@ -75,35 +75,35 @@ class SseBlock(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseDecoder:
-    """Bytes in, messages out. One per stream.
+    """Incremental decoder for one stream.
 
-    Each byte is searched for a line end once, when it arrives: what waits is finished lines and the beginning
-    of an unfinished one. `limit` is the most bytes that one block may have.
+    Each byte is searched for a line end once, when it arrives: the buffer holds complete lines and one partial
+    line. `limit` is the maximum size of a block in bytes.
     """
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
         self._limit = limit
-        self._raw = bytearray()  # the block so far, in finished lines
-        self._fields: list[bytes] = []  # those of its lines that are not blank
-        self._partial_line = bytearray()  # the unfinished line after them
-        self._bom = _BOM  # what to drop from the next line: nothing after the first
+        self._raw = bytearray()  # the complete lines of the current block
+        self._fields: list[bytes] = []  # those of them that are not blank
+        self._partial_line = bytearray()  # the partial line after them
+        self._bom = _BOM  # the prefix to drop from the next line: empty after the first line
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[SseMessage]:
-        """The messages that these bytes complete.
+        """Return the messages that these bytes complete.
 
         Raises UpstreamError as `blocks` does.
         """
         return [block.message() for block in self.blocks(data)]
 
     def blocks(self, data: bytes) -> list[SseBlock]:
-        """The same, not yet taken apart.
+        """Return the blocks that these bytes complete, unparsed.
 
-        Raises UpstreamError if a block is over the limit, and from then on. Messages before that block are
-        lost only if they came in the same call, which takes a call with more bytes than the limit.
+        Raises UpstreamError if a block exceeds the limit, and on every later call. Blocks before it are lost only
+        if they arrived in the same call, which requires a call with more bytes than the limit.
         """
-        # A "\r" at the end of a read has ended its line at once: waiting for a "\n" that may never come would
-        # hold back a finished event. If the "\n" does come, it is no line of its own.
+        # A "\r" at the end of a read ends its line at once: waiting for a "\n" that may never come would delay a
+        # complete event. If the "\n" does come, it is not a line of its own.
         if self._after_cr and data.startswith(b"\n"):
             self._raw += b"\n"
             self._after_cr = False
@@ -112,7 +112,7 @@ class SseDecoder:
             return []
         self._after_cr = data[-1] == _CR
 
-        lines = data.splitlines(True)  # of bytes: splits after "\n", "\r\n" and "\r", and nowhere else
+        lines = data.splitlines(True)  # bytes.splitlines() splits after "\n", "\r\n" and "\r" only
         partial_line = b"" if data[-1] in _LINE_ENDS else lines.pop()
         if lines and (self._partial_line or self._bom):
             line = self._finish_line(lines[0])
@@ -120,7 +120,7 @@ class SseDecoder:
             lines[0] = line
 
         blocks: list[SseBlock] = []
-        fields, start, end = self._fields, 0, 0  # from start to end are finished lines of one block
+        fields, start, end = self._fields, 0, 0  # data[start:end]: complete lines of the current block
         for line in lines:
             end += len(line)
             if len(line) > 2 or line[0] not in _LINE_ENDS:
@@ -135,34 +135,34 @@ class SseDecoder:
         return blocks
 
     def close(self) -> list[SseMessage]:
-        """The stream has ended: what still waits, as one message at most.
+        """End the stream and return what is still buffered, as one message at most.
 
-        A block without its blank line comes out not closed. Its raw gets the line ends that it lacked, so
-        that what is sent after it cannot become part of it. Mere blank lines are a message without data.
+        A block without its blank line has `closed=False`. The missing line ends are added to its raw, so that
+        what is sent after it cannot become part of it. Blank lines alone are a message without data.
         """
         return [block.message() for block in self.last_blocks()]
 
     def last_blocks(self) -> list[SseBlock]:
-        """The same, not yet taken apart."""
+        """End the stream as `close` does, and return the block unparsed."""
         if line := self._finish_line(b""):
             self._raw += line
             self._fields.append(line)
         if not self._fields:
             return [self._take_block()] if self._raw else []
-        # After "\r" it takes two: the first one only makes it "\r\n".
+        # After "\r" two are needed: the first one only completes a "\r\n".
         missing = b"\n" if self._raw.endswith(b"\n") else b"\n\n"
         block = self._take_block()
         return [SseBlock(block.lines, block.raw + missing, closed=False)]
 
     def _finish_line(self, end: bytes) -> bytes:
-        """The waiting line with its end. However a byte order mark was cut, it is in one piece here."""
+        """Return the complete line. A byte order mark that was split across reads is whole here, and removed."""
         line = b"".join((self._partial_line, end)).removeprefix(self._bom)
         self._partial_line.clear()
         self._bom = b""
         return line
 
     def _take_block(self, end: bytes = b"") -> SseBlock:
-        """The block that waits, with its end."""
+        """Return the current block, with these last bytes added, and start a new one."""
         if self._raw or len(end) > self._limit:
             self._raw += end
             self._check_limit()
@@ -176,19 +176,19 @@ class SseDecoder:
         if size > self._limit:
             raise UpstreamError(
                 f"the upstream sent a server-sent event of {size} bytes or more; the limit is {self._limit}",
-                hint="if events of this size are expected, allow more with SseDecoder(limit=...)",
+                hint="if events of this size are expected, raise the limit with SseDecoder(limit=...)",
             )
 
 
 def event_name(event_type: object) -> str:
-    """The name of the event that tells a chunk of this type. What an upstream made up may be none: then it has none."""
+    """Return the event name for a chunk of this type; "" if an upstream's own type is not a valid name."""
     return event_type if isinstance(event_type, str) and "\n" not in event_type and "\r" not in event_type else ""
 
 
 def encode_event(data: str | bytes, event: str = "") -> bytes:
-    """One frame. Several lines become several `data:` lines, so that every line end is read back as "\\n"."""
+    """Return one frame. Each line of the data gets its own `data:` line, so that every line end is read as "\\n"."""
     if "\n" in event or "\r" in event:
-        raise UsageError(f"an event's name is one line, not {event!r}")
+        raise UsageError(f"an event name must be a single line, not {event!r}")
     if isinstance(data, str):
         data = data.encode()
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")

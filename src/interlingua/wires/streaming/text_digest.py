@@ -1,4 +1,7 @@
-"""A text that came in pieces, known again when it comes whole: of what was told, only size and checksum are kept."""
+"""Length and CRC of the text received so far.
+
+When an upstream repeats the complete text, `remainder()` returns the part that is new.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ __all__ = ["TextDigest"]
 
 
 class TextDigest:
-    """What has been told of one text so far."""
+    """Length and checksum of one text, built up piece by piece."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -19,7 +22,7 @@ class TextDigest:
         self._checksum = crc32(text.encode("utf-8", "surrogatepass"), self._checksum)
 
     def remainder(self, full_text: str) -> str | None:
-        """What the whole has behind what was told; None if it does not begin with that."""
+        """Return the part of `full_text` after the text so far; None if it does not begin with that text."""
         return (
             full_text[self.size :]
             if self.size <= len(full_text) and _checksum(full_text[: self.size]) == self._checksum

@@ -1,4 +1,4 @@
-"""A dialect from a turn whose thinking, text and calls are known: what stands around them are its markers."""
+"""Dialect guesser: derive markers from the text around the known reasoning, text and calls of the probe."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SPECIAL_TOKEN = re.compile(r"<\||\|>|｜|\[[A-Z_]+\]")
 
 @dataclass
 class DialectGuess:
-    """What was found. A note says of a field, by its path, what is not certain."""
+    """Result of the guess. Notes describe uncertain fields, by field path."""
 
     reply: str = ""
-    """The turn without what the prompt writes before it and what ends it."""
+    """The assistant turn without the generation prompt before it and the end-of-turn tokens after it."""
     prefill: str = ""
-    """What the prompt writes of the reply."""
+    """Beginning of the reply that the generation prompt contains."""
     calls: str = ""
     lead: str = ""
     noise: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class DialectGuess:
         openers = self.shape.grammar(()).openers if self.shape else ()
         all_special = all(_SPECIAL_TOKEN.search(opener) for opener in openers)
         if not all_special:
-            self.add_note("special_tokens", "Leave it out if each marker is one token of the model's vocabulary.")
+            self.add_note("special_tokens", "Remove this line if each marker is one token of the model's vocabulary.")
         return il.Dialect(
             name=name,
             summary=f"{name}: drafted from its chat template",
@@ -65,16 +65,16 @@ def guess_dialect(probe_result: ProbeResult) -> DialectGuess:
     end = text_end + len(guess.lead) + len(guess.calls)
     guess.reply = probe_result.turn[_reply_start(probe_result, guess) : end].lstrip()
     guess.shape, notes = guess_shape(guess.calls, probe_result.calls)
-    if getattr(guess.shape, "bare", False):  # such a call is one only where a text begins with it
+    if getattr(guess.shape, "bare", False):  # a bare call is recognized only at the beginning of the text
         guess.reply = guess.reply.partition(CONTENT)[0] + guess.calls
     for path, text in notes:
         guess.add_note(path, text)
-    guess.add_note("models", "This is only the file's name.")
+    guess.add_note("models", "Derived from the file name. Replace it by the ids of the models.")
     return guess
 
 
 def _find_thinking(probe_result: ProbeResult, guess: DialectGuess) -> int:
-    """Where the thinking ends, with the white space after it. Without any, where the reply begins."""
+    """Find the reasoning markers. Return the end of the reasoning, or the start of the reply if there is none."""
     turn, thinking_start = probe_result.turn, probe_result.turn.find(THINKING)
     start, end = common_prefix_length(probe_result.generation_prompt, turn), thinking_start + len(THINKING)
     before_tokens = tokenize(turn[: max(thinking_start, 0)])
@@ -82,9 +82,13 @@ def _find_thinking(probe_result: ProbeResult, guess: DialectGuess) -> int:
     if thinking_start < 0 or not before_tokens or not after_tokens:
         if "<think>" in probe_result.generation_prompt:
             guess.thinking = (il.Span("<think>", "</think>"),)
-        guess.add_note("sample", "The template writes no thinking beside calls. If the model thinks, see `thinking`.")
+        guess.add_note(
+            "sample", "The template renders no reasoning together with calls. If the model reasons, check `thinking`."
+        )
         return start
-    if not probe_result.generation_prompt or not turn[start:thinking_start].strip():  # the prompt opens it
+    if (
+        not probe_result.generation_prompt or not turn[start:thinking_start].strip()
+    ):  # the prompt contains the opening marker
         start = max((token.start for token in before_tokens if token.is_tag), default=before_tokens[-1].start)
     last_close_token = after_tokens[closer_length(after_tokens) - 1] if after_tokens[0].is_tag else after_tokens[-1]
     open, close = turn[start:thinking_start].strip(), turn[end + after_tokens[0].start : end + last_close_token.end]
@@ -101,10 +105,10 @@ def _find_thinking(probe_result: ProbeResult, guess: DialectGuess) -> int:
 
 
 def _find_text(probe_result: ProbeResult, guess: DialectGuess, start: int) -> int:
-    """Where the text ends, with the marker after it if one stands before it too."""
+    """Find the markers around the text, if there is one before it. Return the end of the text and its marker."""
     turn, content_start = probe_result.turn, probe_result.turn.find(CONTENT, start)
     if content_start < 0:
-        guess.add_note("sample", "The template writes no text beside calls. The model may.")
+        guess.add_note("sample", "The template renders no text together with calls. The model may write some.")
         return start
     end = content_start + len(CONTENT)
     open, after_tokens = turn[start:content_start].strip(), tokenize(turn[end:])
@@ -112,12 +116,12 @@ def _find_text(probe_result: ProbeResult, guess: DialectGuess, start: int) -> in
         return end
     last_close_token = after_tokens[closer_length(after_tokens) - 1]
     guess.text = (il.Span(open, turn[end + after_tokens[0].start : end + last_close_token.end]),)
-    guess.add_note("text", "These stand around the text; what they are there for was not looked at.")
+    guess.add_note("text", "These markers are around the text. Their purpose was not examined.")
     return end + last_close_token.end
 
 
 def _find_end(probe_result: ProbeResult, guess: DialectGuess, text_end: int) -> None:
-    """What ends a turn is what a turn without calls ends with."""
+    """Find the end-of-turn tokens: those at the end of a turn without calls."""
     remainder = probe_result.turn[text_end:]
     _, content, ending = probe_result.plain_turn.partition(CONTENT)
     for span in guess.text:
@@ -125,22 +129,25 @@ def _find_end(probe_result: ProbeResult, guess: DialectGuess, text_end: int) -> 
     if not content or not remainder.endswith(ending):
         ending = ""
         guess.add_note(
-            "sample", "What ends a turn could not be told: what here is no part of the calls belongs to noise."
+            "sample",
+            "The end-of-turn tokens were not found. Move everything here that is not part of the calls to `noise`.",
         )
     guess.noise = tuple(token.text for token in tokenize(ending))
     if EOS in guess.noise and probe_result.writes_eos:
-        guess.add_note("noise", f"{EOS} stands for the eos_token that the model's tokenizer_config.json names.")
+        guess.add_note(
+            "noise", f"{EOS} is a placeholder: replace it by the eos_token from the model's tokenizer_config.json."
+        )
     calls = remainder.removesuffix(ending).rstrip()
     guess.calls = calls.lstrip()
     guess.lead = calls[: len(calls) - len(guess.calls)]
 
 
 def _reply_start(probe_result: ProbeResult, guess: DialectGuess) -> int:
-    """Where the reply begins: after what the prompt writes, but for what opens the thinking."""
+    """Return where the reply begins: after the generation prompt, except for its marker that opens the reasoning."""
     prompt_length = common_prefix_length(probe_result.generation_prompt, probe_result.turn)
     thinking_start = probe_result.generation_prompt.find(guess.thinking[0].open) if guess.thinking else -1
     if thinking_start < 0:
         return prompt_length
     guess.prefill = probe_result.generation_prompt[thinking_start:]
-    guess.add_note("thinking", f"The prompt ends in {guess.prefill!r}: pass that as prefill.")
+    guess.add_note("thinking", f"The prompt ends with {guess.prefill!r}: pass that as `prefill`.")
     return min(prompt_length, thinking_start)

@@ -1,4 +1,4 @@
-"""The shapes whose params are not JSON, from text with calls that are known: elements, or literals."""
+"""Guessers for the shapes whose params are not JSON: tagged_params, literals, pythonic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ATTRIBUTE_PATTERN = re.compile(r'"?\s+(\w+)="(\w+)"')
 
 @dataclass(frozen=True)
 class _ParamPosition:
-    """Where a param stands: its key from `start` to `key_end`, its value from `value` to `end`."""
+    """Position of a param: its key is [start:key_end], its value [value_start:end]."""
 
     is_text: bool
     start: int
@@ -40,7 +40,7 @@ class _ParamPosition:
 
 
 def _locate_params(text: str, call: ProbeCall) -> list[_ParamPosition]:
-    """Every param, in the order of the text; none if one is missing."""
+    """Return the positions of all params in text order; [] if any is missing."""
     position = text.find(call.name) + len(call.name)
     params: list[_ParamPosition] = []
     for key, value in sorted(call.args.items(), key=lambda param: text.find(param[0], position)):
@@ -60,7 +60,7 @@ def _locate_params(text: str, call: ProbeCall) -> list[_ParamPosition]:
 
 
 def guess_tagged_params(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
-    """Each value in an element of its own."""
+    """Guess `tagged_params`: each value in an element of its own."""
     name, params = calls[0].name, _locate_params(text, calls[0])
     if name not in text or len(params) < 2:
         return None
@@ -79,7 +79,7 @@ def guess_tagged_params(text: str, calls: Sequence[ProbeCall], notes: DraftNotes
 
 
 def _common_opener(before_first: list[TemplateToken], before_second: list[TemplateToken]) -> str:
-    """What stands before both keys, from its last tag on."""
+    """Return the text before both keys that is the same, from its last tag on."""
     count = common_token_count(before_first[::-1], before_second[::-1])
     shared = before_first[-count:] if count else []
     start = max((n for n, token in enumerate(shared) if token.is_tag), default=0)
@@ -87,7 +87,7 @@ def _common_opener(before_first: list[TemplateToken], before_second: list[Templa
 
 
 def _join_tokens(parts: Sequence[TemplateToken]) -> str:
-    """Tokens as they stand in their text, one space for any."""
+    """Join tokens, with one space where the text has whitespace."""
     text = ""
     for n, part in enumerate(parts):
         text += " " + part.text if n and part.start > parts[n - 1].end else part.text
@@ -114,7 +114,10 @@ def _param_fields(text: str, params: list[_ParamPosition], opener: str, close: s
 def _call_fields(
     before: str, head: str, after: str, calls: Sequence[ProbeCall], notes: DraftNotes
 ) -> dict[str, Any] | None:
-    """What stands around a call: the marker next to its name is its own, the others are a section's."""
+    """Return the fields for the call and its section; None if they are not found.
+
+    The marker next to the name belongs to the call, the others belong to the section.
+    """
     before_tokens = tokenize(before)
     start = max((n for n, token in enumerate(before_tokens) if token.is_tag), default=-1)
     number_attribute = _ATTRIBUTE_PATTERN.match(head)
@@ -134,7 +137,7 @@ def _call_fields(
     )
     if len(calls) == 1:
         notes.append(
-            ("shape.tagged_params", "The template writes one call only: what stands between two is not known.")
+            ("shape.tagged_params", "The template renders one call only, so the text between two calls is unknown.")
         )
     return {
         "call": Tag(open=(before[before_tokens[start].start :],), end=(end,) if end else (), close=(close,)),
@@ -150,7 +153,7 @@ def _call_fields(
 
 
 def guess_literals(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
-    """`name{key:value}`, with a token of its own around strings."""
+    """Guess `literals`: `name{key:value}`, with a special token as the quote."""
     before, _, remainder = text.partition(calls[0].name)
     match = re.match(r"\{.*?town:(.+?)Rio Grande\1", remainder, re.S)
     openers = tokenize(before)[:1]
@@ -159,7 +162,9 @@ def guess_literals(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> 
         return None
     quoted = f"days:{match[1]}17{match[1]}" in remainder
     if quoted:
-        notes.append(("shape.literals.quoted", "Numbers stand in quotes as well, so the tools' schemas have to tell."))
+        notes.append(
+            ("shape.literals.quoted", "Numbers are quoted too, so the types come from the schemas of the tools.")
+        )
     return Literals(
         open=openers[0].text,
         close=closers[0].text,
@@ -171,14 +176,16 @@ def guess_literals(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> 
 
 
 def guess_pythonic(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
-    """`name(key=value)`, as Python writes it."""
+    """Guess `pythonic`: `name(key=value)`."""
     before, _, remainder = text.partition(calls[0].name)
     match = re.match(r"\(.*?town\s*=\s*(['\"])Rio Grande\1", remainder, re.S)
     if match is None or ")" not in remainder:
         return None
     open, close = before.strip().removesuffix("["), remainder[remainder.rindex(")") + 1 :].strip().removeprefix("]")
     if not open:
-        notes.append(("shape.pythonic.bare", "Nothing stands around the calls, so an answer may be taken for one."))
+        notes.append(
+            ("shape.pythonic.bare", "No marker surrounds the calls, so normal text may be mistaken for a call.")
+        )
     return Pythonic(
         sections=(il.Span(open, close),) if open else (),
         bare=not open,

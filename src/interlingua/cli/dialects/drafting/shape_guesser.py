@@ -1,4 +1,4 @@
-"""The shape of calls from text with calls that are known: told by where their names, keys and values stand in it."""
+"""Shape guesser: derive the shape from the positions of known names, keys and values in the rendered text."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CODE_FENCE = "```"
 
 
 def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, DraftNotes]:
-    """The first shape that fits, and what is not certain about it."""
+    """Return the first shape that matches (None without any), and notes about what is uncertain."""
     for guesser in (_guess_envelope, _guess_framed, guess_tagged_params, guess_literals, guess_pythonic):
         notes: DraftNotes = []
         try:
             shape = guesser(text, calls, notes)
             if shape is not None and shape.grammar(()).openers:
                 return shape, notes
-        except (IndexError, UsageError):  # what stands there does not do as a marker
+        except (IndexError, UsageError):  # the text at this position cannot be a marker
             continue
     return None, []
 
@@ -40,7 +40,7 @@ def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, Dr
 
 
 def _guess_envelope(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
-    """The name and the arguments in one object."""
+    """Guess `json_envelope`: name and arguments in one JSON object."""
     positions: list[tuple[int, int]] = []
     for call in calls:
         object_start = text.find("{", positions[-1][1] if positions else 0)
@@ -53,7 +53,7 @@ def _guess_envelope(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) ->
     markers = _envelope_markers(text[:start], between, text[last:], notes)
     template = _envelope_template(text[start:end], calls[0])
     if template is None:
-        notes.append(("shape.json_envelope", "Where the arguments stand in a call's object was not found."))
+        notes.append(("shape.json_envelope", "The position of the arguments in the call object was not found."))
         template = JsonEnvelope(open=()).call
     return JsonEnvelope(**markers, **_envelope_keys(decode_json_at(text, start)[0], calls[0]), call=template)
 
@@ -68,7 +68,7 @@ def _has_call(body: dict[str, Any], call: ProbeCall) -> bool:
 
 
 def _envelope_template(body: str, call: ProbeCall) -> str | None:
-    """The object as a template."""
+    """Return the call object as a template with $name, $args and $id; None if the arguments are not found."""
     name, id = json.dumps(call.name), json.dumps(call.id)
     start, end = find_json(body, call.args, 1)
     if start < 0:
@@ -100,7 +100,7 @@ def _envelope_markers(before: str, between: str | None, after: str, notes: Draft
     if call_frame.open.strip():
         if call_frame.section:
             notes.append(
-                ("shape.json_envelope.open", f"Before it stands {call_frame.section[0].open!r}, which was left out.")
+                ("shape.json_envelope.open", f"The marker {call_frame.section[0].open!r} before it was left out.")
             )
         markers = _split_markers(call_frame.open, call_frame.close) | {"between": call_frame.between}
     else:
@@ -109,12 +109,14 @@ def _envelope_markers(before: str, between: str | None, after: str, notes: Draft
         markers |= {"close": (), "fences": (CODE_FENCE,)}
     if not markers["open"]:
         markers["bare"] = True
-        notes.append(("shape.json_envelope.bare", "Nothing opens a call, so an answer in JSON may be taken for one."))
+        notes.append(
+            ("shape.json_envelope.bare", "No marker opens a call, so an answer in JSON may be mistaken for a call.")
+        )
     return markers
 
 
 def _split_markers(before: str, after: str) -> dict[str, Any]:
-    """The markers, and what stands between them and the objects: white space, and the brackets of an array."""
+    """Return the markers, and the whitespace and array brackets between them and the objects."""
     open, close = before.rstrip(" \n\t["), after.lstrip(" \n\t]")
     if before.endswith("]") or "[" in open:  # a control token: `[TOOL_CALLS]`
         open = before[: max(token.end for token in tokenize(before) if token.text != "[")]
@@ -127,7 +129,7 @@ def _split_markers(before: str, after: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class FramedCall:
-    """One call: where its header begins and ends, and where its arguments do."""
+    """Positions (start, end) of the header and the arguments of one call, and the header as a template."""
 
     header: tuple[int, int]
     template: str
@@ -135,7 +137,7 @@ class FramedCall:
 
 
 def _guess_framed(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
-    """The name outside, the arguments as one JSON object."""
+    """Guess `framed_json`: the name in a header, the arguments as one JSON object."""
     framed_calls: list[FramedCall] = []
     for call in calls:
         framed_call = _locate_framed_call(text, call, framed_calls[-1].args[1] if framed_calls else 0)

@@ -1,4 +1,4 @@
-"""What a chat template makes of a turn with thinking, text and calls that we know: the probe of `dialects draft`."""
+"""Template probe for `dialects draft`: render a chat template with known reasoning, text and calls."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TOOLS = [
     for name, args in CALLS
 ]
 CALL_ID_SETS = (("abcdefgh1", "abcdefgh2"), tuple(f"functions.{name}:{n}" for n, (name, _) in enumerate(CALLS)))
-"""Mistral's templates refuse ids of any other length. Kimi's write the id, and the name only as a part of it."""
+"""Mistral's templates reject ids of any other length. Kimi's render the name only as part of the id."""
 
 
 @dataclass(frozen=True)
 class ProbeCall:
-    """A call that was put into the template."""
+    """A call in the probe message."""
 
     name: str
     args: dict[str, Any]
@@ -51,7 +51,7 @@ class ProbeCall:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What came out: the assistant's turn, what the prompt writes of it, and a turn with nothing but text."""
+    """Rendered texts: the assistant turn, the part of it in the generation prompt, and a turn with text only."""
 
     turn: str
     generation_prompt: str
@@ -61,10 +61,13 @@ class ProbeResult:
 
 
 def probe_template(template: str) -> ProbeResult:
-    """The first turn that the template writes with all calls in it; some refuse text, or more than one call."""
+    """Render the template and return the first result that contains all calls.
+
+    Several probes are tried, because some templates reject text next to calls, or more than one call.
+    """
     if not any(marker in template for marker in ("{{", "{%")):
         raise BadInput(
-            "this is no chat template: it has neither {{ nor {% in it", "give the model's chat_template.jinja"
+            "this is not a chat template: it contains neither {{ nor {%", "pass the model's chat_template.jinja"
         )
     render = _template_renderer(template)
     user_message = {"role": "user", "content": QUESTION}
@@ -84,10 +87,10 @@ def probe_template(template: str) -> ProbeResult:
         if all(call.name in turn for call in probes):
             plain_turn = _plain_turn(render, user_message, before)
             return ProbeResult(turn, _suffix_after(before, with_prompt), plain_turn, probes, "eos_token" in template)
-    reason = f": {refusal}" if refusal else "; it may only know how to offer tools"
+    reason = f": {refusal}" if refusal else "; it may only render the list of tools"
     raise BadInput(
-        f"the template writes no calls{reason}",
-        "look for tool_calls in it; a dialect can also be written by hand: `interlingua dialects show kimi_k2`",
+        f"the template renders no calls{reason}",
+        "check whether it uses tool_calls; or write the dialect by hand, see `interlingua dialects show kimi_k2`",
     )
 
 
@@ -99,7 +102,7 @@ def _plain_turn(render: Any, user_message: dict[str, Any], before: str) -> str:
 
 
 def _assistant_message(calls: tuple[ProbeCall, ...], content: str, arguments_as_text: bool) -> dict[str, Any]:
-    """A client's message. Thinking goes by several names."""
+    """Return the probe message. The reasoning has several names, because templates differ."""
     return {
         "role": "assistant",
         "content": content,
@@ -121,7 +124,7 @@ def _suffix_after(before: str, text: str) -> str:
     return text[common_prefix_length(before, text) :]
 
 
-# ── jinja, as transformers sets it up ─────────────────────────────────────────────────────────────────────────────────
+# ── Jinja, configured as in transformers ──────────────────────────────────────────────────────────────────────────────
 
 
 def _template_renderer(template: str) -> Any:
@@ -129,7 +132,7 @@ def _template_renderer(template: str) -> Any:
         import jinja2
         from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError:
-        raise UsageError("drafting needs jinja2", "pip install 'interlingua[draft]'") from None
+        raise UsageError("this command needs jinja2", "pip install 'interlingua[draft]'") from None
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
@@ -139,7 +142,8 @@ def _template_renderer(template: str) -> Any:
         compiled = environment.from_string(template)
     except jinja2.TemplateSyntaxError as error:
         raise BadInput(
-            f"line {error.lineno} of the template is not Jinja: {error.message}", "is it a model's chat_template.jinja?"
+            f"line {error.lineno} of the template is not valid Jinja: {error.message}",
+            "pass the model's chat_template.jinja",
         ) from error
 
     def render(messages: list[dict[str, Any]], add_prompt: bool) -> str:
@@ -155,7 +159,7 @@ def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, *
 
 
 class _TemplateRefusal(Exception):
-    """The template called raise_exception."""
+    """Raised when the template calls raise_exception."""
 
 
 def _raise_refusal(message: str) -> NoReturn:

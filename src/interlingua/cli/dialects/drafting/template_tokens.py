@@ -1,4 +1,4 @@
-"""Text that stands around known things, as tokens: tags, control tokens and words. What comes again is told by them."""
+"""Tokenizer for rendered templates: tags, control tokens and words. Repeated markers are found by comparing tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _TOKEN_PATTERN = re.compile(r"<[^<>\n]*>|\[/?[A-Z][A-Z_]+\]|<[^<>\n]*$|[^\s<\[]+|\S")
-"""A tag, a control token, a tag that has not ended, or a word."""
+"""A tag, a control token, an unclosed tag, or a word."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,20 @@ def tokenize(text: str) -> list[TemplateToken]:
 
 
 def common_prefix_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many characters, or parts, they begin with alike."""
+    """Return the number of equal characters, or items, at the beginning."""
     return next(
         (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
     )
 
 
 def common_token_count(first: Sequence[TemplateToken], second: Sequence[TemplateToken]) -> int:
-    """How many tokens they begin with alike."""
+    """Return the number of equal tokens at the beginning."""
     return common_prefix_length([token.text for token in first], [token.text for token in second])
 
 
 @dataclass(frozen=True)
 class TemplateFrame:
-    """What stands around all calls and around each. White space between a call and its markers is with these."""
+    """Markers around all calls (section) and around each call. Whitespace next to a call belongs to its markers."""
 
     section: tuple[il.Span, ...]
     open: str
@@ -64,9 +64,15 @@ class TemplateFrame:
 
 
 def split_frame(before: str, between: str | None, after: str) -> TemplateFrame:
-    """An opener stands before each call, a section's only before the first."""
+    """Separate the markers of a call, which repeat before each call, from those of the section, which do not.
+
+    Args:
+        before: Text before the first call.
+        between: Text between two calls; None if there is one call only.
+        after: Text after the last call.
+    """
     before_tokens, after_tokens = tokenize(before), tokenize(after)
-    if between is None:  # one call only: the markers next to it are its own
+    if between is None:  # one call only: assume that the markers next to it are its own
         opener_count, closer_count, gap = min(1, len(before_tokens)), min(1, len(after_tokens)), ""
     else:
         between_tokens = tokenize(between)
@@ -85,7 +91,7 @@ def split_frame(before: str, between: str | None, after: str) -> TemplateFrame:
 
 
 def closer_length(ending_tokens: Sequence[TemplateToken]) -> int:
-    """How many tokens the closer has that stands first: a tag, or a tag, a word and a tag (`<|close|>call<|sep|>`)."""
+    """Return the number of tokens of the first closing marker: a tag, or tag + word + tag (`<|close|>call<|sep|>`)."""
     return (
         3
         if len(ending_tokens) > 2 and not ending_tokens[1].is_tag and ending_tokens[2].is_tag
@@ -94,7 +100,7 @@ def closer_length(ending_tokens: Sequence[TemplateToken]) -> int:
 
 
 def decode_json_at(text: str, index: int) -> tuple[Any, int]:
-    """The JSON value that begins here, and its end; the end is 0 if there is none."""
+    """Decode the JSON value at `index`. Return it and its end; (None, 0) if there is no valid JSON."""
     try:
         return json.JSONDecoder().raw_decode(text, index)
     except ValueError:
@@ -102,7 +108,7 @@ def decode_json_at(text: str, index: int) -> tuple[Any, int]:
 
 
 def find_json(text: str, value: Any, start: int) -> tuple[int, int]:
-    """Where this object stands as JSON; (-1, 0) if nowhere."""
+    """Return (start, end) of this object as JSON in the text; (-1, 0) if it is not found."""
     index = text.find("{", start)
     while index >= 0:
         decoded, end = decode_json_at(text, index)

@@ -1,1 +1,1 @@
-"""The gateway in the background: what is known of each one, and the commands `start`, `stop`, `status` and `logs`."""
+"""Background gateways: launcher, state files, log reader and health checks for `start`, `stop`, `status`, `logs`."""

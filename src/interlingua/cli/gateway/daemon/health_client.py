@@ -1,4 +1,4 @@
-"""What does a gateway say of itself when it is asked?"""
+"""HTTP client for the health and metrics endpoints of a gateway."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SAMPLE = re.compile(r'^interlingua_(requests_total|streams_open)(?:\{(?:worker=
 
 class RequestCounts(NamedTuple):
     requests: int
-    """That are over."""
+    """Number of finished requests."""
     open: int
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
-    """How a client on this machine reaches who listens there."""
+    """Return a connection for this address. Raises `ValueError` if it is not an http or https URL."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(address)
@@ -32,22 +32,24 @@ def _connect(address: str) -> http.client.HTTPConnection:
 
 
 def readiness(address: str) -> str:
-    """What it says: ready, stopping; or why it does not answer."""
+    """Return the answer of /readyz (`ready` or `stopping`), or the reason why there is none."""
     try:
         status, body = _get(address, "/readyz")
     except ValueError:
-        raise UsageError(f"{address!r} is no http or https URL", "for example: http://127.0.0.1:8484") from None
+        raise UsageError(f"{address!r} is not an http or https URL", "for example: http://127.0.0.1:8484") from None
     except (OSError, http.client.HTTPException) as error:
         return getattr(error, "strerror", None) or type(error).__name__
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
 
 
 def request_counts(address: str, workers: int) -> RequestCounts | None:
-    """How much it has done, all workers together; None if it does not tell, as where clients need a key."""
+    """Return the totals of all workers; None if /metrics is not available, for example because it requires a key."""
     requests: dict[str, int] = {}
     open_streams: dict[str, int] = {}
     try:
-        for _ in range(1 if workers == 1 else 16 * workers):  # the system chooses who answers
+        for _ in range(
+            1 if workers == 1 else 16 * workers
+        ):  # the kernel chooses the worker: poll until each has answered
             status, page = _get(address, "/metrics")
             if status != 200:
                 return None

@@ -1,4 +1,4 @@
-"""What is known of gateways in the background: a file for each, in a folder that is the user's alone."""
+"""State files of background gateways, one JSON file each, in a folder that only the user can access."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.gateway.daemon.process_identity import process_start_id
 from interlingua.errors import BadInput, UsageError
 from interlingua.gateway.settings.signing_key import state_folder
@@ -22,37 +22,45 @@ __all__ = ["DEFAULT_NAME", "Instance", "InstanceStore", "add_name_option", "inst
 
 DEFAULT_NAME = "default"
 LOCK_TIMEOUT_SECONDS = 120.0
-"""Seconds for which a command waits for another one about the same gateway."""
+"""Maximum time that a command waits for another command on the same gateway."""
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_FILE_BYTES = 64 * 1024
 
 
-class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """One gateway."""
+_JSON_KEYS = {
+    "start_id": "began",
+    "started_at": "since",
+    "stop_requested_at": "told_to_stop",
+    "log_bytes_at_stop": "log_then",
+}
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True, rename=_JSON_KEYS):
+    """State of one background gateway."""
 
     name: str
     pid: int
-    began: str
-    """What tells its process from a later one with the same number."""
-    since: float
+    start_id: str
+    """Result of `process_start_id`. It distinguishes the process from a later one with the same pid."""
+    started_at: float
     version: str
     log: str
     drain: float
     workers: int
     address: str = ""
-    """Where it listens; "": it has not said so yet."""
-    told_to_stop: float = 0.0
-    """When it was, for the first time; 0: it was not."""
-    log_then: int = 0
-    """How long its log was then: what became of its requests stands behind."""
+    """URL on which the gateway listens; "" until it has reported it."""
+    stop_requested_at: float = 0.0
+    """Time of the first `interlingua stop`; 0 if there was none."""
+    log_bytes_at_stop: int = 0
+    """Size of the log at that time. The notes about how the open requests ended come after it."""
 
     @property
     def is_running(self) -> bool:
-        return bool(self.began) and process_start_id(self.pid) == self.began
+        return bool(self.start_id) and process_start_id(self.pid) == self.start_id
 
 
 class InstanceStore:
-    """The folder. Nothing in it is reached through a link, and files change at once or not at all."""
+    """Folder with the state files. Symbolic links in it are not followed, and files are replaced atomically."""
 
     def __init__(self) -> None:
         self.path = state_folder()
@@ -60,24 +68,24 @@ class InstanceStore:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._folder_fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             if os.fstat(self._folder_fd).st_uid != os.geteuid():
-                raise PermissionError(errno.EPERM, "it belongs to somebody else")
+                raise PermissionError(errno.EPERM, "it belongs to another user")
             os.fchmod(self._folder_fd, 0o700)
         except OSError as error:
             link = self.path.is_symlink()
-            reason = "it is a link" if link else error.strerror
-            hint = "set XDG_STATE_HOME to a folder of your own, where it can be made"
-            raise BadInput(f"cannot keep anything in {self.path}: {reason}", hint) from error
+            reason = "it is a symbolic link" if link else error.strerror
+            hint = "set XDG_STATE_HOME to a folder of yours in which this folder can be created"
+            raise BadInput(f"cannot use the state folder {self.path}: {reason}", hint) from error
 
     def log_path(self, name: str) -> Path:
         return self.path / f"{name}.log"
 
     def find(self, name: str) -> Instance | None:
-        """What was written of it, whether it runs or not."""
+        """Return the saved state, whether or not the process is running; None if there is no valid file."""
         try:
             descriptor = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder_fd)
             with os.fdopen(descriptor, "rb") as stream:
                 return msgspec.json.decode(stream.read(_MAX_FILE_BYTES), type=Instance)
-        except (OSError, msgspec.MsgspecError):  # none, or nothing that these commands have written
+        except (OSError, msgspec.MsgspecError):  # no file, or not one that these commands have written
             return None
 
     def names(self) -> list[str]:
@@ -92,7 +100,7 @@ class InstanceStore:
                 stream.write(msgspec.json.encode(instance) + b"\n")
             os.replace(temporary, f"{instance.name}.json", src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
         except OSError as error:
-            raise BadInput(f"cannot write into {self.path}: {error.strerror}", "is there room on the disk?") from error
+            raise BadInput(f"cannot write to {self.path}: {error.strerror}", "check the free disk space") from error
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
@@ -100,12 +108,12 @@ class InstanceStore:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Nobody else starts or stops it meanwhile."""
+        """Hold an exclusive lock: no other command can start or stop this gateway meanwhile."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(f"{name}.lock", flags, 0o600, dir_fd=self._folder_fd)
         except OSError as error:
-            raise BadInput(f"cannot write into {self.path}: {error.strerror}", "is there room on the disk?") from error
+            raise BadInput(f"cannot write to {self.path}: {error.strerror}", "check the free disk space") from error
         try:
             _acquire_lock(descriptor, name)
             yield
@@ -114,7 +122,7 @@ class InstanceStore:
 
 
 def _acquire_lock(descriptor: int, name: str) -> None:
-    import fcntl  # Windows has none
+    import fcntl  # not available on Windows
 
     started = time.monotonic()
     deadline, report_at = started + LOCK_TIMEOUT_SECONDS, started + 1
@@ -125,19 +133,23 @@ def _acquire_lock(descriptor: int, name: str) -> None:
         except BlockingIOError:
             now = time.monotonic()
         if now > deadline:
-            raise BadInput(f"somebody else starts or stops {name!r} all the time", "try again later")
+            raise BadInput(
+                f"other commands keep {name!r} locked for more than {LOCK_TIMEOUT_SECONDS:.0f} s", "try again later"
+            )
         if now > report_at:
-            io.print_stderr(f"waiting for another `interlingua start` or `stop` of {name!r}")
+            console.print_stderr(f"waiting for another `interlingua start` or `interlingua stop` of {name!r} to finish")
             report_at = deadline
         time.sleep(0.05)
 
 
 def add_name_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default=DEFAULT_NAME, help="which one, if there are several; default: default")
+    parser.add_argument(
+        "--name", default=DEFAULT_NAME, help="name of the gateway, if there are several; default: default"
+    )
 
 
 def instance_name(args: argparse.Namespace) -> str:
     name = str(args.name)
     if not _NAME_PATTERN.fullmatch(name):
-        raise UsageError(f"{name!r} is no name for a gateway", "use letters, digits, - and _, at most 64 of them")
+        raise UsageError(f"{name!r} is not a valid gateway name", "use at most 64 letters, digits, - and _")
     return name

@@ -1,4 +1,4 @@
-"""How does a gateway come to run in the background, and where does it say that it listens?"""
+"""Launcher: start `serve` as a detached process and wait until it reports that it is ready."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import structs
 
 from interlingua import __version__
-from interlingua.cli.common import console as io
+from interlingua.cli.common import console
 from interlingua.cli.gateway.daemon.instances import Instance, InstanceStore
 from interlingua.cli.gateway.daemon.log_reader import LogPosition
 from interlingua.cli.gateway.daemon.process_identity import process_start_id
@@ -26,13 +26,17 @@ from interlingua.gateway.settings.schema import Settings
 __all__ = ["launch"]
 
 START_TIMEOUT_SECONDS = 60.0
-"""Seconds in which it has to listen."""
+"""Maximum time until the gateway listens."""
 MAX_LOG_LINES = 20
-"""Lines of the log of one that did not start."""
+"""Maximum number of log lines that are printed if the gateway does not start."""
 
 
 def launch(instances: InstanceStore, name: str, settings: Settings, log: Path, arguments: list[str]) -> Instance:
-    """Runs `serve` with these arguments. Returns once it listens; raises, and shows its log, if it does not."""
+    """Run `serve` with these arguments and return when it listens.
+
+    Raises:
+        BadInput: The gateway did not start. Its log has been printed.
+    """
     log_position = LogPosition(log)
     with _signals_as_exceptions(), _notify_socket() as listener:
         process = _spawn_detached(log, arguments, listener.getsockname())
@@ -40,8 +44,8 @@ def launch(instances: InstanceStore, name: str, settings: Settings, log: Path, a
             instance = Instance(
                 name=name,
                 pid=process.pid,
-                began=process_start_id(process.pid),
-                since=time.time(),
+                start_id=process_start_id(process.pid),
+                started_at=time.time(),
                 version=__version__,
                 log=str(log),
                 drain=settings.drain,
@@ -52,7 +56,7 @@ def launch(instances: InstanceStore, name: str, settings: Settings, log: Path, a
             instance = structs.replace(instance, address=address)
             instances.save(instance)
             return instance
-        except BaseException:  # also Ctrl-C and other signals: nobody would know of it
+        except BaseException:  # also Ctrl-C and other signals: leave no unknown process behind
             process.kill()
             process.wait()
             instances.remove(name)
@@ -63,7 +67,9 @@ def _spawn_detached(log: Path, arguments: list[str], notify_address: str) -> sub
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise BadInput(f"cannot write the log {log}: {error.strerror}", "is it a link? move it away") from error
+        raise BadInput(
+            f"cannot write the log {log}: {error.strerror}", "if it is a symbolic link, remove it"
+        ) from error
     try:
         return subprocess.Popen(
             [sys.executable, "-m", "interlingua", "serve", *arguments],
@@ -79,17 +85,17 @@ def _spawn_detached(log: Path, arguments: list[str], notify_address: str) -> sub
 
 @contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
-    """Who is told to end meanwhile ends as an error does: what was begun is taken back, and nothing is left."""
+    """Turn SIGTERM and SIGHUP into `SystemExit`, so that the cleanup of `launch` runs."""
 
     def exit_on_signal(number: int, _: object) -> None:
         for handled in handled_signals:
-            signal.signal(handled, signal.SIG_IGN)  # once is enough: the rest takes no time
+            signal.signal(handled, signal.SIG_IGN)  # the cleanup is short: do not interrupt it
         raise SystemExit(128 + number)
 
     previous_handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     handled_signals = [
         number for number, handler in previous_handlers.items() if handler != signal.SIG_IGN
-    ]  # as with nohup
+    ]  # ignored signals stay ignored, as with nohup
     for number in handled_signals:
         signal.signal(number, exit_on_signal)
     try:
@@ -101,7 +107,10 @@ def _signals_as_exceptions() -> Iterator[None]:
 
 @contextmanager
 def _notify_socket() -> Iterator[socket.socket]:
-    """Where it says that it listens, as it would say it to systemd. The path of a socket has to be short."""
+    """Create the socket on which the gateway reports readiness (systemd's sd_notify protocol).
+
+    It is in a temporary folder, because the path of a Unix socket has to be short.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="interlingua-") as folder,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
@@ -122,9 +131,11 @@ def _wait_for_address(listener: socket.socket, process: subprocess.Popen[bytes],
             return status.rpartition(" ")[2]
     lines = log_position.read_after().decode("utf-8", "replace").splitlines()
     if process.returncode is None:
-        problem = f"it does not listen after {START_TIMEOUT_SECONDS:.0f} seconds, and was ended"
+        problem = f"it was not listening after {START_TIMEOUT_SECONDS:.0f} seconds and was killed"
     else:
-        problem = f"it ended at once, with status {process.returncode}"
-    tail = [io.printable(line) for line in lines[-MAX_LOG_LINES:] if line]
-    io.print_stderr("\n".join(["its log:", *(f"  {line}" for line in tail)]) if tail else "its log is empty")
-    raise BadInput(f"the gateway has not started: {problem}", "its log says why; `interlingua serve` shows it at once")
+        problem = f"it ended with status {process.returncode}"
+    tail = [console.printable(line) for line in lines[-MAX_LOG_LINES:] if line]
+    console.print_stderr("\n".join(["log:", *(f"  {line}" for line in tail)]) if tail else "the log is empty")
+    raise BadInput(
+        f"the gateway did not start: {problem}", "see its log above, or run `interlingua serve` in the foreground"
+    )

@@ -1,4 +1,4 @@
-"""What stands in a gateway's log: its last lines, and those that come."""
+"""Reader of a gateway's log file: last lines, new lines, notes with counts, failed requests."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["LogPosition", "failure_lines", "follow", "last_lines", "parse_notes"
 
 READ_CHUNK_BYTES = 64 * 1024
 MAX_READ_BYTES = 4 * 1024 * 1024
-"""Bytes in which last lines are looked for, in each file."""
+"""Maximum number of bytes that are read from the end of each file."""
 POLL_INTERVAL_SECONDS = 0.2
 _NOTE_PATTERN = re.compile(r"\S+Z (\w+)((?: \w+=[\d.]+)+)")
-"""A note with numbers, as the gateway writes it for people."""
+"""Note with counts, in the text format."""
 _FAILURE_PATTERN = re.compile(
     r'\S+Z +[\d-]+ (?:upstream-failed|broken|refused) |\{.*"outcome": "(?:upstream-failed|broken|refused)"'
 )
-"""A request that failed, as it is written for people or for programs."""
+"""Failed request, in the text or the JSON format."""
 
 
 class LogPosition:
-    """A place in a log, and what came behind it."""
+    """Position in a log file, for reading what is written after it."""
 
     def __init__(self, path: Path, offset: int | None = None) -> None:
-        """Its end, if no place is given."""
+        """Without an offset, use the current end of the file."""
         self._path = path
         self.offset = offset if offset is not None else path.stat().st_size if path.exists() else 0
 
     def read_after(self) -> bytes:
-        """All of the file if it is another one by now."""
+        """Return the bytes after the position; the whole file if it is shorter now, because it was rotated."""
         try:
             with self._path.open("rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
@@ -46,7 +46,7 @@ class LogPosition:
 
 
 def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
-    """Up to this `end` of the file, if one is given. Also those in files that were put aside, if it has too few."""
+    """Return the last lines before `end` (default: end of file). If there are too few, continue in rotated files."""
     lines = _last_lines_of_file(path, count, end)
     for rotated in (Path(f"{path}.{number}") for number in range(1, MAX_ROTATED_FILES + 1)):
         if len(lines) >= count or not rotated.is_file():
@@ -56,8 +56,8 @@ def last_lines(path: Path, count: int, end: int | None = None) -> list[bytes]:
 
 
 def follow(path: Path) -> tuple[int, Iterator[bytes]]:
-    """How long the file is now, and what is written behind that, for ever, also into the files that come after it."""
-    stream = path.open("rb")  # now, and not when the first piece is asked for: what comes between would be lost
+    """Return the current size, and an endless iterator of what is written after it, across log rotation."""
+    stream = path.open("rb")  # open it now, not lazily: otherwise lines written in between would be lost
     return stream.seek(0, os.SEEK_END), _follow_chunks(path, stream)
 
 
@@ -66,7 +66,7 @@ def _follow_chunks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
         while chunk := stream.read(READ_CHUNK_BYTES):
             yield chunk
         if path.exists() and not os.path.samestat(path.stat(), os.fstat(stream.fileno())):
-            yield stream.read()  # what came just before it was put aside
+            yield stream.read()  # written just before the rotation
             stream.close()
             stream = path.open("rb")
         else:
@@ -74,13 +74,13 @@ def _follow_chunks(path: Path, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def parse_notes(data: bytes, message: str) -> list[dict[str, Any]]:
-    """The numbers in each note with this message, however the log is written."""
+    """Return the fields of each note with this message, in either log format."""
     matches = []
     for line in data.decode("utf-8", "replace").splitlines():
         if line.startswith("{"):
             try:
                 fields = json.loads(line)
-            except ValueError:  # half a line
+            except ValueError:  # incomplete line
                 continue
             if fields.get("message") == message:
                 matches.append(fields)
@@ -99,5 +99,5 @@ def _last_lines_of_file(path: Path, count: int, end: int | None = None) -> list[
 
 
 def failure_lines(data: bytes) -> list[str]:
-    """The lines about requests that failed."""
+    """Return the lines about failed requests."""
     return [line for line in data.decode("utf-8", "replace").splitlines() if _FAILURE_PATTERN.match(line)]

@@ -1,4 +1,4 @@
-"""Is it still the same process? A number alone does not tell: the system gives it to another one later."""
+"""Process identity: pid plus start time, because the system reuses pids."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from pathlib import Path
 __all__ = ["is_before_last_boot", "process_start_id", "send_signal"]
 
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
-"""Another one each time that the machine starts."""
+"""Changes with each boot of the machine."""
 
 
 def process_start_id(pid: int) -> str:
-    """When this process began, in the system's words, for comparison; "" if there is none, or it has ended."""
+    """Return an opaque string for the start time of this process; "" if there is no such process or it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return "" if Path("/proc/self/stat").exists() else _start_id_from_ps(pid)
-    except OSError:  # it went while it was read
+    except OSError:  # the process ended while it was read
         return ""
-    state, *fields = stat.rpartition(")")[2].split()  # the program's name stands before, and may be anything
+    state, *fields = stat.rpartition(")")[2].split()  # the program name before it may contain any character
     if state in "ZX":
         return ""
     return f"{BOOT_ID_PATH.read_text(encoding='ascii').strip()} {fields[18]}"
 
 
 def is_before_last_boot(start_id: str) -> bool:
-    """Whether the machine was started again since, as far as it can be told."""
+    """Return whether the machine was restarted since then. False if that is unknown (no /proc)."""
     return BOOT_ID_PATH.exists() and not start_id.startswith(BOOT_ID_PATH.read_text(encoding="ascii").strip())
 
 
 def send_signal(pid: int, start_id: str, signal_number: signal.Signals) -> bool:
-    """Sends the signal if it is still the process that began then. Whether it is."""
+    """Send the signal if the pid still belongs to the process with this start id. Returns whether it does."""
     if not hasattr(os, "pidfd_open"):
         return process_start_id(pid) == start_id and _kill(pid, signal_number)
     try:
-        pidfd = os.pidfd_open(pid)  # from here on it is this process that is meant, and no later one
+        pidfd = os.pidfd_open(pid)  # refers to this process only, even if the pid is reused later
     except OSError:
         return process_start_id(pid) == start_id and _kill(pid, signal_number)
     try:
@@ -57,10 +57,10 @@ def _kill(pid: int, signal_number: signal.Signals) -> bool:
 
 
 def _start_id_from_ps(pid: int) -> str:
-    """Where there is no /proc."""
-    import subprocess  # all others do without
+    """Return the start time as printed by `ps`, for systems without /proc."""
+    import subprocess  # imported here because Linux does not need it
 
-    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}  # so that it says the same each time
+    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}  # the output must not depend on the locale
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     ps = subprocess.run(command, env=env, capture_output=True, text=True)
     state, _, start_id = ps.stdout.strip().partition(" ")

@@ -1,8 +1,8 @@
 """channels: `{ [START role] [to=RECIPIENT] [CHANNEL name] [to=RECIPIENT] [CONSTRAIN type] MESSAGE body END }`.
 
-A message's header says what its body is: thinking, text, or the call of the tool that it is addressed to. Models get
-headers wrong more often than anything else, so every part of one may be missing, doubled or in the wrong place: the
-first channel that is known and the last recipient count. What stands outside of all messages is text.
+The header of a message determines what its body is: thinking, text, or a call of the tool that is its recipient. Models
+make more mistakes in headers than anywhere else, so every part of a header may be missing, duplicated or misplaced: the
+first known channel and the last recipient are used. Text outside all messages is text of the reply.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ __all__ = ["Channels"]
 
 @dataclass(frozen=True)
 class Channels:
-    """The markers of a header, where they lead, and how we write each kind of message."""
+    """Messages with headers: the markers of a header, the known channels, and the format of each kind of message."""
 
     NAME: ClassVar[str] = "channels"
 
     start: str
-    """What begins a message."""
+    """Marker that begins a message."""
     role: str
-    """Who writes it: what stands right behind the start."""
+    """The role that follows the start marker, such as `assistant`."""
     message: str
-    """What ends the header. The body follows."""
+    """Marker that ends the header. The body follows it."""
     ends: tuple[str, ...]
-    """What ends a message."""
+    """Markers that end a message."""
     to_thinking: tuple[str, ...]
     """The channels and recipients whose messages are thinking."""
     to_text: tuple[str, ...]
     """The channels and recipients whose messages are text. Any other recipient is a tool."""
     thinking: Span
-    """How we write a message of thinking."""
+    """Header and end of a thinking message, for writing."""
     text: Span
-    """How we write a message of text."""
+    """Header and end of a text message, for writing."""
     call: Span
-    """How we write a call, with `{name}` in it."""
+    """Header and end of a call, for writing, with the placeholder `{name}`."""
     answer: Span | None = None
-    """How text is written that ends a reply, if not as other text."""
+    """Header and end of a text message that is the last one of a reply, if different from `text`."""
     last_end: str = ""
-    """What ends the last message of a reply, if not what ends others of its kind."""
+    """Marker that ends the last message of a reply, if different from other messages of its kind."""
     channel: str = ""
-    """What stands before the name of the channel, if headers have one."""
+    """Marker before the name of the channel, if headers have a channel."""
     constrain: str = ""
-    """What stands before the type of the body, if headers have one."""
+    """Marker before the content type of the body, if headers have one."""
     types: tuple[str, ...] = ()
-    """What a header may say about the type of its body. It changes nothing."""
+    """Content types that a header may contain. They are accepted and ignored."""
     recipient: str = "to="
-    """What stands before the recipient."""
+    """Text before the recipient."""
     prefix: str = ""
-    """What the name of a tool has before it as a recipient."""
+    """Prefix of a recipient that is a tool, before the name of the tool."""
     body: Shape | None = None
-    """How calls are written in messages to tools. Without it, such a message is the call's arguments as JSON."""
+    """The shape of the calls in messages to tools. Without it, the body of such a message is the JSON arguments."""
 
     def __post_init__(self) -> None:
         for field in ("start", "role", "message"):
             if not getattr(self, field):
-                raise UsageError(f"{field} is empty", "write the marker that the model writes there")
+                raise UsageError(f"{field} is empty", "set it to the marker that the model writes there")
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> MessageGrammar:
         return ChannelsGrammar(self, dialect_markers)
@@ -99,11 +99,11 @@ class ChannelsGrammar:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (nothing is numbered)
+    def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (calls have no numbers here)
         return self.write_reply(calls)
 
     def write_reply(self, parts: Sequence[Part]) -> str:
-        """The start of the first message is missing: the prompt has written it."""
+        """Write a reply. The start of the first message is left out, because the prompt already contains it."""
         written = [self._write_message(part, n, last=n == len(parts) - 1) for n, part in enumerate(parts)]
         return (self._shape.start + self._shape.role).join(written)
 
@@ -114,7 +114,7 @@ class ChannelsGrammar:
             return message + self._message_end(shape.call, last) if part.complete else message
         match = self._all_markers.search(part.text, 0)
         if match:
-            raise RenderError(f"text with {match.group()} in it would be read as structure", "take the marker out")
+            raise RenderError(f"text with the marker {match.group()} would be parsed as structure", "remove the marker")
         span = shape.thinking
         if isinstance(part, Text):
             span = shape.answer if shape.answer and last else shape.text
@@ -127,7 +127,7 @@ class ChannelsGrammar:
         header = self._shape.call.open.replace("{name}", "" if self._all_markers.search(call.name, 0) else call.name)
         recipient = self._header_parser.read(header.removesuffix(self._shape.message), ToolSet()).recipient
         if recipient is None or self._header_parser.tool_name(recipient, ToolSet()) != call.name:
-            raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
+            raise RenderError(f"a call named {call.name!r} would be parsed with a different name", "rename the tool")
         return header
 
     def _write_body(self, call: Call, number: int) -> str:
@@ -138,14 +138,18 @@ class ChannelsGrammar:
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:  # noqa: ARG002 (the same for any offer)
+    def first_openers(self, offer: ToolSet) -> tuple[str, ...]:  # noqa: ARG002 (independent of the offered tools)
         return self._unmarked_starts
 
     def extract_name(self, text: str, offer: ToolSet) -> str:
         return self._header_parser.find_tool_name(text, offer)
 
     def unfinished_message(self, prefill: str) -> str:
-        """Its text is no part of the reply, but its header is still to be read, and so are a call's arguments."""
+        """Return the unfinished message at the end of the prefill.
+
+        The text of its body is not part of the reply, but its header still has to be parsed, and so do the arguments of
+        a call.
+        """
         start = max((prefill.rfind(end) + len(end) for end in self._shape.ends if end in prefill), default=0)
         match = self._header_markers.search(prefill, start)
         header, message, body = prefill[match.start() if match else len(prefill) :].partition(self._shape.message)
@@ -157,7 +161,7 @@ class ChannelsGrammar:
         return prefill[self._all_markers.partial_start(prefill, start) :]
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Messages, one after the other, as long as nothing else stands between them."""
+        """Read consecutive messages, as long as nothing else comes between them."""
         next_opener: str | None = opener
         while next_opener is not None and not sink.failed:
             if next_opener in self._header_markers.literals or next_opener in self._unmarked_starts:
@@ -167,9 +171,8 @@ class ChannelsGrammar:
             elif self._body_grammar is not None:
                 yield from self._body_grammar.read(next_opener, source, sink)
             sink.inside_calls = False
-            next_opener = yield from source.accept_word(
-                self._unmarked_starts
-            )  # the start of the next one may be missing
+            # The start marker of the next message may be missing.
+            next_opener = yield from source.accept_word(self._unmarked_starts)
             if next_opener is not None:
                 sink.inside_calls = True
                 source.start_recording(next_opener)
@@ -177,7 +180,7 @@ class ChannelsGrammar:
     # ── headers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_header(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """All of a header that stands before its body. None if it is no header: then it is given back."""
+        """Consume and return a header up to its body. None if it is not a header: then it is emitted as text."""
         shape, header, remaining, start = self._shape, opener, sink.limits.header, source.offset
         if opener == shape.role and not (yield from source.peek(self._after_role)):
             sink.restore_text()
@@ -188,7 +191,7 @@ class ChannelsGrammar:
             header += text
             remaining -= len(text) + len(marker or "")
             if marker == OPENING_BRACE and self._is_complete(header, sink.offer):
-                sink.report("no-separator", f"arguments right after the header, without {shape.message}: taken as such")
+                sink.report("no-separator", f"arguments directly after the header, without {shape.message}: accepted")
                 source.put_back(marker)
                 return header
             if remaining < 0 or marker not in (shape.message, OPENING_BRACE, *self._continuation_markers):
@@ -198,7 +201,7 @@ class ChannelsGrammar:
         return header.removesuffix(shape.message)
 
     def _is_complete(self, header: str, offer: ToolSet) -> bool:
-        """Whether a header has come to its tool, so that what stands behind it may be the arguments."""
+        """Return whether the header already names an offered tool, so that arguments may follow it."""
         if OPENING_BRACE in header or not header.startswith(self._header_markers.literals):
             return False
         recipient = self._header_parser.read(header, offer).recipient
@@ -207,7 +210,7 @@ class ChannelsGrammar:
     def _handle_broken_header(
         self, header: str, marker: str | None, too_long: bool, start: int, source: TextBuffer, sink: EventSink
     ) -> None:
-        """A header without a body. If it says nothing but what headers say, then nobody misses it."""
+        """Handle a header without a body. Drop it if it contains only known header words; otherwise emit it as text."""
         has_marker = header.startswith(self._header_markers.literals)
         is_empty = not too_long and self._header_parser.has_only_known_words(
             header[: self._header_markers.partial_start(header, 0)]
@@ -215,8 +218,8 @@ class ChannelsGrammar:
         if too_long and has_marker:
             sink.report_over_limit("the header of a message", sink.limits.header)
         elif is_empty or has_marker:
-            action = f"dropped {header!r:.80}" if is_empty else "given back as text"
-            sink.report("broken-header", f"a message that breaks off in its header: {action}", start)
+            action = f"dropped {header!r:.80}" if is_empty else "kept as text"
+            sink.report("broken-header", f"a message that is cut off in its header: {action}", start)
         if marker and not (is_empty and marker in self._shape.ends):
             source.put_back(marker)
         if is_empty:
@@ -229,11 +232,13 @@ class ChannelsGrammar:
     def _read_message(self, header: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         parsed_header, shape = self._header_parser.read(header, sink.offer), self._shape
         if parsed_header.is_prose:
-            sink.report("broken-header", "a header that addresses nobody: given back as text")
+            sink.report("broken-header", "a header without a known channel or recipient: kept as text")
             sink.restore_text()
             return
         if parsed_header.is_malformed:
-            sink.report("odd-header", f"the header {header!r}: read by its first known channel and its last recipient")
+            sink.report(
+                "odd-header", f"malformed header {header!r}: the first known channel and the last recipient are used"
+            )
         recipient = parsed_header.recipient
         if recipient is not None and recipient not in self._routes:
             yield from self._read_tool_message(recipient, parsed_header.channel in shape.to_thinking, source, sink)
@@ -246,7 +251,7 @@ class ChannelsGrammar:
         yield from self._read_body((recipient or parsed_header.channel) in shape.to_thinking, source, sink)
 
     def _can_be_call(self, parsed_header: MessageHeader, offer: ToolSet) -> bool:
-        """Whether arguments may follow, although no recipient was named."""
+        """Return whether the body may be the arguments of a call although the header has no recipient."""
         if self._body_grammar is not None or offer.is_empty:
             return False
         return parsed_header.guessed_tool is not None or (
@@ -262,19 +267,19 @@ class ChannelsGrammar:
             source.discard_recording()
             yield from self._read_body(thinking, source, sink, leading_text=name)
         elif thinking and offer.is_known and not offer.has(name) and name == recipient:
-            sink.report("not-a-tool", f"no tool called {name!r} was offered: what the model tells it is thinking")
+            sink.report("not-a-tool", f"no tool called {name!r} was offered: the message is treated as thinking")
             source.discard_recording()
             yield from self._read_body(thinking, source, sink)
         else:
             if self._body_grammar is not None:
                 has_json = (yield from source.peek_after_space()) == OPENING_BRACE
-                problem = "without the tags of a call" if has_json else "with nothing in it"
+                problem = "without the tags of a call" if has_json else "with an empty body"
                 finding_kind = "no-separator" if has_json else "no-arguments"
-                sink.report(finding_kind, f"a message to {name!r} {problem}: taken as its arguments")
+                sink.report(finding_kind, f"a message to {name!r} {problem}: its body is used as the arguments")
             yield from self._arguments_reader.read(sink.start_call(CallHeader(recipient, None, name)), source, sink)
 
     def _has_bare_arguments(self, source: TextBuffer) -> Read[bool]:
-        """Whether a message to a tool is nothing but JSON, or nothing at all: then it is the call's arguments."""
+        """Return whether the body of a message to a tool is bare JSON or empty, so that it is the call's arguments."""
         if (yield from source.peek_after_space()) == OPENING_BRACE:
             return True
         return (yield from source.peek(self._all_markers)) in ("", *self._shape.ends, self._shape.start)
@@ -285,7 +290,7 @@ class ChannelsGrammar:
         if leading_text:
             sink.emit_text(leading_text, source.channel)
         marker = yield from self._copy_body(source, sink, sink.emit_text)
-        if marker is not None:  # or else what is held is still of this message
+        if marker is not None:  # at the end of the text, the buffered rest still belongs to this message
             sink.thinking = was_thinking
 
     def _read_calls_body(self, name: str, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -296,7 +301,7 @@ class ChannelsGrammar:
     def _copy_body(
         self, source: TextBuffer, sink: EventSink, write: Callable[[str, Channel], None]
     ) -> Read[str | None]:
-        """Copies a body up to what ends the message, which it returns. A call may stand in any body."""
+        """Copy a body up to the marker that ends the message, and return it. Any body may contain calls."""
         while True:
             marker = yield from source.copy_until(self._all_markers, write)
             if not marker or self._body_grammar is None or sink.failed:
@@ -305,7 +310,7 @@ class ChannelsGrammar:
                 source.start_recording(marker)
                 yield from self._body_grammar.read(marker, source, sink)
             elif marker in self._body_grammar.strays:
-                sink.report("stray-marker", f"{marker} without a call around it: dropped")
+                sink.report("stray-marker", f"{marker} outside a call: dropped")
             else:
                 break
         self._arguments_reader.unread_foreign_marker(marker, source)

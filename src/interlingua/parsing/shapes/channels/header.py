@@ -1,7 +1,7 @@
-"""Whom the header of a message addresses, whatever is wrong with the header.
+"""Parser for message headers that tolerates mistakes of the model.
 
-A header is texts with markers between them: the role behind one, the channel behind another. Models double them, leave
-them out and mix them up, so the words are looked at wherever they stand.
+A header is a sequence of markers, each followed by text: the role after one, the channel after another. Models
+duplicate, omit and swap them, so words are recognised wherever they occur in the header.
 """
 
 from __future__ import annotations
@@ -19,23 +19,32 @@ _WORD_PATTERN = re.compile(r"\w+")
 
 
 class MessageHeader(msgspec.Struct, frozen=True):
-    """Where a header sends the body."""
+    """The parsed header of a message."""
 
     channel: str | None
-    """The first channel that is known."""
+    """The first known channel."""
     recipient: str | None
     """The last recipient."""
     guessed_tool: str | None
-    """An offered tool that the header names, but not as the recipient."""
+    """An offered tool that the header mentions, but not as the recipient."""
     lacks_recipient: bool
-    """Whether the body is a call's by all signs but one: nothing says whose."""
+    """True if the header is that of a call, except that the recipient is missing."""
     is_malformed: bool
     is_prose: bool
-    """Whether it addresses nobody and says much."""
+    """True if the header is prose: no known channel or recipient, and many words."""
 
 
 class HeaderParser:
-    """Reads headers. Its markers are in the order in which a right header has them: start, channel, constrain."""
+    """Parser for message headers.
+
+    Args:
+        parts: The markers in the order of a correct header: start, channel, constrain.
+        role: The role after the start marker.
+        recipient: The text before a recipient.
+        prefix: The prefix of a recipient that is a tool.
+        routes: All known channels and recipients that are not tools.
+        types: The known content types.
+    """
 
     def __init__(
         self,
@@ -83,11 +92,11 @@ class HeaderParser:
         )
 
     def tool_name(self, recipient: str, offer: ToolSet) -> str:
-        """The tool that is meant by a recipient."""
+        """Return the name of the tool for a recipient."""
         return recipient if offer.has(recipient) else recipient.removeprefix(self._prefix)
 
     def find_tool_name(self, text: str, offer: ToolSet) -> str:
-        """The tool's name in a text that may hold more of a header."""
+        """Return the name of the tool in a text that may contain other parts of a header."""
         texts = [slot for _, slot in self._split_slots(text)]
         words = (
             [word for slot in texts for word in self._recipient_pattern.sub(r"\1", slot).split()]
@@ -98,8 +107,11 @@ class HeaderParser:
         return offer.first_offered(names) or next(iter(names), text)
 
     def has_only_known_words(self, header: str) -> bool:
-        """Whether there is nothing in a header but what headers say, or the beginning of that. Punctuation behind a
-        marker is no more than that, but without a marker it may be prose, and so may an address that is no tool's."""
+        """Return whether a header contains only known header words, or prefixes of them.
+
+        Punctuation after a marker is ignored. In a header without a marker, punctuation may be prose, and so may a
+        recipient that is not a tool.
+        """
         if not self._markers.match(header, 0) and not all(
             map(self._is_tool_prefix, self._recipient_pattern.findall(header))
         ):
@@ -112,7 +124,7 @@ class HeaderParser:
         return bool(recipient) and (recipient.startswith(self._prefix) or self._prefix.startswith(recipient))
 
     def _split_slots(self, header: str) -> list[tuple[str, str]]:
-        """The texts in a header, each with the marker that it follows."""
+        """Split a header into its texts, each with the marker before it."""
         slots, marker, pos = [], "", 0
         while match := self._markers.search(header, pos):
             slots.append((marker, header[pos : match.start()]))
@@ -127,7 +139,7 @@ class HeaderParser:
         return offer.first_offered(self.tool_name(word, offer) for word in words if word not in self._known_words)
 
     def _is_well_formed(self, marker: str, words: list[str]) -> bool:
-        """Whether this is all that a header has after this marker, but for the recipient."""
+        """Return whether these are the expected words after this marker (recipients are already removed)."""
         if marker == "":
             return not words
         if marker == self._start:

@@ -1,7 +1,7 @@
-"""The arguments of a call where they are one JSON value, in any shape.
+"""Reader for call arguments that are one JSON value, in any shape.
 
-They end where their JSON does, not where the next closer stands: a marker inside a JSON string is data. What stands
-behind the value and before the closer is a slip of the model.
+The arguments end where the JSON value ends, not at the next closer: a marker inside a JSON string is data. Text between
+the value and the closer is a mistake of the model.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _SURPLUS_BRACKETS = re.compile(r"[}\]]*+")
 
 
 class JsonArgumentsReader:
-    """Reads arguments up to the call's closer and steps over it. Any other marker ends them too, and stays unread.
+    """Reader for arguments up to and including the closer of the call.
 
-    A `fence` is ordinary text that may stand between the arguments and the closer.
+    Any other marker also ends the arguments, but is not consumed. `fence` are markers of ordinary text that can come
+    between the arguments and the closer.
     """
 
     def __init__(self, marks: MarkerSet, closers: MarkerSet, fence: MarkerSet | None = None) -> None:
@@ -38,9 +39,9 @@ class JsonArgumentsReader:
         self._fence_markers = fence
 
     def check_writable(self, call: Call) -> None:
-        """Raises if these arguments would be read back otherwise."""
+        """Raise `RenderError` if these arguments would be parsed differently."""
         if self._all_markers.search(call.arguments, 0) and not is_json(call.arguments):
-            raise RenderError(f"the arguments of {call.name!r} hold a marker and are not JSON", "make them JSON")
+            raise RenderError(f"the arguments of {call.name!r} contain a marker and are not JSON", "pass valid JSON")
 
     def read(self, call: CallBuilder, source: TextBuffer, sink: EventSink) -> Read[None]:
         channel = source.channel
@@ -59,31 +60,31 @@ class JsonArgumentsReader:
             call.end()
             yield from self._read_closer(source, sink)
         elif marker == "":
-            sink.report_over_limit("a call's arguments", limit)
+            sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
             call.end()
             self.unread_foreign_marker(marker, source)
 
     def _read_non_json(self, call: CallBuilder, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Nothing, `null`, or prose: all that stands before the next marker."""
+        """Read arguments that are not JSON (nothing, `null`, or prose): all text before the next marker."""
         limit = sink.limits.held
         text, marker = yield from source.take_until(self._all_markers, limit)
         call.writer("")(text)
         if len(text) > limit:
-            sink.report_over_limit("a call's arguments, which are not JSON,", limit)
+            sink.report_over_limit("the argument text of a call, which is not JSON,", limit)
             call.end(complete=False)
         elif marker is not None or not source.closed:
             call.end()
             self.unread_foreign_marker(marker, source)
 
     def unread_foreign_marker(self, marker: str | None, source: TextBuffer) -> None:
-        """A call is over at this marker. What is not its own closer is for another reader."""
+        """Un-read the marker that ended a call, unless it is the call's own closer."""
         if marker and marker not in self._closers.literals:
             source.put_back(marker)
 
     def _read_closer(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Steps over the closer. More JSON before it is a slip of the model (`}}`, the object again) and dropped."""
+        """Consume the closer. More JSON before it (`}}`, the object again) is a mistake of the model and is dropped."""
         start, channel = source.offset, source.channel
         if (yield from self._accept_closer(source)):
             return
@@ -95,42 +96,49 @@ class JsonArgumentsReader:
             yield from self._read_second_object(source, sink)
         else:
             surplus = yield from source.take_while(_SURPLUS_BRACKETS)
-            sink.report("after-arguments", f"{surplus!r} after the arguments' end: dropped", start)
+            sink.report("after-arguments", f"{surplus!r} after the end of the arguments: dropped", start)
             yield from self._accept_closer(source)
 
     def _accept_closer(self, source: TextBuffer) -> Read[bool]:
-        """Steps over the closer and the fence before it. Either may be missing."""
+        """Consume the closer and the fence before it. Either may be missing. Return whether one was there."""
         fenced = (yield from source.accept(self._fence_markers)) if self._fence_markers else None
         closed = yield from source.accept(self._closers)
         return bool(fenced or closed)
 
     def _read_second_object(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """A second object right after the arguments. It is dropped if a marker follows, else it begins the answer."""
+        """Read a second object right after the arguments.
+
+        Drop it if a marker follows; otherwise it is text of the reply.
+        """
         start, channel = source.offset, source.channel
-        cursor = JsonScanner()
+        scanner = JsonScanner()
         pieces: list[str] = []
-        marker = yield from source.copy_json(cursor, self._all_markers, pieces.append, sink.limits.held)
-        if cursor.ended:
+        marker = yield from source.copy_json(scanner, self._all_markers, pieces.append, sink.limits.held)
+        if scanner.ended:
             marker = yield from source.accept(self._all_markers)
         if marker:
-            sink.report("after-arguments", f"{cursor.offset} characters after the arguments' end: dropped", start)
+            sink.report("after-arguments", f"{scanner.offset} characters after the arguments: dropped", start)
             self.unread_foreign_marker(marker, source)
         else:
             sink.emit_leftover_text("".join(pieces), channel)
 
 
 def is_json(text: str) -> bool:
-    cursor = JsonScanner()
-    end = cursor.scan(text, 0)
-    cursor.finish()
-    return cursor.problem is None and not text[end:].strip()
+    scanner = JsonScanner()
+    end = scanner.scan(text, 0)
+    scanner.finish()
+    return scanner.problem is None and not text[end:].strip()
 
 
 def read_members(call: Call) -> dict[str, Any]:
-    """The params of a call, to be written one by one."""
+    """Return the params of a call.
+
+    Raises:
+        RenderError: The arguments are not a complete JSON object.
+    """
     members = read_json(call.arguments, dict)
     if members is None or not call.complete:
         raise RenderError(
-            f"the arguments of {call.name!r} are not a whole JSON object", "this dialect writes each param by itself"
+            f"the arguments of {call.name!r} are not a complete JSON object", "this dialect writes params one by one"
         )
     return members

@@ -1,4 +1,4 @@
-"""Puts a call's arguments together where the model does not write them as JSON: member by member, as they come."""
+"""Writer that builds the JSON arguments of a call member by member, for models that do not write JSON."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ __all__ = ["ObjectWriter"]
 
 
 class ObjectWriter:
-    """Writes one JSON object into a call."""
+    """Writer for one JSON object, the arguments of a call."""
 
     def __init__(self, call: CallBuilder) -> None:
         self.call = call
         self._write = call.writer("{")
         self._separator = "{"
         self.keys: set[str] = set()
-        """The keys that are in it."""
+        """The keys that were written."""
         self._complete = True
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no member yet."""
+        """True if no member was written yet."""
         return self._separator == "{"
 
     def begin_member(self, key: str) -> None:
-        """Begins a member. `raw` or `text` write its value."""
+        """Begin a member. `write_raw` or `write_text` write its value."""
         self.keys.add(key)
         self._write(f"{self._separator}{quoted(key)}: ")
         self._separator = ", "
 
     def write_raw(self, json: str) -> None:
-        """A value, or a piece of one, that is JSON."""
+        """Write a value, or a piece of one, that is already JSON."""
         self._write(json)
 
     def write_text(self, piece: str) -> None:
-        """A piece of a string, whose quotes `raw` writes."""
+        """Write a piece of a string, escaped. The caller writes the quotes with `write_raw`."""
         self._write(quoted(piece)[1:-1])
 
     def write_members(self, json: str) -> None:
-        """All members of a JSON object."""
+        """Write all members of a JSON object."""
         inner = json.strip()[1:-1].strip()
         if inner:
             self._write(self._separator + inner)
             self._separator = ", "
 
     def mark_incomplete(self) -> None:
-        """A param was lost: nobody should run the call as it is."""
+        """Mark the call as incomplete, because a param was lost. The client should not run it."""
         self._complete = False
 
     def end(self, complete: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Text where only calls should stand. It belongs to none of them, but is not lost."""
+"""Text between the calls of a section, where only calls are expected. It is emitted as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["StrayText"]
 
 
 class StrayText:
-    """Writes such text on as text, and knows where it began."""
+    """Stray text of one section: emits it and remembers where it began."""
 
     def __init__(self, source: TextBuffer, sink: EventSink) -> None:
         self._source = source
@@ -22,6 +22,6 @@ class StrayText:
             self._sink.emit_text(text, channel)
 
     def report(self, location: str) -> None:
-        """Says so, if there was any."""
+        """Report a finding if there was stray text."""
         if self._start is not None:
             self._sink.report("text-in-section", f"text {location}: kept as text", self._start)

@@ -1,7 +1,7 @@
 """framed_json: `[SECTION] { OPEN header ARGS {json} CLOSE } [/SECTION]`.
 
-The header holds the name, the id, or both; a template says how. The arguments end where their JSON does, not where the
-next closer stands: a marker inside a JSON string is data. Every closer may be missing, and so may the section.
+The header contains the name, the id, or both, as its template defines. The arguments end where their JSON value ends,
+not at the next closer: a marker inside a JSON string is data. Every closer may be missing, and so may the section.
 """
 
 from __future__ import annotations
@@ -31,39 +31,40 @@ _NAME_PATTERN = re.compile(r"[\w.:\-]{1,128}")
 _DIGITS_PATTERN = re.compile(r"[0-9]*+")
 EMPTY_SPAN = Span("", "")
 NAME_ONLY_HEADER = "{name}"
-"""The header that is nothing but the name."""
+"""The header template that consists of the name only."""
 OBJECT_OPENER_MARKERS = compile_markers(OPENING_BRACE)
 OBJECT_START_MARKERS = compile_markers('{"', "{}", "{ ", "{\n")
 
 
 @dataclass(frozen=True)
 class FramedJson:
-    """Each marker may have several spellings. The first is how we write it; an empty one is that it is left out.
+    """Markers around a header and JSON arguments.
 
-    White space at the ends of a marker is how we write it too. Reading never needs it.
+    Each marker may have several spellings: all are read, the first is written. An empty spelling means that the marker
+    can be omitted. Whitespace at the ends of a marker is written, but not required when reading.
     """
 
     NAME: ClassVar[str] = "framed_json"
 
     open: tuple[str, ...]
-    """What begins a call."""
+    """Markers that begin a call."""
     header: tuple[str, ...]
-    """Templates of what stands before the arguments: `{name}`, `{name}[CALL_ID]{id}`, `functions.{name}:{n}`."""
+    """Templates for the header before the arguments: `{name}`, `{name}[CALL_ID]{id}`, `functions.{name}:{n}`."""
     args: tuple[str, ...] = ()
-    """What stands between header and arguments. An empty one: these may follow at once."""
+    """Markers between header and arguments. An empty one means that arguments can follow the header directly."""
     close: tuple[str, ...] = ()
-    """What ends one."""
+    """Markers that end a call."""
     sections: tuple[Span, ...] = ()
-    """What stands around neighbouring calls."""
+    """Markers around consecutive calls."""
     fences: tuple[Span, ...] = ()
-    """Ordinary text around the arguments. It counts inside a call only. Where there is nothing else, in neither `args`
-    nor `close`, prose may well hold all that a call consists of, so that more is asked of one."""
+    """Ordinary text around the arguments, such as a code fence. It is recognised only inside a call. If `args` and
+    `close` are both empty, prose can look like a call, so the conditions for a call are stricter."""
     between: str = ""
-    """The white space that the model writes between two calls."""
+    """Whitespace that the model writes between two calls."""
     prompt_opens: bool = False
-    """Whether the prompt ends in the opener, so that a reply may begin with what should follow it."""
+    """True if the prompt ends with the opener, so that a reply can begin with the text that follows it."""
     envelope: JsonEnvelope | None = None
-    """What else the opener may begin: objects that hold names and arguments. We never write it."""
+    """Alternative content after the opener: JSON objects with names and arguments. It is read, never written."""
 
     def __post_init__(self) -> None:
         compile_headers(self.header)
@@ -124,7 +125,7 @@ class FramedJsonGrammar:
         shape = self._shape
         header = self._headers.write(call, number)
         if self._header_ends.search(header, 0) or (self._is_plain_text and not _NAME_PATTERN.fullmatch(header)):
-            raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
+            raise RenderError(f"a call named {call.name!r} would be parsed with a different name", "rename the tool")
         fence = (*shape.fences, EMPTY_SPAN)[0]
         close = fence.inside + fence.close + (*shape.close, "")[0]
         self._arguments_reader.check_writable(call)
@@ -133,7 +134,7 @@ class FramedJsonGrammar:
             and call.complete
             and not (call.arguments[:1] == "{" and is_json(call.arguments))
         ):
-            raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "make them one")
+            raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "pass a JSON object")
         prefix = shape.open[0] + header + (*shape.args, "")[0] + fence.open + fence.inside
         return prefix + call.arguments + (close if call.complete else "")
 
@@ -152,11 +153,11 @@ class FramedJsonGrammar:
             yield from self._read_section(source, sink)
         elif opener in self._call_openers:
             if self._shape.sections:
-                sink.report("no-section", "a call outside a section: taken as a call")
+                sink.report("no-section", "a call outside a section: accepted as a call")
             yield from self._read_call(opener, source, sink)
         elif opener in self._text_openers:
             source.discard_recording()
-            sink.report("stray-marker", f"{opener!r} without the marker before it: dropped (pass the prompt's prefill)")
+            sink.report("stray-marker", f"{opener!r} without its opening marker: dropped (pass the prompt's prefill)")
         elif self._is_plain_text:
             yield from self._read_call_begun_by_prompt(opener, source, sink)
         else:
@@ -172,18 +173,18 @@ class FramedJsonGrammar:
                 return
             elif marker is None or marker in self._dialect_markers:
                 if self._shape.sections[0].close:
-                    sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+                    sink.report("section-not-closed", "the section of calls was never closed: closed here")
                 if marker is not None:
                     source.put_back(marker)
                 return
             elif marker:
-                sink.report("stray-marker", f"{marker} means nothing here: dropped")
+                sink.report("stray-marker", f"{marker} is not valid here: dropped")
 
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """The next marker of a section. Text before it belongs to no call, but is not lost."""
+        """Consume and return the next marker of a section. Text before it is emitted as text."""
         stray = StrayText(source, sink)
         marker = yield from source.copy_until(self._all_markers, stray.write)
-        stray.report("among the calls of a section")
+        stray.report("between the calls of a section")
         return marker
 
     def _read_call(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -204,7 +205,7 @@ class FramedJsonGrammar:
     def _read_marked_call(
         self, text: str, marker: str | None, start: int, source: TextBuffer, sink: EventSink
     ) -> Read[None]:
-        """A call of special tokens: no prose holds them, so what stands before the arguments is a header."""
+        """Read a call with special tokens. They never occur in prose, so the text before the arguments is a header."""
         header = self._headers.read(text, sink.offer)
         is_single_word = len(text.split()) == 1
         name = header.name or header.text
@@ -218,16 +219,17 @@ class FramedJsonGrammar:
         elif marker == OPENING_BRACE and is_single_word and (yield from self._can_omit_separator(header, source, sink)):
             yield from self._arguments_reader.read(sink.start_call(header), source, sink)
         elif marker in self._call_closers.literals and is_single_word:
-            sink.report("no-arguments", f"a call that ends after its header {text.strip()!r}: taken as one without any")
+            sink.report("no-arguments", f"a call that ends after its header {text.strip()!r}: accepted, no arguments")
             sink.start_call(header).end()
         else:
-            sink.report("broken-header", "a call that breaks off in its header: given back as text", start)
+            sink.report("broken-header", "a call that is cut off in its header: kept as text", start)
             self._return_as_text(marker, source, sink)
 
     def _can_omit_separator(self, header: CallHeader, source: TextBuffer, sink: EventSink) -> Read[bool]:
-        """Whether arguments may follow this header at once: the dialect knows that, or the header is telling enough.
+        """Return whether arguments can follow this header without a separator.
 
-        The brace that they begin with is put back if so.
+        They can if the dialect allows it, or if the header has an offered name or an id. If so, the brace at the start
+        of the arguments is put back.
         """
         is_offered = sink.offer.has(header.name or "")
         if "" in self._shape.args and (is_offered or _NAME_PATTERN.fullmatch(header.name or "")):
@@ -237,18 +239,18 @@ class FramedJsonGrammar:
             yield from source.accept(OBJECT_OPENER_MARKERS)
         elif is_offered or header.id is not None:
             source.put_back(OPENING_BRACE)
-            sink.report("no-separator", f"arguments right after the header {header.text!r}: taken as such")
+            sink.report("no-separator", f"arguments directly after the header {header.text!r}: accepted")
             return True
         return False
 
     def _return_as_text(self, marker: str | None, source: TextBuffer, sink: EventSink) -> None:
-        """No call: all that was read is text, but for a marker that is another reader's."""
+        """Emit what was read as text, because it is not a call. Put back a marker that does not belong to it."""
         channel = source.taken_channel
         self._arguments_reader.unread_foreign_marker(marker, source)
         sink.emit_leftover_text(source.take_recorded(), channel)
 
     def _read_refused_call(self, name: str, marker: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """A call that is none. It is text, up to its closer, and no marker in it may leak."""
+        """Emit a refused call as text up to its closer, without markers."""
         source.discard_recording()
         sink.emit_text(name, source.channel)
         if marker not in self._separators.literals:
@@ -257,32 +259,33 @@ class FramedJsonGrammar:
             (yield from source.copy_until(self._markers_in_call, sink.emit_text)), source
         )
 
-    # ── calls of ordinary text ────────────────────────────────────────────────────────────────────────────────────
+    # ── calls in ordinary text ────────────────────────────────────────────────────────────────────────────────────
 
     def _read_plain_call(
         self, opener: str, text: str, marker: str | None, source: TextBuffer, sink: EventSink
     ) -> Read[None]:
-        """Prose may hold what a call consists of. So it is one only if a name and an object stand in their places."""
+        """Read a call whose markers are ordinary text.
+
+        Prose can contain the same markers, so it is a call only if a name and an object follow where expected.
+        """
         name = text.lstrip(opener[0]) if opener.strip(opener[0]) == "" else text
-        leading_text = text[: len(text) - len(name)]  # of `>>>>`, the last three are the opener
+        leading_text = text[: len(text) - len(name)]  # in `>>>>`, the last three characters are the opener
         has_separator = marker in self._separators.literals
         if marker == OPENING_BRACE:
             source.put_back(marker)
-        finding = (
-            None if has_separator else ("no-separator", f"arguments right after the header {name!r}: taken as such")
-        )
+        finding = None if has_separator else ("no-separator", f"arguments directly after the header {name!r}: accepted")
         if (has_separator or (marker == OPENING_BRACE and sink.offer.has(name))) and (
             yield from self._read_plain_arguments(name, finding, source, sink, leading_text)
         ):
             return
         if source.closed:
-            sink.report("broken-header", "a call that breaks off in its header: given back as text")
+            sink.report("broken-header", "a call that is cut off in its header: kept as text")
         self._return_as_text(None if has_separator or marker == OPENING_BRACE else marker, source, sink)
 
     def _read_plain_arguments(
         self, name: str, finding: tuple[str, str] | None, source: TextBuffer, sink: EventSink, leading_text: str = ""
     ) -> Read[bool]:
-        """Reads the call, if it is one, and says what is odd about it. Nothing is read if it is not."""
+        """Read the arguments and report the finding, if this is a call. Consume nothing and return False otherwise."""
         if not (_NAME_PATTERN.fullmatch(name) or sink.offer.has(name)):
             return False
         is_object = (yield from source.peek_after_space()) == OPENING_BRACE
@@ -299,14 +302,14 @@ class FramedJsonGrammar:
 
     def _read_call_begun_by_prompt(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         name = self._separators.remove_from(opener)
-        finding = ("no-opener", f"{name!r} without the marker before it: taken as a call (pass the prompt's prefill)")
+        finding = ("no-opener", f"{name!r} without its opening marker: accepted as a call (pass the prompt's prefill)")
         if not (yield from self._read_plain_arguments(name, finding, source, sink)):
             sink.restore_text()
 
-    # ── a call whose opener was lost ──────────────────────────────────────────────────────────────────────────────
+    # ── calls without their opener ──────────────────────────────────────────────────────────────────────────────
 
     def _read_call_without_opener(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """A header whose opener was lost on the way. It is a call only if all the rest of one follows."""
+        """Read a call whose opener was lost. It is a call only if the rest of the call is complete."""
         channel = source.channel
         separator = next((mark for mark in self._after_first_name if opener.endswith(mark)), None)
         header = opener.removesuffix(separator or "")
@@ -317,23 +320,23 @@ class FramedJsonGrammar:
         if separator is None:
             sink.emit_leftover_text(source.take_recorded(), channel)
             return
-        cursor = JsonScanner()
+        scanner = JsonScanner()
         args: list[str] = []
         limit = min(sink.limits.held, sink.limits.args)
-        marker = yield from source.copy_json(cursor, self._all_markers, args.append, limit)
-        if cursor.ended and ((yield from source.accept(self._call_or_section_closers)) or "" in self._shape.close):
-            sink.report("no-opener", f"{header!r} without the marker before it: taken as a call")
+        marker = yield from source.copy_json(scanner, self._all_markers, args.append, limit)
+        if scanner.ended and ((yield from source.accept(self._call_or_section_closers)) or "" in self._shape.close):
+            sink.report("no-opener", f"{header!r} without its opening marker: accepted as a call")
             call = sink.start_call(self._headers.read(header, sink.offer))
             call.scanner.scan("".join(args), 0)
             call.writer(call.scanner.first_char)("".join(args))
             call.end()
             return
-        sink.report("stray-marker", f"{separator} without a call around it: dropped, the rest kept as text")
+        sink.report("stray-marker", f"{separator} outside a call: dropped, the rest is kept as text")
         if marker:
             source.put_back(marker)
         sink.emit_leftover_text(source.take_recorded(), channel)
 
 
 def _strip_markers(marks: Iterable[str]) -> tuple[str, ...]:
-    """The markers as they are read: without the white space around them, if they are not all white space."""
+    """Return the markers for reading: without surrounding whitespace, unless a marker is only whitespace."""
     return tuple(dict.fromkeys(mark.strip() or mark for mark in marks if mark))

@@ -1,7 +1,7 @@
-"""What stands in a call before its arguments, as a template tells it: `{name}`, `{name}[CALL_ID]{id}`, …
+"""Templates for the header of a call, the text before its arguments: `{name}`, `{name}[CALL_ID]{id}`, …
 
-What stands between two fields is a marker. Only a template with `{n}` is read otherwise: there all of the header is the
-call's id, and the name is somewhere in it.
+The text between two fields is a marker. A template with `{n}` is different: the whole header is the id of the call, and
+the id contains the name.
 """
 
 from __future__ import annotations
@@ -25,36 +25,41 @@ _GENERATED_ID_PATTERN = re.compile(r"(?:call|toolu|chatcmpl-tool)[_-].*|\d*")
 
 
 class HeaderTemplates(Protocol):
-    """Templates, compiled."""
+    """Compiled templates."""
 
     marks: tuple[str, ...]
     """The markers inside a header."""
 
     def read(self, text: str, offer: ToolSet) -> CallHeader:
-        """The header that this text is. Without a name if none can be told."""
+        """Parse a header. Its name is None if no name is found."""
         ...
 
     def write(self, call: Call, number: int) -> str:
-        """The header of a call, given how many calls stand before it in the reply."""
+        """Write the header of a call. `number` is the number of calls before it in the reply."""
         ...
 
     def header_prefixes(self, offer: ToolSet) -> tuple[str, ...]:
-        """What a header of a call to an offered tool begins with, up to its number, if it has one."""
+        """Return the possible beginnings of a header for each offered tool, up to the number if it has one."""
         ...
 
 
 def compile_headers(templates: tuple[str, ...]) -> HeaderTemplates:
-    """Raises UsageError if a template is none."""
+    """Compile the templates of one shape.
+
+    Raises:
+        UsageError: A template is invalid.
+    """
     expect_type(templates, tuple, "headers are a tuple of templates", EXAMPLE_HINT)
     if not templates:
-        raise UsageError("a tuple of templates with none in it", EXAMPLE_HINT)
+        raise UsageError("the tuple of header templates is empty", EXAMPLE_HINT)
     compiled = [_HeaderTemplate(template) for template in templates]
     numbered = next((template for template in compiled if "n" in template.fields), None)
     if numbered is None:
         return _MarkedHeaders(compiled)
     if len(compiled) > 1 or numbered.fields != ("name", "n") or numbered.literals[-1]:
         raise UsageError(
-            f"a header with {{n}} ends in it, holds {{name}} besides and stands alone: {numbered.text!r}", EXAMPLE_HINT
+            f"a header with {{n}} must be the only template, contain {{name}} and end with {{n}}: {numbered.text!r}",
+            EXAMPLE_HINT,
         )
     return _NumberedHeaders(numbered)
 
@@ -68,20 +73,20 @@ class _HeaderTemplate:
         self.literals = tuple(parts[0::2])
         for field in self.fields:
             if field not in HEADER_FIELDS:
-                raise UsageError(f"a header has no field {{{field}}}: {text!r}", "it has {name}, {id} and {n}")
+                raise UsageError(f"a header has no field {{{field}}}: {text!r}", "the fields are {name}, {id} and {n}")
         if any("{" in literal or "}" in literal for literal in self.literals):
-            raise UsageError(f"a brace without its other half in a header: {text!r}", EXAMPLE_HINT)
+            raise UsageError(f"unbalanced brace in a header: {text!r}", EXAMPLE_HINT)
         if self.fields.count("name") != 1 or len(set(self.fields)) < len(self.fields):
             raise UsageError(f"a header has one {{name}}, and each other field at most once: {text!r}", EXAMPLE_HINT)
         if not all(self.literals[1:-1]):
-            raise UsageError(f"two fields of a header with nothing between them: {text!r}", EXAMPLE_HINT)
+            raise UsageError(f"a header has two fields without a separator between them: {text!r}", EXAMPLE_HINT)
 
     def write(self, values: dict[str, str]) -> str:
         written = (literal + values[field] for literal, field in zip(self.literals, self.fields, strict=False))
         return "".join(written) + self.literals[-1]
 
     def read(self, text: str) -> dict[str, str] | None:
-        """The fields of a header that is written like this, white space aside; None if it is not."""
+        """Parse a header with this template, ignoring whitespace around fields. Return None if it does not match."""
         values: dict[str, str] = {}
         remainder = text.strip()
         if not remainder.startswith(self.literals[0]):
@@ -96,7 +101,7 @@ class _HeaderTemplate:
 
 
 class _MarkedHeaders:
-    """Name and id stand between markers. The first template that fits is the one."""
+    """Headers in which markers separate name and id. The first template that matches is used."""
 
     def __init__(self, templates: list[_HeaderTemplate]) -> None:
         self.marks = tuple({literal: None for template in templates for literal in template.literals if literal})
@@ -104,7 +109,7 @@ class _MarkedHeaders:
         self._markers = compile_markers(*self.marks)
         self._has_id = any("id" in template.fields for template in templates)
 
-    def read(self, text: str, offer: ToolSet) -> CallHeader:  # noqa: ARG002 (a marker tells what is the name, not the offer)
+    def read(self, text: str, offer: ToolSet) -> CallHeader:  # noqa: ARG002 (markers delimit the name)
         for template in self._templates:
             values = template.read(text)
             if values and not any(self._markers.search(value, 0) for value in values.values()):
@@ -112,23 +117,24 @@ class _MarkedHeaders:
         header_text = self._markers.remove_from(text).strip()
         return CallHeader(header_text, header_text or None if self._has_id else None, None)
 
-    def write(self, call: Call, number: int) -> str:  # noqa: ARG002 (nothing is counted)
+    def write(self, call: Call, number: int) -> str:  # noqa: ARG002 (calls have no numbers here)
         for template in (template for template in self._templates if call.id or "id" not in template.fields):
             written = template.write({"name": call.name, "id": call.id})
             read_back = self.read(written, ToolSet())
             if (read_back.name, read_back.id or call.id) == (call.name, call.id):
                 return written
-        raise RenderError(f"a call of {call.name!r} with the id {call.id!r} cannot be written", "rename one of them")
+        raise RenderError(f"a call of {call.name!r} with the id {call.id!r} cannot be written", "change one of them")
 
-    def header_prefixes(self, offer: ToolSet) -> tuple[str, ...]:  # noqa: ARG002 (one of these would be a mere word)
+    def header_prefixes(self, offer: ToolSet) -> tuple[str, ...]:  # noqa: ARG002 (a bare name is too common a word)
         return ()
 
 
 class _NumberedHeaders:
-    """All of the header is the id, `functions.NAME:N`, with N counting over the whole conversation.
+    """Headers that are the id of the call: `functions.NAME:N`, with N counting over the whole conversation.
 
-    Models drift from it: the prefix left out, underscores for all else (`functions_NAME_2`), ids as other vendors make
-    them (`call_59ad`), just the number. And as a header is telling even alone, its opener may be lost.
+    Models deviate from it: they omit the prefix, use underscores as separators (`functions_NAME_2`), write ids in the
+    format of other vendors (`call_59ad`), or only the number. Such a header is recognisable without its opener, so the
+    opener may be lost.
     """
 
     marks: tuple[str, ...] = ()
@@ -157,7 +163,7 @@ class _NumberedHeaders:
             return call.id
         written = self._template.write({"name": call.name, "n": str(number)})
         if self.read(written, ToolSet()).name != call.name:
-            raise RenderError(f"a call named {call.name!r} would be read back with another name", "rename the tool")
+            raise RenderError(f"a call named {call.name!r} would be parsed with a different name", "rename the tool")
         return written
 
     def header_prefixes(self, offer: ToolSet) -> tuple[str, ...]:

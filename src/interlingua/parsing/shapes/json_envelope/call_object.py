@@ -28,7 +28,7 @@ __all__ = ["CallObjectReader", "ObjectOutcome"]
 
 QUOTE_MARKERS = compile_markers('"')
 MAX_CALL_DEPTH = 3
-"""How many objects deep a call may stand."""
+"""Maximum nesting depth of the object that holds the call."""
 
 MEMBER_END_MARKERS = compile_markers(",", "}")
 COLON_MARKERS = compile_markers(":")
@@ -37,18 +37,20 @@ MISSING_VALUE_CHARS = (",", "}", "]", "")
 
 
 class ObjectOutcome(Enum):
+    """Result of reading one object."""
+
     CALL = "call"
-    """The object was a call, or one to no tool and given out as text."""
+    """The object is a call, or a refused call that was emitted as text."""
     TEXT = "text"
-    """It was none, and was read to its end."""
+    """The object is not a call and was read to its end."""
     BROKEN = "broken"
-    """It was none, and where it ends is not known."""
+    """The object is not a call, and its end is not known."""
     LIST = "list"
-    """It holds an array of calls, which comes next."""
+    """The object contains an array of calls, which comes next."""
 
 
 class CallObjectReader:
-    """Reads one object, from behind its opening brace."""
+    """Reader for one object, starting after its opening brace."""
 
     def __init__(self, keys: EnvelopeKeys, evidence: CallEvidence, source: TextBuffer, sink: EventSink) -> None:
         self._keys = keys
@@ -65,14 +67,14 @@ class CallObjectReader:
         self._buffered_ended = False
         self._call: CallBuilder | None = None
         self._has_arguments = False
-        # Members without a meaning for a call. They are lost if this is a call, unless they are its params.
+        # Members that are not part of the call format. They are dropped from a call, unless they are its params.
         self._other_members: dict[str, str] = {}
         self._missing_commas = 0
-        self._invalid_key = ""  # what stood where a key should, and is none
+        self._invalid_key = ""  # text at the place of a key that is not a key
         self._is_list = False
 
     def read(self, *, read_to_end: bool) -> Read[ObjectOutcome]:
-        """Reads the object. One that is no call is left where that shows, unless it is to be read to its end."""
+        """Read the object. Stop as soon as it is known not to be a call, unless `read_to_end` is set."""
         closed = yield from self._read_members()
         if self._sink.failed:
             return ObjectOutcome.BROKEN
@@ -90,7 +92,7 @@ class CallObjectReader:
         return ObjectOutcome.TEXT if closed else ObjectOutcome.BROKEN
 
     def _return_refused_call(self) -> None:
-        """A call that is none. It is text, and no marker in it may leak; or it is only said that there is none."""
+        """Emit a refused call as text, without markers. Drop it if its name is one of `no_tools`."""
         if self._name in self._keys.no_tools:
             self._source.discard_recording()
             return
@@ -102,54 +104,56 @@ class CallObjectReader:
         if not self._has_arguments and (closed or not self._source.closed):
             self._end_call_without_arguments(call)
         elif not closed and call.scanner.ended and self._evidence is not CallEvidence.TENTATIVE:
-            self._sink.report(
-                "call-not-closed", f"the call of {self._name!r} lacks its last brace: taken as closed here"
-            )
+            self._sink.report("call-not-closed", f"the call of {self._name!r} lacks its closing brace: closed here")
             self._return_invalid_key()
         for key in self._other_members:
-            self._sink.report("after-arguments", f"the key {key!r} beside a call's arguments: dropped")
+            self._sink.report("after-arguments", f"the key {key!r} next to the arguments of a call: dropped")
         if self._missing_commas:
-            self._sink.report("mended-arguments", f"a comma is missing in the call of {self._name!r}: read as meant")
+            self._sink.report("mended-arguments", f"a comma is missing in the call of {self._name!r}: added")
         if self._evidence is not CallEvidence.TENTATIVE:
             return ObjectOutcome.CALL
         if not closed:
             return ObjectOutcome.BROKEN
-        self._sink.report("no-opener", f"a call of {self._name!r} without the marker before it: taken as a call")
+        self._sink.report("no-opener", f"a call of {self._name!r} without its opening marker: accepted as a call")
         self._sink.commit()
         return ObjectOutcome.CALL
 
     def _end_call_without_arguments(self, call: CallBuilder) -> None:
-        """Some models write the params right beside the name."""
+        """End a call without an arguments member. Some models write the params next to the name instead."""
         params = [key for key in self._other_members if self._sink.offer.has_param(self._name or "", key)]
         if not params:
-            self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: taken as one")
+            self._sink.report("no-arguments", f"a call of {self._name!r} without arguments: accepted as a call")
             call.end()
             return
-        self._sink.report("mended-arguments", f"the arguments of {self._name!r} stand beside its name: taken as such")
+        self._sink.report("mended-arguments", f"the params of {self._name!r} are next to its name: used as arguments")
         members = (f"{json.dumps(key, ensure_ascii=False)}: {self._other_members.pop(key)}" for key in params)
         self._replay_arguments(call, f"{{{', '.join(members)}}}")
-        if not call.scanner.ended:  # a value broke off: nobody should run the call as it is
+        if not call.scanner.ended:  # a value is truncated: the client should not run the call
             call.end(complete=False)
 
     def _return_invalid_key(self) -> None:
-        """What is no key is text behind the call, unless it may have become one and the text's end has cut it."""
+        """Emit the invalid key as text after the call.
+
+        Drop it if it is a prefix of a known key in a truncated reply.
+        """
         known_keys = (*self._keys.name_keys, *self._keys.args_keys, *self._keys.id_keys, *IGNORED_KEYS)
         is_cut = self._source.closed and any(f'"{key}":'.startswith(self._invalid_key.lstrip()) for key in known_keys)
         self._sink.emit_leftover_text("" if is_cut else self._invalid_key, self._source.channel)
 
     def _skip_remainder(self) -> Read[bool]:
-        """Steps over what is left of the object. False if its end is not found."""
+        """Skip the rest of the object. Return False if its end is not found."""
         limit = self._sink.limits.held if self._refused else self._sink.limits.header
-        cursor = JsonScanner()
-        cursor.scan('{"":' * (self._depth - 1) + '{"":""', 0)
+        scanner = JsonScanner()
+        # Put the scanner into the state it would have at this depth, behind a member.
+        scanner.scan('{"":' * (self._depth - 1) + '{"":""', 0)
         if (yield from self._source.peek(self._keys.all_markers)):
             return False
-        return (yield from self._copy_value(cursor, _discard, limit))
+        return (yield from self._copy_value(scanner, _discard, limit))
 
     # ── the members ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_members(self) -> Read[bool]:
-        """Reads members as long as they are some of a call. True if they end with the object."""
+        """Read members while they can belong to a call. Return True if the object ends with them."""
         separated = True
         while True:
             marker = yield from self._source.accept(MEMBER_END_MARKERS)
@@ -165,10 +169,10 @@ class CallObjectReader:
             separated = marker == "," or self._depth > depth
 
     def _read_member(self) -> Read[bool]:
-        """Reads a member. False if there is none, or one that no call has."""
+        """Read one member. Return False if there is none, or if no call has such a member."""
         limit = self._sink.limits.header
         if self._call is None and self._source.offset - self._start - self._buffered_size > limit:
-            self._report_over_limit("what stands before the name of a call", limit)
+            self._report_over_limit("the text before the name of a call", limit)
             return False
         raw_key = yield from self._read_string()
         key = read_json(raw_key, str)
@@ -194,7 +198,7 @@ class CallObjectReader:
         return first in MISSING_VALUE_CHARS or (yield from self._read_other_member(key))
 
     def _accept_name(self, name: str | None) -> bool:
-        """The name is known. False if that makes the object no call."""
+        """Handle the name. Return False if the object is not a call with this name."""
         if name is None or not name.strip():
             return name is not None
         offer = self._sink.offer
@@ -207,27 +211,30 @@ class CallObjectReader:
         if self._name is None or self._refused:
             return False
         if self._name != name:
-            self._sink.report("renamed", f"{name!r} was not offered, {self._name!r} was: taken as that")
+            self._sink.report("renamed", f"{name!r} was not offered: replaced by {self._name!r}, which was")
         if self._can_begin():
             self._begin_call()
         return True
 
     def _is_refused(self, name: str) -> bool:
         if name in self._keys.no_tools and not self._sink.offer.has(name):
-            self._sink.report("noise", f"{name!r} says that no tool is wanted: dropped")
+            self._sink.report("noise", f"{name!r} means that no tool is called: dropped")
             return True
         return self._sink.reject_call(name)
 
     def _accept_id(self, id: str | None) -> bool:
         if self._call is not None and id and id != self._id:
-            self._sink.report("late-id", f"the id {id!r} comes after arguments too long to wait for it: dropped")
+            self._sink.report("late-id", f"the id {id!r} comes after arguments that are too long to buffer: dropped")
         self._id = self._id or id or None
         if self._call is None and self._can_begin():
             self._begin_call()
         return id is not None
 
     def _read_other_member(self, key: str) -> Read[bool]:
-        """A member that says nothing of the call. An object that stands alone has none of those before its name."""
+        """Read a member that is not part of the call format.
+
+        In an object without a marker, none may precede the name.
+        """
         if self._evidence is not CallEvidence.MARKED and self._call is None and key not in IGNORED_KEYS:
             return False
         limits, value = self._sink.limits, list[str]()
@@ -240,7 +247,7 @@ class CallObjectReader:
     # ── the call ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _can_begin(self, *, ended: bool = False) -> bool:
-        """Whether what is known is enough for a call to begin."""
+        """Return whether enough is known to start the call."""
         if self._name is None or (self._evidence is not CallEvidence.MARKED and not self._has_arguments):
             return False
         return ended or not self._keys.id_keys or self._id is not None
@@ -254,15 +261,15 @@ class CallObjectReader:
         return self._call
 
     def _replay_arguments(self, call: CallBuilder, args: str) -> None:
-        """Arguments that were held. They go on as one piece."""
-        cursor = call.scanner
-        pos = cursor.scan(args, 0)
-        while pos < len(args) and not cursor.ended:
-            pos = cursor.scan(args, cursor.skip_char(args, pos))
-        call.writer(cursor.first_char)(args)
-        if self._buffered_ended and cursor.first_char not in (*STREAMED_OPENERS, '"'):
-            cursor.finish()  # a number or a word: only what followed has told that it is whole
-        if cursor.ended:
+        """Write buffered arguments to the call, in one piece."""
+        scanner = call.scanner
+        pos = scanner.scan(args, 0)
+        while pos < len(args) and not scanner.ended:
+            pos = scanner.scan(args, scanner.skip_char(args, pos))
+        call.writer(scanner.first_char)(args)
+        if self._buffered_ended and scanner.first_char not in (*STREAMED_OPENERS, '"'):
+            scanner.finish()  # a number or a keyword: the text after it has shown that it is complete
+        if scanner.ended:
             call.end()
 
     def _read_arguments(self, first: str) -> Read[bool]:
@@ -277,22 +284,22 @@ class CallObjectReader:
         return (yield from self._buffer_arguments(first))
 
     def _buffer_arguments(self, first: str) -> Read[bool]:
-        """Arguments before the name, or before an id that may still follow them."""
+        """Buffer arguments that come before the name, or before an id that may still follow."""
         limits = self._sink.limits
         limit = min(limits.held if self._name is None else limits.header, self._arguments_limit(first))
-        cursor, self._buffered = JsonScanner(), []
-        marker = yield from self._source.copy_json(cursor, self._keys.cut_markers, self._buffered.append, limit)
-        self._buffered_size, self._buffered_ended = cursor.offset, cursor.ended
-        if cursor.ended:
+        scanner, self._buffered = JsonScanner(), []
+        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, self._buffered.append, limit)
+        self._buffered_size, self._buffered_ended = scanner.offset, scanner.ended
+        if scanner.ended:
             return True
         if self._name is not None:
             call = self._begin_call()
-            if marker == "":  # too much to wait for an id
+            if marker == "":  # too long to buffer until an id comes
                 return (yield from self._stream_arguments(call, first))
             if marker:
                 call.end()
         elif marker == "":
-            self._report_over_limit("what stands before the name of a call", limit)
+            self._report_over_limit("the text before the name of a call", limit)
         if marker:
             self._source.put_back(marker)
         return False
@@ -304,7 +311,7 @@ class CallObjectReader:
             call.end()
             return True
         if marker == "":
-            self._sink.report_over_limit("a call's arguments", limit)
+            self._sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
             call.end()
@@ -317,7 +324,7 @@ class CallObjectReader:
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_string(self) -> Read[str]:
-        """The key or name that stands next, as JSON, or what there is of it."""
+        """Consume and return the next key or name as JSON, or as much of it as there is."""
         text: list[str] = []
         if (yield from self._source.peek_after_space()) != '"':
             return ""
@@ -327,7 +334,10 @@ class CallObjectReader:
         return "".join(text)
 
     def _read_unmarked_string(self) -> Read[str]:
-        """The key or name that stands next, if no marker comes before its end: what is only tried hides no marker."""
+        """Consume and return the next key or name, or "" if a marker comes before its end.
+
+        A tentative object must not hide a marker in its strings.
+        """
         yield from self._source.accept(QUOTE_MARKERS)
         limit = self._sink.limits.header
         text, end = yield from self._source.take_until(self._keys.name_end_markers, limit)
@@ -338,19 +348,19 @@ class CallObjectReader:
         return ""
 
     def _report_over_limit(self, subject: str, limit: int) -> None:
-        """What is only tried is no call if it is too long, and that is all."""
+        """Report an exceeded limit. A tentative object that is too long is just not a call, which is not reported."""
         if self._evidence is not CallEvidence.TENTATIVE:
             self._sink.report_over_limit(subject, limit)
 
-    def _copy_value(self, cursor: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:
-        """Copies the value that stands next. False if it does not end."""
-        marker = yield from self._source.copy_json(cursor, self._keys.cut_markers, write, limit)
+    def _copy_value(self, scanner: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:
+        """Copy the next value. Return False if its end is not found."""
+        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit)
         if marker == "":
-            self._report_over_limit("a part of what may be a call", limit)
+            self._report_over_limit("a part of a possible call", limit)
         elif marker:
             self._source.put_back(marker)
-        return cursor.ended
+        return scanner.ended
 
 
 def _discard(_: str) -> None:
-    """For values of which only the end matters."""
+    """Ignore a piece of a value of which only the end is needed."""

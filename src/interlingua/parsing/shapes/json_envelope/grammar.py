@@ -1,8 +1,8 @@
 """json_envelope: `OPEN {"name": …, "arguments": {…}} CLOSE`, an array of such objects, or several in a row.
 
-A call is a JSON object that holds its name and its arguments. Where objects end is for JSON to say, not for the closer:
-a marker inside a JSON string is data, and every closer may be missing. Some models write no opener at all. Then the
-object is a call where a text begins with it, and only if it is one to the letter.
+A call is a JSON object that contains a name and arguments. The JSON syntax determines where an object ends, not the
+closer: a marker inside a JSON string is data, and every closer may be missing. Some models write no opener at all. Then
+the object is a call only at the start of a text, and only if it has exactly the form of a call.
 """
 
 from __future__ import annotations
@@ -34,57 +34,57 @@ BRACKET_MARKERS = compile_markers("{", "}", "[", "]")
 ENVELOPE_START_MARKERS = compile_markers("{", "[{", "[ {", "[\n{")
 SEPARATOR_MARKERS = compile_markers(*SEPARATORS)
 SPECIAL_TOKEN_PREFIX = "<|"
-"""How special tokens begin that a dialect has among markers of ordinary text."""
+"""Prefix of the special tokens that a dialect has among markers of ordinary text."""
 CODE_FENCE = "```"
 CODE_FENCES = (CODE_FENCE, "```json")
 CODE_FENCE_MARKERS = compile_markers(*CODE_FENCES)
 TEMPLATE_FIELDS = {"name", "args", "id", "number"}
 CALL_LINE_STARTS = ('\n{"name"', '\n[{"name"', '\n{"type": "function"', '\n[{"type": "function"')
-"""How a line begins that may be a call, behind other text."""
+"""Beginnings of a line that may be a call after other text."""
 
 
 @dataclass(frozen=True)
 class JsonEnvelope:
-    """Each marker may have several spellings. The first is how we write it."""
+    """A JSON object per call. Each marker may have several spellings: all are read, the first is written."""
 
     NAME: ClassVar[str] = "json_envelope"
 
     open: tuple[str, ...]
-    """What begins a call, or several."""
+    """Markers that begin a call, or several calls."""
     close: tuple[str, ...] = ()
-    """What ends them."""
+    """Markers that end them."""
     fences: tuple[str, ...] = ()
-    """Closers that are ordinary text elsewhere, such as the end of a code block."""
+    """Closers that are ordinary text outside a call, such as the end of a code block."""
     name_keys: tuple[str, ...] = ("name", "tool_name")
-    """Where the name may stand."""
+    """Keys that can hold the name."""
     args_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
-    """Where the arguments may stand."""
+    """Keys that can hold the arguments."""
     id_keys: tuple[str, ...] = ()
-    """Where the model's own id stands. Arguments wait for it, but only as long as a header may be."""
+    """Keys that can hold the model's own id. Arguments before the id are buffered, up to the limit for a header."""
     name_is_key: bool = False
-    """Whether the object is `{"NAME": {…}}`."""
+    """True if the name is itself a key: `{"NAME": {…}}`."""
     no_tools: tuple[str, ...] = ()
-    """Names by which the model says that it wants no tool."""
+    """Names that the model writes to call no tool. Such calls are dropped."""
     bare: bool = False
-    """Whether the model writes its calls without the opener."""
+    """True if the model writes its calls without an opener."""
     call: str = '{"name": $name, "arguments": $args}'
-    """How a call is written, with `$name`, `$args`, `$id` and `$number`."""
+    """Template for writing a call, with the placeholders `$name`, `$args`, `$id` and `$number`."""
     together: bool = False
-    """Whether neighbouring calls are written between one opener and one closer."""
+    """True if consecutive calls are written between one opener and one closer."""
     lead: str = ""
-    """What is written after the opener."""
+    """Text that is written after the opener."""
     between: str = ""
-    """What is written between two calls."""
+    """Text that is written between two calls."""
     tail: str = ""
-    """What is written before the closer."""
+    """Text that is written before the closer."""
     write_close: bool = True
-    """Whether the model writes the closer. If not, it is only what servers add."""
+    """True if the closer is written. If not, it is only read, because some servers add it."""
 
     def __post_init__(self) -> None:
         call = Template(self.call)
         if not call.is_valid() or not {"name", "args"} <= set(call.get_identifiers()) <= TEMPLATE_FIELDS:
-            hint = "it has $name, $args, and perhaps $id and $number; write any other dollar sign twice"
-            raise UsageError(f"a call cannot be written as {self.call!r}", hint)
+            hint = "use $name, $args and optionally $id and $number; write any other dollar sign as $$"
+            raise UsageError(f"invalid template for a call: {self.call!r}", hint)
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         return JsonEnvelopeGrammar(self, dialect_markers)
@@ -129,9 +129,9 @@ class JsonEnvelopeGrammar:
 
     def _write_call(self, call: Call, number: int) -> str:
         if not call.name.strip():
-            raise RenderError("a call without a name would be read back as text", "give it one")
+            raise RenderError("a call without a name would be parsed as text", "give the call a name")
         if call.complete and not (call.arguments.lstrip().startswith(OPENING_BRACKETS) and is_json(call.arguments)):
-            raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "make them one")
+            raise RenderError(f"the arguments of {call.name!r} are not a JSON object", "pass a JSON object")
         name, id = json.dumps(call.name, ensure_ascii=False), json.dumps(call.id, ensure_ascii=False)
         written = self._call_template.substitute(name=name, id=id, number=number, args="\0")
         before_arguments, _, after_arguments = written.partition("\0")
@@ -140,11 +140,14 @@ class JsonEnvelopeGrammar:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
-        """An object, an array or a code block. Where that is not the model's way, only if it can be checked."""
+        """Return the openers of an object, an array or a code block.
+
+        If the model does not normally write bare calls, only if the names of the offered tools are known.
+        """
         can_check_names = not offer.is_empty if self._shape.bare else bool(offer.names)
         return (*OPENING_BRACKETS, *CODE_FENCES) if can_check_names else ()
 
-    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the object holds nothing but the name)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the object contains only the name)
         without_markers = self._all_markers.remove_from(text).strip()
         members = read_json(without_markers, dict[str, Any]) or {}
         names = (members.get(key) for key in self._shape.name_keys)
@@ -173,55 +176,58 @@ class JsonEnvelopeGrammar:
         if sink.failed:
             return
         if envelope.is_empty and marker:
-            sink.report("stray-marker", f"{opener} without a call in it: dropped")
+            sink.report("stray-marker", f"{opener} without a call inside: dropped")
             source.discard_recording()
         elif envelope.has_call:
             if marker in self._shape.open and self._closer:
-                sink.report("call-not-closed", f"no {self._closer} before the next {marker}: taken as closed here")
+                sink.report("call-not-closed", f"no {self._closer} before the next {marker}: closed here")
             envelope.finish()
-        elif self._shape.bare and opener.startswith(
-            SPECIAL_TOKEN_PREFIX
-        ):  # the model need not write it, so it is no text either
+        elif self._shape.bare and opener.startswith(SPECIAL_TOKEN_PREFIX):
+            # The opener is optional, and a special token is never text: drop it and keep the rest.
             sink.report("stray-marker", f"{opener} without a call after it: dropped")
             sink.emit_leftover_text(source.take_recorded().replace(opener, "", 1), source.recorded_channel)
         else:
-            sink.report("broken-header", f"{opener} and no call after it: given back as text")
+            sink.report("broken-header", f"{opener} without a call after it: kept as text")
             envelope.finish()
 
 
 class _EnvelopeReader:
-    """Reads the objects of one envelope, and what stands between them."""
+    """Reader for the objects of one envelope, and the separators and brackets between them."""
 
     def __init__(
         self, keys: EnvelopeKeys, evidence: CallEvidence, in_code_block: bool, source: TextBuffer, sink: EventSink
     ) -> None:
         self._keys = keys
         self._evidence = evidence
-        self._in_code_block = in_code_block  # a code block is open
+        self._in_code_block = in_code_block  # whether a code block is open
         self._source = source
         self._sink = sink
         self._in_array = False
-        self._in_call_list = False  # the array is a member of an object
+        self._in_call_list = False  # whether the array is a member of an object
         self.is_empty = True
-        """Whether no object was in it yet."""
+        """True if no object of the envelope was read yet."""
         self.has_call = False
-        """Whether any object of it was a call. Until then all of it may be text."""
+        """True if any object was a call. Until then the whole envelope may be text."""
 
     def finish(self) -> None:
-        """What was read last was structure if there was a call, else text."""
+        """Drop the recorded structure if there was a call; otherwise emit it as text."""
         if self.has_call:
-            if (
-                self._in_array or self._in_call_list
-            ) and not self._source.closed:  # a reply that was cut there lacks nothing
-                self._sink.report("section-not-closed", "the array of calls was never closed: taken as closed here")
+            # At the end of the reply a missing bracket is not reported: nothing is lost.
+            if (self._in_array or self._in_call_list) and not self._source.closed:
+                self._sink.report("section-not-closed", "the array of calls was never closed: closed here")
             self._source.discard_recording()
         else:
             self._sink.restore_text()
 
     def read(self, marks: MarkerSet, opening: str) -> Read[str | None]:
-        """Reads up to the envelope's end, over its closer. Returns the marker that stood there, if one did.
+        """Read to the end of the envelope, including its closer.
 
-        `begun` is what the opener held of the envelope.
+        Args:
+            marks: All markers that can occur between objects.
+            opening: The part of the envelope that the opener already contains, such as "[{".
+
+        Returns:
+            The opener or closer at the end of the envelope, or None.
         """
         source, sink = self._source, self._sink
         self._in_array = opening.startswith("[")
@@ -250,7 +256,10 @@ class _EnvelopeReader:
         return None
 
     def _read_bracket(self, marker: str) -> Read[bool]:
-        """An array's beginning or end. Anything else is too much, after a call, and nothing of ours before one."""
+        """Read the beginning or end of an array.
+
+        Any other bracket is surplus and dropped after a call. Before a call it ends the envelope: return False.
+        """
         if marker == "[" and (self.is_empty or self._in_call_list) and not self._in_array:
             self._in_array = True
         elif marker == "]" and self._in_array:
@@ -258,14 +267,14 @@ class _EnvelopeReader:
         elif marker == "}" and self._in_call_list and not self._in_array:
             self._in_call_list = False
         elif marker != "[" and self.has_call:
-            self._sink.report("after-arguments", f"{marker!r} after the call's end: dropped")
+            self._sink.report("after-arguments", f"{marker!r} after the end of the call: dropped")
         else:
             return False
         yield from self._source.accept(BRACKET_MARKERS)
         return True
 
     def _read_code_fence(self) -> Read[bool]:
-        """A code block's beginning before all else, or its end after a call."""
+        """Read the beginning of a code block before any object, or its end after a call. Return False otherwise."""
         if (self._in_code_block and not self.has_call) or not (self._in_code_block or self.is_empty):
             return False
         self._in_code_block = not self._in_code_block
@@ -273,7 +282,7 @@ class _EnvelopeReader:
         return True
 
     def _read_separator(self) -> Read[bool]:
-        """Whether an object follows the separator, so that it is one."""
+        """Read a separator. Return whether an object or the end of the array follows it."""
         separator = yield from self._source.accept(SEPARATOR_MARKERS)
         first = yield from self._source.peek_after_space()
         if first == "{" or (self._in_array and first == "]"):
@@ -283,7 +292,7 @@ class _EnvelopeReader:
         return False
 
     def _read_object(self) -> Read[bool]:
-        """Reads one object, from behind its brace. False if nothing more of the envelope can be read."""
+        """Read one object, starting after its brace. Return False if the envelope cannot be read any further."""
         source, sink = self._source, self._sink
         if self.has_call:
             source.start_recording("{")
@@ -297,7 +306,7 @@ class _EnvelopeReader:
             return True
         skipped = outcome is ObjectOutcome.TEXT and can_skip
         if self._evidence is CallEvidence.MARKED and (self.has_call or skipped):
-            sink.report("call-without-name", "an object that names no tool: given back as text")
+            sink.report("call-without-name", "an object without the name of a tool: kept as text")
         if self._evidence is CallEvidence.TENTATIVE:
             self._return_as_text()
         elif self.has_call or skipped:
@@ -306,7 +315,7 @@ class _EnvelopeReader:
         return skipped
 
     def _return_as_text(self) -> None:
-        """What was tried is text. Then what began it is no marker but text too, even if the reply was cut there."""
+        """Emit a tentative call as text, including its opener, even if the reply is truncated there."""
         text, channel = self._source.take_recorded(), self._source.recorded_channel
         self._sink.rollback()
         text = (

@@ -1,4 +1,4 @@
-"""What a JSON object has to be to be a call: its keys, and how much is asked of it."""
+"""Keys of a JSON object that is a call, and the evidence that is required to accept it as one."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from interlingua.parsing.markers import MarkerSet
 __all__ = ["CALL_LIST_KEYS", "IGNORED_KEYS", "WRAPPER_KEYS", "CallEvidence", "EnvelopeKeys"]
 
 WRAPPER_KEYS = ("function", "function_call", "tool_call")
-"""Keys under which some models put the object itself, or just the name."""
+"""Keys under which some models nest the call object, or only the name."""
 
 CALL_LIST_KEYS = ("tool_calls",)
-"""Keys under which some models put all calls."""
+"""Keys under which some models nest a list of all calls."""
 
 IGNORED_KEYS = ("type", "id", "index", "tool_call_id")
-"""Keys of which nothing is lost with them."""
+"""Keys that can be dropped without a finding, because they carry no information for the client."""
 
 
 class CallEvidence(Enum):
-    """What an object must be to be a call."""
+    """Evidence that an object is a call, which determines what else is required of it."""
 
     MARKED = "marked"
-    """It stands after an opener: a name is enough."""
+    """It follows an opener: a name is enough."""
     BARE = "bare"
-    """It stands alone, as this model writes calls: it has arguments, and the name of a tool that was offered."""
+    """It has no opener, which is normal for this model: it needs arguments, and the name of an offered tool."""
     TENTATIVE = "tried"
-    """It stands alone, where this model writes no calls: it must also have its end."""
+    """It has no opener, which is not normal for this model: it must also be complete."""
 
 
 class EnvelopeKeys(NamedTuple):
-    """How a dialect's objects are keyed, and the markers around them."""
+    """Keys of the call objects of one dialect, and the markers around them."""
 
     name_keys: tuple[str, ...]
     args_keys: tuple[str, ...]
@@ -42,8 +42,8 @@ class EnvelopeKeys(NamedTuple):
     openers: tuple[str, ...]
     closers: tuple[str, ...]
     all_markers: MarkerSet
-    """All markers, but for those that are JSON."""
+    """All markers, except those that are JSON syntax."""
     cut_markers: MarkerSet
-    """What cuts an object short: all markers, and the end of a code block."""
+    """Markers that cut an object short: all markers, and the end of a code block."""
     name_end_markers: MarkerSet
-    """What ends a key or a name that is only tried: its quote, or a marker that comes before it."""
+    """Markers that end a key or name of a tentative object: its quote, or any marker before it."""

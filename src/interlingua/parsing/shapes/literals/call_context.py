@@ -1,4 +1,4 @@
-"""What the readers of one call's literals share: the text, where the arguments go, the limit, and what was mended."""
+"""State shared by the readers of one call: text, output, limit, and whether the arguments were repaired."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["ArgumentsWriter", "CallContext", "NullWriter"]
 
 
 class ArgumentsWriter(Protocol):
-    """Where the arguments go: a composer, or nowhere."""
+    """Output for arguments: an `ObjectWriter` or a `NullWriter`."""
 
     def begin_member(self, key: str) -> None: ...
     def write_raw(self, json: str) -> None: ...
 
 
 class NullWriter:
-    """Where the arguments go of what is no call. They are read to find its end."""
+    """Discards the arguments of text that is not a call. They are read only to find its end."""
 
     def begin_member(self, key: str) -> None: ...
     def write_raw(self, json: str) -> None: ...
 
 
 class CallContext:
-    """One call, from behind its opening bracket."""
+    """State of reading one call, starting after its opening bracket."""
 
     def __init__(
         self, notation: Notation, args: ArgumentsWriter, source: TextBuffer, sink: EventSink, limit: int
@@ -39,12 +39,16 @@ class CallContext:
         self.sink = sink
         self._limit = source.offset + limit
         self.was_repaired = False
-        """Whether anything had to be mended."""
+        """True if the arguments had to be repaired."""
         self.over_limit = False
-        """Whether the limit was passed."""
+        """True if the limit was exceeded."""
 
     def copy_until(self, marks: MarkerSet, write: Callable[[str], None]) -> Read[str | None]:
-        """Copies up to a marker, over changes of the channel. None if the text ended, or the limit was passed."""
+        """Copy text up to a marker, across changes of the channel.
+
+        Returns:
+            The marker; None if the text ended or the limit was exceeded.
+        """
         while not self.is_over_limit():
             marker = yield from self.source.copy_value(marks, write, self._limit - self.source.offset)
             if marker != "":
@@ -61,4 +65,4 @@ class CallContext:
 
     def report_repair(self, problem: str) -> None:
         self.was_repaired = True
-        self.report("mended-arguments", f"{problem} in the arguments: read as meant")
+        self.report("mended-arguments", f"{problem} in the arguments: repaired")

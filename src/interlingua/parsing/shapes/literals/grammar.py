@@ -1,7 +1,7 @@
 """literals: `OPEN call:name{key:value,…} CLOSE`, with literals for values.
 
-A string stands between two of the same token, and in it everything is data. Keys stand bare. Every call has markers of
-its own. A closer may be missing, as may a quote, a comma or a bracket.
+The same token is before and after a string, and everything inside the string is data. Keys have no quotes. Every call
+has its own markers. A closer may be missing, and so may a quote, a comma or a bracket.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ _params_opener_markers = compile_markers(PARAMS_OPENER)
 
 @dataclass(frozen=True)
 class Literals:
-    """The markers, and how values are written."""
+    """Calls with literal values: the markers, and the format of values."""
 
     NAME: ClassVar[str] = "literals"
 
     open: str
-    """What begins a call."""
+    """Marker that begins a call."""
     close: str
-    """What ends one."""
+    """Marker that ends a call."""
     quote: str
-    """The token around a string."""
+    """The token before and after a string."""
     prefix: str = "call:"
-    """What stands before the name."""
+    """Text before the name."""
     quoted: QuotedMode = "string"
-    """What quotes say: `string`, that it is one; `typed`, a value where no string fits; `any`, nothing."""
+    """Meaning of a quoted value. `string`: a string; `typed`: another type if no string fits; `any`: any type."""
     words: tuple[str, str, str] = ("true", "false", "null")
-    """How we write true, false and null."""
+    """The keywords for true, false and null, for writing."""
     in_order: bool = False
-    """Whether we sort the keys."""
+    """True if keys are written in sorted order."""
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         return LiteralsGrammar(self, dialect_markers)
@@ -87,7 +87,7 @@ class LiteralsGrammar:
         self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, sort_keys=shape.in_order)
 
     def _next_call_patterns(self, *name: str) -> dict[str, tuple[PatternSequence, ...]]:
-        """By what may end a call: what stands from there to the params of the next one."""
+        """Return, for each possible end of a call, patterns from there to the params of the next call."""
         opener, closer = literal_sequence(self._shape.open), literal_sequence(self._shape.close)
         header = (WHITESPACE_PATTERN, *name, WHITESPACE_PATTERN, r"\{")
         after_call = (CLOSING_BRACKETS_PATTERN, *opener, *header)
@@ -98,7 +98,10 @@ class LiteralsGrammar:
         }
 
     def _plain_call_patterns(self) -> dict[str, tuple[PatternSequence, ...]]:
-        """The same up to the end of a call that holds no string: only its name tells that it is no text."""
+        """Return the same patterns up to the end of a call without strings.
+
+        Only the name of an offered tool distinguishes such a call from text.
+        """
         calls = self._next_call_patterns(*literal_sequence(self._shape.prefix), r"([^\s{}<]++)")
         remainder = (r"[^(){}<'\"]*+", r"\}", WHITESPACE_PATTERN, *literal_sequence(self._shape.close))
         return {end: tuple((*pattern, *remainder) for pattern in patterns) for end, patterns in calls.items()}
@@ -126,7 +129,7 @@ class LiteralsGrammar:
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         return tuple(f"{self._shape.prefix}{name}{PARAMS_OPENER}" for name in offer.names)
 
-    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the header holds nothing but the name)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the header contains only the name)
         header, _, _ = self._all_markers.remove_from(text).partition(PARAMS_OPENER)
         return header.strip().removeprefix(self._shape.prefix) or text
 
@@ -148,11 +151,11 @@ class LiteralsGrammar:
             return
         elif marker == self._shape.close and name and (header != name or sink.offer.has(name)):
             if not sink.reject_call(name):
-                sink.report("no-arguments", f"a call that ends after its name {name!r}: taken as one without any")
+                sink.report("no-arguments", f"a call that ends after its name {name!r}: accepted, no arguments")
                 ObjectWriter(sink.start_call(CallHeader(name, None, name))).end()
                 return
         else:
-            sink.report("broken-header", "a call that breaks off in its header: given back as text", start)
+            sink.report("broken-header", "a call that is cut off in its header: kept as text", start)
         if marker and marker != self._shape.close:
             source.put_back(marker)
         sink.restore_text()
@@ -165,17 +168,17 @@ class LiteralsGrammar:
         args = ObjectWriter(call)
         limit = sink.limits.held if call.awaits_name else sink.limits.args
         if (yield from source.accept(_params_opener_markers)):
-            sink.report("mended-arguments", f"{PARAMS_OPENER!r} twice before the arguments: read as one")
+            sink.report("mended-arguments", f"{PARAMS_OPENER!r} twice before the arguments: one is dropped")
         params = LiteralParamsReader(self._notation, name or "", args, source, sink, limit)
         if (yield from params.read()):
             args.end()
             yield from self._read_closer(source, sink)
         elif params.over_limit:
-            sink.report_over_limit("a call's arguments", limit)
+            sink.report_over_limit("the argument text of a call", limit)
             call.close(complete=False)
 
     def _read_as_text(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """A call that is none. It is text, up to its closer, and no marker in it may leak."""
+        """Emit a refused call as text up to its closer, without markers."""
         sink.restore_text()
         marker: str | None = self._shape.quote
         while marker == self._shape.quote or marker == "":
@@ -184,20 +187,20 @@ class LiteralsGrammar:
             source.put_back(marker)
 
     def _read_closer(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Steps over the closer. More brackets before it are a slip of the model, and dropped."""
+        """Consume the closer. Surplus brackets before it are a mistake of the model and are dropped."""
         if (yield from source.accept(self._closers)) or (yield from source.peek_after_space()) not in SURPLUS_BRACKETS:
             return
         start = source.offset
         yield from source.skip_space()
         surplus = yield from source.take_while(_SURPLUS_BRACKETS_PATTERN)
-        sink.report("after-arguments", f"{surplus!r} after the arguments' end: dropped", start)
+        sink.report("after-arguments", f"{surplus!r} after the end of the arguments: dropped", start)
         yield from source.accept(self._closers)
 
     def _read_call_without_opener(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """The name of an offered tool where a text begins. It is a call only if all the rest of one follows."""
+        """Read a call without its opener at the start of a text. It is a call only if the rest of it is complete."""
         name = opener.removeprefix(self._shape.prefix).removesuffix(PARAMS_OPENER)
         sink.begin_tentative()
-        sink.report("no-opener", f"{opener!r} without the marker before it: taken as a call")
+        sink.report("no-opener", f"{opener!r} without its opening marker: accepted as a call")
         args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
         params = LiteralParamsReader(self._notation, name, args, source, sink, sink.limits.args)
         ended = (yield from params.read()) and (yield from source.accept(self._closers))
@@ -207,4 +210,4 @@ class LiteralsGrammar:
             return
         sink.rollback()
         if params.over_limit:
-            sink.report_over_limit("a call's arguments", sink.limits.args)
+            sink.report_over_limit("the argument text of a call", sink.limits.args)

@@ -1,4 +1,4 @@
-"""Escapes in the strings of Python and JSON, as JSON has them."""
+"""Notation of literals in one dialect: escapes, quotes, keys and the patterns that reveal missing delimiters."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _SIMPLE_ESCAPES |= {"\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t", "\\v": "
 _DIGIT_COUNTS = {"\\x": 2, "\\u": 4, "\\U": 8} | {f"\\{digit}": 2 for digit in range(8)}
 
 ESCAPE_STARTS = ("\\", *_SIMPLE_ESCAPES, *_DIGIT_COUNTS)
-"""What an escape begins with."""
+"""The possible beginnings of an escape."""
 
 
 def escape_json(text: str) -> str:
-    """The text as it stands in a JSON string."""
+    """Escape the text for a JSON string, without the quotes."""
     return encode_basestring(text)[1:-1]
 
 
 def read_escape(escape: str, source: TextBuffer) -> Read[str]:
-    """The JSON for an escape that begins like this. A backslash that begins none stays, as in Python."""
+    """Read the rest of an escape and return it as JSON. A backslash that begins no escape is kept, as in Python."""
     if escape not in _DIGIT_COUNTS:
         return escape_json(_SIMPLE_ESCAPES.get(escape, escape))
     octal = escape[1].isdigit()
@@ -54,23 +54,40 @@ def read_escape(escape: str, source: TextBuffer) -> Read[str]:
 
 
 QuotedMode: TypeAlias = Literal["string", "typed", "any"]
-"""What is in quotes is a string; or is a value of the schema's type where no string fits; or may be any value."""
+"""Meaning of a quoted value.
+
+`string`: always a string. `typed`: a value of the schema's type if the schema allows no string. `any`: any value."""
 
 WHITESPACE = " \t\n\r"
 CLOSING_BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 WHITESPACE_PATTERN = r"\s*+"
 CLOSING_BRACKETS_PATTERN = r"[}\])\s]*+"
-"""What may stand between the end of a value and that of its call."""
+"""Matches the text between the end of a value and the end of its call."""
 _KEY_PATTERN = r"([^\W\d][\w.\-]*+)"
 _BEFORE_STRING_PATTERN = r"[^(){}<'\"]*+"
 _IN_STRING_PATTERN = r"[^\s,}\])]"
-"""What no quote has behind it that ends a string."""
+"""Matches a character that cannot follow the closing quote of a string."""
 _BARE_VALUE_PATTERNS = (r"[\w.+\-]*+", WHITESPACE_PATTERN, r"[,}\])\[{(]")
 
 
 class Notation:
-    """How literals are written in one dialect: what quotes a string, and what stands around params."""
+    """Notation of literals in one dialect.
+
+    Args:
+        separator: Separator between the key and the value of a param.
+        close: Bracket that ends the params.
+        brackets: The opening brackets of nested values.
+        quotes: Quotes around strings, with escapes inside.
+        marks: Markers of the dialect around calls.
+        delimiter: Token around strings without escapes inside.
+        escaped: Whether the model escapes quotes inside strings.
+        quoted_mode: Meaning of a quoted value.
+        between_calls: Text that can follow a call.
+        next_call_patterns: For each possible end of a call: patterns from there to the params of the next call.
+        plain_call_patterns: The same, up to the end of a call without strings.
+        after_string: Patterns after a quote which show that it ends both the string and the call.
+    """
 
     def __init__(
         self,
@@ -95,7 +112,7 @@ class Notation:
         self.quoted_mode = quoted_mode
         closers = tuple(CLOSING_BRACKETS[bracket] for bracket in brackets)
         self.value_ends = compile_markers(",", *closers, *marks)
-        """What may follow a value."""
+        """Markers that can follow a value."""
         self.value_openers = compile_markers(*self.quotes, *brackets)
         self.quote_markers = compile_markers(*self.quotes)
         self.bare_value_ends = compile_markers(",", *brackets, *closers, *marks, *((delimiter,) if delimiter else ()))
@@ -114,9 +131,9 @@ class Notation:
             }
             for quote in self.quotes
         }
-        """By its quote, and by what ends a call: what tells that a string was never closed, but the call was."""
+        """By quote and by end of a call: lookahead which shows that the call ends here and the string is not closed."""
         self.after_string = Lookahead(*after_string)
-        """What tells that a quote ends a string, and the call with it, be there brackets missing or too many."""
+        """Lookahead which shows that a quote ends the string and the call, even with missing or surplus brackets."""
         word_ends = (",", *self.quotes, "\\", *brackets, *closers, *WHITESPACE, *marks)
         self.key_syntax = {
             (separator, close): KeySyntax(
@@ -131,10 +148,10 @@ class Notation:
             )
             for separator, close in ((separator, close), (":", "}"))
         }
-        """How keys are told, by the separator behind them and the end of the brackets that they stand in."""
+        """The syntax of keys, by the separator after them and the closing bracket around them."""
 
     def _next_member_patterns(self, separator: str) -> list[PatternSequence]:
-        """A key and the beginning of its value."""
+        """Return patterns for a key and the beginning of its value."""
         key = (WHITESPACE_PATTERN, _KEY_PATTERN, WHITESPACE_PATTERN, separator, WHITESPACE_PATTERN)
         return [
             (*key, *_BARE_VALUE_PATTERNS),
@@ -143,7 +160,7 @@ class Notation:
 
 
 def _next_string_patterns(end: str, call: PatternSequence, *quotes: str) -> list[PatternSequence]:
-    """From the end of a call to the next one, and on to the first string in it."""
+    """Return patterns from the end of a call to the first string in the next call."""
     pattern = (*literal_sequence(end), *call, _BEFORE_STRING_PATTERN)
     return [
         (*pattern, *literal_sequence(quote), WHITESPACE_PATTERN, _IN_STRING_PATTERN)
@@ -165,36 +182,38 @@ def _quoted_key_pattern(quote: str) -> PatternSequence:
 
 
 class KeySyntax(NamedTuple):
+    """Markers and lookaheads that delimit the keys inside one kind of brackets."""
+
     wrong_separator: str
-    """What models write in place of the separator."""
+    """The wrong separator that models write instead."""
     separators: MarkerSet
-    """The separator, and the slip."""
+    """The separator, and the wrong one."""
     key_ends: MarkerSet
-    """What ends a key."""
+    """Markers that end a key."""
     key_ends_or_wrong_separator: MarkerSet
     word_ends: MarkerSet
-    """What ends a word that may be a key."""
+    """Markers that end a word that may be a key."""
     container_ends: MarkerSet
-    """What tells that a comma was the last one: the end."""
+    """Markers after a trailing comma: the end of the brackets."""
     quoted_key: Lookahead
-    """What tells that a comma was one between members: a quoted key."""
+    """Lookahead for a quoted key, which shows that the comma before it separates members."""
     next_member: Lookahead
-    """What tells that a comma is missing: a key and its value."""
+    """Lookahead for a key and its value, which shows that a comma is missing before it."""
 
 
 class BracketContext(NamedTuple):
-    """The brackets that a value stands in. In an array there are no keys, and no separator."""
+    """The brackets around a value. In an array there are no keys and no separator."""
 
     closer: str
     coercion_for: Callable[[str], ValueCoercion]
     separator: str = ""
     remaining_keys: set[str] | None = None
-    """Those that may come yet: each is taken out as it comes. None if they are not known."""
+    """The keys that were not read yet. None if the keys are not known."""
     depth: int = 0
 
 
 def nested_context(opener: str, coercion: ValueCoercion, depth: int) -> BracketContext:
-    """The inside of a nested value's brackets."""
+    """Return the context inside the brackets of a nested value."""
     closer = CLOSING_BRACKETS[opener]
     if opener == "{":
         return BracketContext(closer, coercion.member, ":", set(coercion.keys) or None, depth)

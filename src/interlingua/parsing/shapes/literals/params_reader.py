@@ -1,7 +1,7 @@
-"""The params of one call where their values are literals: read as they come, and written on as JSON.
+"""Reader for the params of one call with literal values: converts them to JSON as they arrive.
 
-The text is walked once and nothing is evaluated. A string goes on as it comes, a number or a word once its end is
-known. Models forget brackets, commas and quotes: whatever stands there is read as what was most likely meant.
+The text is scanned once and nothing is evaluated. Strings are streamed; a number or a keyword is written when its end
+is known. Models omit brackets, commas and quotes: the text is read with its most likely meaning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["LiteralParamsReader"]
 
 
 class LiteralParamsReader:
-    """Reads the params of one call, from behind its opening bracket."""
+    """Reader for the params of one call, starting after its opening bracket."""
 
     def __init__(
         self, notation: Notation, tool: str, args: ArgumentsWriter, source: TextBuffer, sink: EventSink, limit: int
@@ -47,18 +47,22 @@ class LiteralParamsReader:
 
     @property
     def was_repaired(self) -> bool:
-        """Whether anything had to be mended."""
+        """True if the arguments had to be repaired."""
         return self._context.was_repaired
 
     @property
     def over_limit(self) -> bool:
-        """Whether the limit was passed."""
+        """True if the limit was exceeded."""
         return self._context.over_limit
 
     def read(self, first_key: str | None = None) -> Read[bool]:
-        """All params, and the closing bracket. False if the text ended before it, or the limit was passed.
+        """Read all params and the closing bracket.
 
-        The first value may stand without its key.
+        Args:
+            first_key: The key of the first value, if that value has none in the text.
+
+        Returns:
+            False if the text ended before the closing bracket, or the limit was exceeded.
         """
         offer, tool = self._offer, self._tool
         brackets = BracketContext(
@@ -77,7 +81,10 @@ class LiteralParamsReader:
         begin_member: Callable[[str, BracketContext], None],
         first_key: str | None = None,
     ) -> Read[bool]:
-        """What stands in brackets, and the closing one. False if the text ended before it, or the limit was passed."""
+        """Read the content of brackets and the closing bracket.
+
+        Return False if the text ended before the closing bracket, or the limit was exceeded.
+        """
         source, ends = self._source, self._notation.value_ends
         pending_key = first_key
         while not self._context.is_over_limit():
@@ -122,7 +129,7 @@ class LiteralParamsReader:
         return True
 
     def _read_key(self, brackets: BracketContext) -> Read[str | None]:
-        """The key of the next member, and its separator. None if the text ended in it."""
+        """Read the key of the next member, and its separator. Return None if the text ended in it."""
         parts: list[str] = []
         syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
         quote = yield from self._source.accept(self._notation.quote_markers)
@@ -130,14 +137,14 @@ class LiteralParamsReader:
             if (yield from self._string_reader.copy_body(quote, parts.append)) is None:
                 return None
             if (yield from self._source.accept(syntax.separators)) == syntax.wrong_separator:
-                self._context.report_repair(f"{syntax.wrong_separator!r} for {brackets.separator!r}")
+                self._context.report_repair(f"{syntax.wrong_separator!r} instead of {brackets.separator!r}")
             json = "".join(parts)
             return read_json(f'"{json}"', str) or json
         marker = yield from self._context.copy_until(syntax.key_ends_or_wrong_separator, parts.append)
         if marker == syntax.wrong_separator:
             key = "".join(parts).strip()
             if key in (brackets.remaining_keys or ()):
-                self._context.report_repair(f"{syntax.wrong_separator!r} for {brackets.separator!r}")
+                self._context.report_repair(f"{syntax.wrong_separator!r} instead of {brackets.separator!r}")
                 return key
             parts.append(marker)
             marker = yield from self._context.copy_until(syntax.key_ends, parts.append)
@@ -148,7 +155,7 @@ class LiteralParamsReader:
         return _strip_single_quotes("".join(parts).strip())
 
     def _read_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
-        """A value, up to its end. None if the text ended before."""
+        """Read a value up to its end. Return None if the text ended before it."""
         opener = yield from self._source.accept(self._notation.value_openers)
         if opener in self._notation.quotes:
             return (yield from self._string_reader.read(opener, brackets, coercion))
@@ -165,7 +172,7 @@ class LiteralParamsReader:
         return (yield from self._read_delimiter())
 
     def _member_starter(self) -> Callable[[str, BracketContext], None]:
-        """Writes what stands before the value of each member, or item, of one pair of brackets."""
+        """Return a function that writes the separator and key before each member or item of one pair of brackets."""
         separator = ""
 
         def begin_member(key: str, brackets: BracketContext) -> None:
@@ -176,7 +183,7 @@ class LiteralParamsReader:
         return begin_member
 
     def _read_delimiter(self) -> Read[ValueEnd | None]:
-        """What follows a value in brackets. Where nothing does that may, a comma is missing."""
+        """Read the delimiter after a value in brackets. Without a valid one, a comma is missing."""
         delimiter = yield from self._source.accept(self._notation.value_ends)
         if delimiter is not None:
             return ValueEnd(delimiter)
@@ -185,14 +192,14 @@ class LiteralParamsReader:
         self._context.report_repair("',' is missing")
         return ValueEnd(",")
 
-    # ── what stands without quotes ────────────────────────────────────────────────────────────────────────────────
+    # ── unquoted values ────────────────────────────────────────────────────────────────────────────────
 
     def _read_bare_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
-        """A number or a word, up to what ends it; or a string that lacks its quotes, or the first of them."""
+        """Read a number or a keyword up to its delimiter; or a string without quotes, or without its opening quote."""
         parts: list[str] = []
-        open_brackets = 0  # brackets inside the text
-        inner_quotes = 0  # quotes inside the text
-        has_data = False  # whether anything of it was told to be data
+        open_brackets = 0  # number of open brackets inside the text
+        inner_quotes = 0  # number of quotes inside the text
+        has_data = False  # whether a possible delimiter turned out to be data
         while True:
             marker = yield from self._context.copy_until(self._notation.bare_value_ends, parts.append)
             if marker is None:
@@ -208,7 +215,7 @@ class LiteralParamsReader:
             elif open_brackets and marker in self._notation.value_ends.literals:
                 open_brackets -= marker != ","
             elif marker == "," and brackets.separator and (has_data or any(map(str.strip, parts))):
-                # in a number it can be nothing else; in a text it ends that, if one of the keys follows that may come
+                # After a literal, a comma always ends the value. In text it does only before one of the remaining keys.
                 is_literal = not has_data and literal_to_json("".join(parts)) is not None
                 decision = yield from self._string_reader.classify_comma(
                     brackets, None if is_literal else brackets.remaining_keys
@@ -231,20 +238,22 @@ class LiteralParamsReader:
             self._args.write_raw(
                 coercion.convert(text).json if coercion.can_be_value(STRING_ONLY_CHAR) else quoted(text)
             )
-            self._context.report("no-quote", "a string without its first quote: taken as one")
+            self._context.report("no-quote", "a string without its opening quote: accepted as a string")
         elif not word:
             self._args.write_raw("null")
-            self._context.report_repair("a value is missing: taken as null")
+            self._context.report_repair("a value is missing (null is used)")
         elif json is None:
             self._args.write_raw(coercion.convert(word).json)
-            self._context.report("no-quote", f"a string without quotes, {word[:40]!r}: taken as one")
+            self._context.report("no-quote", f"a string without quotes, {word[:40]!r}: accepted as a string")
         elif coercion.is_string_only and json != "null" and json[0] != '"':
             self._args.write_raw(quoted(word))
-            self._context.report("value-as-string", f"{word[:40]!r} where only a string fits: taken as one")
+            self._context.report(
+                "value-as-string", f"{word[:40]!r} where only a string is allowed: converted to a string"
+            )
         else:
             self._args.write_raw(json)
 
 
 def _strip_single_quotes(key: str) -> str:
-    """The key without the quotes of Python, where those are no quotes."""
+    """Return the key without single quotes, for dialects in which these do not quote strings."""
     return key[1:-1] if len(key) > 1 and key[0] == key[-1] == "'" else key

@@ -1,7 +1,7 @@
-"""pythonic: calls as Python writes them, `[name(key=value, …), …]`, with or without markers around them.
+"""pythonic: calls in Python syntax, `[name(key=value, …), …]`, with or without markers around them.
 
-The values are literals, of Python or of JSON. Without markers a list of calls is ordinary text: where a text begins
-with one of an offered tool it is a call at once, anywhere else only once it has come to its end.
+The values are Python or JSON literals. Without markers, a list of calls is ordinary text. At the start of a text, a
+call of an offered tool is accepted immediately; anywhere else it is accepted only when it is complete.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TRIPLE_QUOTES = ("'''", '"""')
 
 _NAME_PATTERN = re.compile(r"[\w.\-]*")
 _KEY_OR_END_PATTERN = re.compile(r"[^\W\d]|\)|$")
-"""What the params may begin with: a key, or their end."""
+"""Matches the beginning of the params: a key, or their end."""
 _SURPLUS_BRACKETS_PATTERN = re.compile(r"[})\s]*+")
 _CALL_PATTERNS = (r"([^\W\d][\w.\-]*+)", r"\(")
 
@@ -52,39 +52,41 @@ _params_opener_markers = compile_markers(PARAMS_OPENER)
 _separator_markers = compile_markers(",", ";")
 
 _CallOutcome: TypeAlias = Literal["call", "text", "none", "over"]
-"""What was read: a call; one that is given back as text, to its end; no call; or one that did not come to its end."""
+"""Result of reading a call.
+
+`call`: a call. `text`: a refused call, emitted as text. `none`: not a call. `over`: a call without an end."""
 _CallReader: TypeAlias = Callable[[str | None, TextBuffer, EventSink], Read[_CallOutcome]]
 
 
 class _UnnamedValue(NamedTuple):
-    """The first value of a call stands without its key."""
+    """The first value of a call, which has no key."""
 
     key: str | None
-    """The tool's only param; None if nothing tells which one it is."""
+    """The only param of the tool; None if the tool has several params or none."""
 
 
 @dataclass(frozen=True)
 class Pythonic:
-    """What stands around the calls, and how values are written."""
+    """Python calls: the markers around them, and the format of values."""
 
     NAME: ClassVar[str] = "pythonic"
 
     sections: tuple[Span, ...] = ()
-    """Markers around all calls. The first is how we write them."""
+    """Markers around all calls. All spans are read, the first one is written."""
     bare: bool = False
-    """Whether the calls are also written without any section, as we do then."""
+    """True if the model also writes calls without markers. If so, they are written without markers."""
     lines: bool = False
-    """Whether we write each call on a line of its own, and no list."""
+    """True if each call is written on a separate line, without list brackets."""
     quote: Literal["'", '"'] = '"'
-    """How we write strings."""
+    """The quote for writing strings."""
     words: tuple[str, str, str] = ("True", "False", "None")
-    """How we write true, false and null."""
+    """The keywords for true, false and null, for writing."""
     escaped: bool = True
-    """Whether the model escapes the quotes inside a string. If not, a quote ends one only before what may follow it."""
+    """True if the model escapes quotes inside strings. If not, a quote ends a string only before a valid follower."""
     quoted: QuotedMode = "string"
-    """What quotes say: `string`, that it is one; `typed`, a value where no string fits; `any`, nothing."""
+    """Meaning of a quoted value. `string`: a string; `typed`: another type if no string fits; `any`: any type."""
     envelope: JsonEnvelope | None = None
-    """What else a section may hold, or a reply may be: JSON objects with names and arguments. We never write it."""
+    """Alternative content of a section or a reply: JSON objects with names and arguments. It is read, never written."""
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         return PythonicGrammar(self, dialect_markers)
@@ -126,8 +128,10 @@ class PythonicGrammar:
         self._writer = LiteralWriter(shape.quote, shape.words)
 
     def _next_call_patterns(self) -> tuple[PatternSequence, ...]:
-        """What stands between the params of a call and those of the next one. Without a comma it may be code in a
-        string, unless quotes in strings are escaped."""
+        """Return patterns from the end of the params of a call to the params of the next call.
+
+        Without a comma, the text may be code in a string, unless quotes in strings are escaped.
+        """
         in_list, on_lines = (
             (CLOSING_BRACKETS_PATTERN, "[,;]", WHITESPACE_PATTERN, *_CALL_PATTERNS),
             (CLOSING_BRACKETS_PATTERN, *_CALL_PATTERNS),
@@ -164,12 +168,12 @@ class PythonicGrammar:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
-        """The list without its section, if the model does not write it that way."""
+        """Return the openers of a list without a section, if the model does not normally write it that way."""
         if not self._shape.bare:
             return tuple(f"{LIST_OPENER}{name}{PARAMS_OPENER}" for name in offer.names)
         return self._envelope.first_openers(offer) if self._envelope else ()
 
-    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the header holds nothing but the name)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the header contains only the name)
         return self._all_markers.remove_from(text).strip().lstrip(LIST_OPENER).partition(PARAMS_OPENER)[0] or text
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -200,13 +204,13 @@ class PythonicGrammar:
         start = source.offset
         yield from source.accept(_list_opener_markers)
         if (yield from source.accept(self._closers)) or (yield from self._read_empty_list(source)):
-            sink.report("stray-marker", f"{opener} with no call in it: dropped")
+            sink.report("stray-marker", f"{opener} without a call inside: dropped")
             return
         outcome: _CallOutcome = yield from self._read_call(
             (yield from self._read_name(source, sink.offer)), source, sink
         )
         if outcome == "none":
-            sink.report("broken-header", f"{opener} and no call after it: given back as text", start)
+            sink.report("broken-header", f"{opener} without a call after it: kept as text", start)
         while outcome in ("call", "text") and (yield from source.peek(self._list_end_markers)) is None:
             separator = yield from source.accept(_separator_markers)
             source.start_recording(separator or "")
@@ -214,12 +218,12 @@ class PythonicGrammar:
                 break
             outcome = yield from self._read_call((yield from self._read_name(source, sink.offer)), source, sink)
             if outcome == "none":
-                sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+                sink.report("section-not-closed", "the section of calls was never closed: closed here")
         if outcome in ("call", "text"):
             yield from self._read_section_end(outcome, source, sink)
 
     def _read_empty_list(self, source: TextBuffer) -> Read[bool]:
-        """Whether the section is an empty list."""
+        """Consume the end of an empty list. Return whether the section is one."""
         if (yield from source.peek(_list_closer_markers)) != LIST_CLOSER:
             return False
         yield from source.accept(_list_closer_markers)
@@ -232,12 +236,12 @@ class PythonicGrammar:
             sink.emit_text(remainder, source.channel)
             source.mark_as_text()
         if closer is None:
-            sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+            sink.report("section-not-closed", "the section of calls was never closed: closed here")
 
     def _read_list(
         self, name: str | None, read_call: _CallReader, source: TextBuffer, sink: EventSink
     ) -> Read[_CallOutcome]:
-        """A list of calls without a section. The name of the first may have been read."""
+        """Read a list of calls without a section. `name` is the name of the first call if it was already read."""
         while True:
             name = name or (yield from self._read_name(source, sink.offer))
             outcome = yield from read_call(name, source, sink)
@@ -253,19 +257,19 @@ class PythonicGrammar:
                 return outcome
 
     def _read_call(self, name: str | None, source: TextBuffer, sink: EventSink) -> Read[_CallOutcome]:
-        """What is a call at once: in a section, or where the reply begins with it and the tools are known."""
+        """Read a call that is accepted immediately: in a section, or at the start of a reply if the tools are known."""
         if name is None:
             self._return_recorded_text(source, sink)
             return "none"
         unnamed = yield from self._find_unnamed_value(name, source, sink.offer)
         if unnamed and unnamed.key is None:
-            sink.report("unnamed-value", f"values that nothing names in a call of {name!r}: it is given out as text")
+            sink.report("unnamed-value", f"values without keys in a call of {name!r}: kept as text")
         elif not sink.reject_call(name):
             return (yield from self._read_params(name, unnamed, source, sink))
         return (yield from self._read_as_text(name, unnamed, source, sink))
 
     def _read_tentative_call(self, name: str | None, source: TextBuffer, sink: EventSink) -> Read[_CallOutcome]:
-        """What is a call only once it has come to its end."""
+        """Read a call that is accepted only if it is complete."""
         if name is not None:
             unnamed = yield from self._find_unnamed_value(name, source, sink.offer)
             if not (unnamed and unnamed.key is None) and not sink.reject_call(name):
@@ -276,10 +280,13 @@ class PythonicGrammar:
     def _read_tentative_params(
         self, name: str, unnamed: _UnnamedValue | None, source: TextBuffer, sink: EventSink
     ) -> Read[_CallOutcome]:
-        """The params of what is a call only if nothing is wrong with it, and something follows that may."""
+        """Read the params of a tentative call.
+
+        It is a call only if it needs no repair and is followed by `,` or `]`.
+        """
         sink.begin_tentative()
         if not self._shape.bare:
-            sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
+            sink.report("no-section", "a complete call outside a section: accepted as a call")
         args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
         self._report_unnamed_value(unnamed, sink)
         params = LiteralParamsReader(self._notation, name, args, source, sink, sink.limits.args)
@@ -293,7 +300,7 @@ class PythonicGrammar:
         sink.rollback()
         self._return_as_text(text, channel, source, sink)
         if params.over_limit:
-            sink.report_over_limit("a call's arguments", sink.limits.args)
+            sink.report_over_limit("the argument text of a call", sink.limits.args)
         return "none"
 
     def _read_params(
@@ -309,20 +316,20 @@ class PythonicGrammar:
             yield from self._skip_surplus_brackets(source, sink)
             return "call"
         if params.over_limit:
-            sink.report_over_limit("a call's arguments", limit)
+            sink.report_over_limit("the argument text of a call", limit)
             call.close(complete=False)
         return "over"
 
     def _skip_surplus_brackets(self, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """More brackets after those of a call are a slip of the model."""
+        """Drop surplus brackets after a call. They are a mistake of the model."""
         if (yield from source.peek_after_space()) in SURPLUS_BRACKETS:
             start = source.offset
             yield from source.skip_space()
             surplus = yield from source.take_while(_SURPLUS_BRACKETS_PATTERN)
-            sink.report("after-arguments", f"{surplus.strip()!r} after the arguments' end: dropped", start)
+            sink.report("after-arguments", f"{surplus.strip()!r} after the end of the arguments: dropped", start)
 
     def _read_name(self, source: TextBuffer, offer: ToolSet) -> Read[str | None]:
-        """The name of a call, and the bracket behind it. None if no call comes."""
+        """Read the name of a call and the bracket after it. Return None if no call follows."""
         yield from source.skip_space()
         name = yield from source.take_while(_NAME_PATTERN, MAX_NAME_CHARS)
         if not name[:1].isidentifier() or not (yield from source.accept(_params_opener_markers)):
@@ -330,7 +337,7 @@ class PythonicGrammar:
         return name if offer.has(name) else offer.resolve_name(name) or name
 
     def _find_unnamed_value(self, name: str, source: TextBuffer, offer: ToolSet) -> Read[_UnnamedValue | None]:
-        """The first value, if it stands without its key."""
+        """Return the first value if it has no key, else None."""
         if _KEY_OR_END_PATTERN.match((yield from source.peek_after_space())):
             return None
         params = offer.param_names(name)
@@ -338,25 +345,25 @@ class PythonicGrammar:
 
     def _report_unnamed_value(self, unnamed: _UnnamedValue | None, sink: EventSink) -> None:
         if unnamed:
-            sink.report("unnamed-value", f"a value without its key: taken as {unnamed.key!r}, the tool's only param")
+            sink.report("unnamed-value", f"a value without a key: used as {unnamed.key!r}, the only param of the tool")
 
     def _read_as_text(
         self, name: str, unnamed: _UnnamedValue | None, source: TextBuffer, sink: EventSink
     ) -> Read[_CallOutcome]:
-        """A call that is none. It is text to its end, so that what stands in it is not read as another call."""
+        """Emit a refused call as text up to its end, so that its content is not parsed as another call."""
         params = LiteralParamsReader(self._notation, name, NullWriter(), source, sink, sink.limits.held)
         ended = yield from params.read("" if unnamed else None)
         self._return_recorded_text(source, sink)
         return "text" if ended else "over"
 
-    # ── giving back ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── output as text ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _return_recorded_text(self, source: TextBuffer, sink: EventSink) -> None:
         channel, text = source.recorded_channel, source.take_recorded()
         self._return_as_text(text, channel, source, sink)
 
     def _return_as_text(self, text: str, channel: Channel, source: TextBuffer, sink: EventSink) -> None:
-        """Text that is no call. Where a bracket alone may open one, it is text too."""
+        """Emit text that is not a call. If a bare bracket can open a call, the bracket is text, too."""
         if not self._shape.bare:
             sink.emit_leftover_text(text, channel)
             return
@@ -366,5 +373,5 @@ class PythonicGrammar:
             source.mark_as_text()
 
     def _marker_as_text(self, marker: str, sink: EventSink) -> str:
-        """The marker as text. Those around a list that may stand without them are tokens, whatever prose may hold."""
+        """Return the marker as text. Markers around a list that can also be bare are special tokens: return ""."""
         return "" if self._shape.bare else sink.strip_special_tokens(marker)

@@ -1,8 +1,9 @@
-"""The strings of one call where its values are literals: where they end, and what they are as JSON.
+"""Reader for literal strings: finds their end and converts them to JSON.
 
-A string goes on as it comes. Models forget quotes, and write them inside strings: a quote ends one only before what may
-follow a value, and the end of a call does if another call follows. Quotes inside a string come in pairs: after the
-first of a pair, the next one has to be followed by what follows no text.
+Strings are streamed. Models omit quotes and write unescaped quotes inside strings. So a quote ends a string only if it
+is followed by something that can follow a value, and the end of a call ends a string if another call follows. Quotes
+inside a string come in pairs: after the first of a pair, the next one ends the string only if its followers cannot be
+text.
 """
 
 from __future__ import annotations
@@ -30,31 +31,31 @@ __all__ = ["STRING_ONLY_CHAR", "LiteralStringReader", "ValueEnd", "ValueText"]
 _WHITESPACE_RUN = re.compile(f"[{WHITESPACE}]*+")
 _CLOSING_BRACKETS_RUN = re.compile(CLOSING_BRACKETS_PATTERN)
 STRING_ONLY_CHAR = "~"
-"""A character that no value but a string begins with."""
+"""A character that can begin only a string, no other value."""
 
 
 class ValueEnd(NamedTuple):
-    """A value ends here."""
+    """Decision: the value ends here."""
 
     delimiter: str
-    """What ends it: a comma, a closing bracket or a marker."""
+    """The delimiter that ends it: a comma, a closing bracket or a marker."""
     key: str | None = None
-    """The key of the next member, if it was read to tell that."""
+    """The key of the next member, if it was consumed for the decision."""
 
 
 class ValueText(NamedTuple):
-    """The value goes on."""
+    """Decision: the value continues."""
 
     text: str
-    """What was read to tell that."""
+    """The text that was consumed for the decision. It belongs to the value."""
 
 
 _EndDecision: TypeAlias = ValueEnd | ValueText | None
-"""What something that may end a value is; None if the text ends before that can be told."""
+"""Decision about a possible end of a value; None if the text ends before the decision."""
 
 
 class LiteralStringReader:
-    """Reads strings, from behind their first quote."""
+    """Reader for strings, starting after their opening quote."""
 
     def __init__(self, context: CallContext) -> None:
         self._context = context
@@ -64,7 +65,11 @@ class LiteralStringReader:
     # ── strings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, quote: str, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
-        """A string, from behind its quote. What is to become another type is held. None if the text ended in it."""
+        """Read a string after its opening quote. A string that is converted to another type is buffered.
+
+        Returns:
+            The end of the value; None if the text ended inside the string.
+        """
         buffered: list[str] | None = None
         quoted_mode = self._notation.quoted_mode
         if quoted_mode != "string":
@@ -100,7 +105,7 @@ class LiteralStringReader:
     def _write_converted(self, json: str, coercion: ValueCoercion) -> None:
         args = self._context.args
         text = read_json(f'"{json}"', str)
-        if text is None:  # half a surrogate pair: a string, whatever the schema says
+        if text is None:  # an unpaired surrogate stays a string, whatever the schema requires
             args.write_raw(f'"{json}"')
             return
         value = coercion.convert(text)
@@ -109,12 +114,19 @@ class LiteralStringReader:
             self._context.report("bad-value", value.problem)
 
     def quote_as_text(self, quote: str) -> str:
-        """What a quote inside a string stands for: a token that looks like one was meant as one."""
+        """Return the text for a quote inside a string.
+
+        A delimiter token that contains `"` is read as that character.
+        """
         return '"' if '"' in quote and quote == self._notation.delimiter else quote
 
     def copy_body(self, quote: str, write: Callable[[str], None]) -> Read[str | None]:
-        """Copies a string up to the next quote, as JSON. Returns the quote; or if it is missing, what ends the call,
-        unread. None if the text ended before, or the limit was passed."""
+        """Copy a string as JSON up to the next quote.
+
+        Returns:
+            The quote (consumed); if it is missing, the marker that ends the call (not consumed); None if the text ended
+            or the limit was exceeded.
+        """
         marks, unclosed = self._notation.string_markers[quote], self._notation.unclosed_strings[quote]
         while True:
             marker = yield from self._context.copy_until(marks, lambda piece: write(escape_json(piece)))
@@ -127,25 +139,31 @@ class LiteralStringReader:
             if (yield from self._is_next(unclosed[marker])):
                 self._context.was_repaired = True
                 self._context.report(
-                    "value-not-closed", "a string without its last quote: taken as closed before the next call"
+                    "value-not-closed", "a string without its closing quote: closed before the next call"
                 )
                 return marker
             yield from self._source.accept(self._notation.value_ends)
-            closing_brackets = yield from self._source.take_while(
-                _CLOSING_BRACKETS_RUN
-            )  # none of them ends the call if the first does not
+            # If the first bracket does not end the call, neither do the brackets after it.
+            closing_brackets = yield from self._source.take_while(_CLOSING_BRACKETS_RUN)
             write(escape_json(marker + closing_brackets))
 
     def _is_next(self, lookahead: Lookahead) -> Read[bool]:
-        """Whether this stands next. A call in it is one of an offered tool, if its name counts."""
+        """Return whether the lookahead matches. If it includes the name of a call, the tool must be offered."""
         sink = self._context.sink
         return (yield from self._source.look_ahead(lookahead, sink.limits.header, ("", *sink.offer.names))) is not None
 
-    # ── where a string ends ───────────────────────────────────────────────────────────────────────────────────────
+    # ── end of a string ───────────────────────────────────────────────────────────────────────────────────────
 
     def classify_quote(self, brackets: BracketContext, inner_quotes: int) -> Read[_EndDecision]:
-        """Whether this quote ends the string, which already holds so many of them. If it closes one of those, it takes
-        more to tell, as it always does where quotes are not escaped."""
+        """Decide whether a quote ends the string.
+
+        If it can close a quotation inside the string, or if the dialect does not escape quotes, the conditions are
+        stricter.
+
+        Args:
+            brackets: The brackets around the string.
+            inner_quotes: The number of quotes that the string already contains.
+        """
         source, notation = self._source, self._notation
         whitespace = yield from source.take_while(_WHITESPACE_RUN)
         if (yield from self._is_next(notation.after_string)):
@@ -177,7 +195,7 @@ class LiteralStringReader:
         return ValueEnd(delimiter)
 
     def _read_call_end(self, brackets: BracketContext) -> Read[str]:
-        """What ends a string that is the last of its call. Where no bracket does, the next call stands there."""
+        """Return the delimiter after the last string of a call. Without a bracket, the next call follows directly."""
         delimiter = yield from self._source.accept(self._notation.value_ends)
         if (delimiter is None or delimiter == ",") and brackets.depth == 0:
             self._source.put_back(delimiter or "")
@@ -186,7 +204,7 @@ class LiteralStringReader:
         return delimiter or ","
 
     def _classify_quote_without_comma(self, brackets: BracketContext, whitespace: str) -> Read[_EndDecision]:
-        """Whether a quote ends the string that nothing follows that should: a comma may be missing."""
+        """Decide whether a quote ends the string if no valid follower comes next: a comma may be missing."""
         source, notation = self._source, self._notation
         if (yield from source.peek(notation.value_ends)) == "":
             return None
@@ -203,8 +221,10 @@ class LiteralStringReader:
     def classify_comma(
         self, brackets: BracketContext, allowed_keys: Collection[str] | None
     ) -> Read[ValueEnd | ValueText]:
-        """Whether a comma ends the value before it: the key of the next member comes, or the end. Only these keys
-        count, or all: models invent some."""
+        """Decide whether a comma ends the value before it: the key of the next member or the end must follow.
+
+        `allowed_keys` are the keys that are accepted, or None for any key, because models invent keys.
+        """
         syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
         if (yield from self._source.peek(syntax.container_ends)) is not None or (
             yield from self._is_next(syntax.quoted_key)
@@ -215,8 +235,10 @@ class LiteralStringReader:
     def _classify_comma_before_bare_key(
         self, brackets: BracketContext, allowed_keys: Collection[str] | None, wrong_separator: str = ""
     ) -> Read[ValueEnd | ValueText]:
-        """Whether a comma ends the value before it: a bare key comes, and its separator; or a slip, if the key is one
-        that the tool has."""
+        """Decide whether a comma ends the value before it: an unquoted key and its separator must follow.
+
+        The wrong separator is accepted only after a key that the tool has.
+        """
         source = self._source
         syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
         space = yield from source.take_while(_WHITESPACE_RUN)
@@ -237,5 +259,5 @@ class LiteralStringReader:
             return ValueText("," + space + word)
         yield from source.accept(syntax.separators)
         if separator == wrong_separator:
-            self._context.report_repair(f"{wrong_separator!r} for {brackets.separator!r}")
+            self._context.report_repair(f"{wrong_separator!r} instead of {brackets.separator!r}")
         return ValueEnd(",", word)

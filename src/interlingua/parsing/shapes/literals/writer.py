@@ -1,4 +1,4 @@
-"""Arguments written as the literals of a dialect: the inverse of reading them."""
+"""Writer for arguments as literals of a dialect, the inverse of the readers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _BARE_KEY_PATTERN = re.compile(r"[\w.\-]+")
 
 @dataclass(frozen=True)
 class LiteralWriter:
-    """How one dialect writes a value."""
+    """Format in which one dialect writes values."""
 
     quote: str
     keywords: tuple[str, str, str]
-    """How true, false and null are written."""
+    """The keywords for true, false and null."""
     comma: str = ", "
     colon: str = ": "
     escapes: bool = True
-    """Whether what would end a string is escaped in it, and keys are quoted."""
+    """True if special characters in strings are escaped, and keys are quoted."""
     sort_keys: bool = False
-    """Whether keys are sorted, as templates do that go through them with `dictsort`."""
+    """True if keys are sorted, as in chat templates that iterate with `dictsort`."""
 
     def write_value(self, value: Any, depth: int = 0) -> str:
         if depth > MAX_DEPTH:
-            raise RenderError(f"arguments nested more than {MAX_DEPTH} deep would not be read back", "nest them less")
+            raise RenderError(f"arguments nested deeper than {MAX_DEPTH} levels cannot be parsed", "nest them less")
         if isinstance(value, str):
             return self._write_string(value)
         if value is None or isinstance(value, bool):
@@ -57,7 +57,7 @@ class LiteralWriter:
         return write_json(value)
 
     def ordered_items(self, members: dict[str, Any]) -> list[tuple[str, Any]]:
-        """The members, in the order in which they are written."""
+        """Return the members in the order in which they are written."""
         items = list(members.items())
         return sorted(items, key=lambda item: item[0].lower()) if self.sort_keys else items
 
@@ -75,7 +75,7 @@ class LiteralWriter:
 def check_round_trip(
     grammar: Grammar, opener: str, text: str, calls: list[Call], values_are_text: bool = False
 ) -> None:
-    """Raises if what was written behind the opener would be read back otherwise."""
+    """Raise `RenderError` if the text written after the opener would be parsed differently."""
     source = TextBuffer()
     source.push(text)
     source.close()
@@ -94,12 +94,12 @@ def check_round_trip(
             arguments[event.index] += event.text
     for n, call in enumerate(calls):
         if names[n : n + 1] != [call.name]:
-            raise RenderError(f"a call named {call.name!r} would be read back otherwise", "rename the tool")
+            raise RenderError(f"a call named {call.name!r} would be parsed differently", "rename the tool")
         expected, actual = read_json(call.arguments, dict), read_json(arguments[n], dict)
         if values_are_text:
             expected, actual = _values_as_text(expected), _values_as_text(actual)
         if expected != actual:
-            raise RenderError(f"the arguments of {call.name!r} would be read back otherwise", "take the markers out")
+            raise RenderError(f"the arguments of {call.name!r} would be parsed differently", "remove the markers")
 
 
 def _values_as_text(members: dict[str, Any] | None) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """tagged_params: `[SECTION] { OPEN name END { PARAM key END value CLOSE } CLOSE } [/SECTION]`.
 
-Each param is an element of its own, and its value is raw text. The tool's schema tells its type, or an attribute does.
-Closers may be missing, and a body may be one JSON object instead. A call outside its section is one only if its tool
-was offered and it comes to its end.
+Each param is an element, and its value is raw text. The type of the value comes from the tool's schema or from an
+attribute. Closers may be missing, and the body may be one JSON object instead. A call outside a section is accepted
+only if its tool was offered and the call is complete.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ __all__ = ["TaggedParams"]
 
 @dataclass(frozen=True)
 class TaggedParams:
-    """Each marker may have several spellings. The first is how we write it."""
+    """One XML-like element per param. Each marker may have several spellings: all are read, the first is written."""
 
     NAME: ClassVar[str] = "tagged_params"
 
     call: Tag
-    """The element of a call, and the name in its head."""
+    """The element of a call. Its head contains the name."""
     param: Tag
-    """The element of a param, and the key in its head."""
+    """The element of a param. Its head contains the key."""
     sections: tuple[Span, ...] = ()
-    """What stands around neighbouring calls."""
+    """Markers around consecutive calls."""
     value_open: tuple[str, ...] = ()
-    """What stands between the end of a param's head and its value, if anything does."""
+    """Markers between the head of a param and its value, if there are any."""
     json: Tag | None = None
-    """An element that holds all arguments as JSON."""
+    """An element that contains all arguments as JSON."""
     quote: Span | None = None
-    """What a value stands in that may hold anything, such as CDATA."""
+    """Markers around a value that may contain any text, such as CDATA."""
     string_when: str = ""
-    """The attribute that makes a value a string, such as `string="true"`. With any other value it is JSON."""
+    """The attribute that marks a value as a string, such as `string="true"`. With another value of it, it is JSON."""
     numbered: str = ""
-    """The attribute of a call that counts the calls of the reply from 1, if there is one."""
+    """The attribute of a call that contains its number in the reply, counted from 1, if there is one."""
     wrappers: tuple[str, ...] = ("arguments", "input")
-    """Params that some models put all arguments into, as an object: taken out if the tool has no such param."""
+    """Params into which some models put all arguments as an object. Unwrapped if the tool has no such param."""
     nested: bool = False
-    """Whether objects and arrays are elements inside the param's. Then a closer is what stands before its name."""
+    """True if objects and arrays are nested elements. Then `close` is the part of a closing tag before the name."""
     lines: bool = False
-    """Whether values stand on lines of their own: one line break before and after each is no part of it."""
+    """True if values are on separate lines: one line break before and after each value is not part of it."""
     call_gap: str = ""
-    """What we write around calls."""
+    """Text that is written around calls."""
     param_gap: str = ""
-    """What we write before each param and before the end of a call."""
+    """Text that is written before each param and before the end of a call."""
     shared_section: bool = True
-    """Whether neighbouring calls share a section when we write them."""
+    """True if consecutive calls are written into one section."""
     inside: Shape | None = None
-    """What else a section may hold, or a call where there are none: another way to write calls that the model falls
-    back to."""
+    """Fallback shape inside a section, or inside a call if there are no sections: another format of calls that the
+    model sometimes uses."""
 
     def __post_init__(self) -> None:
         needed = {
@@ -78,7 +78,7 @@ class TaggedParams:
         }
         for field, spellings in needed.items():
             if not all(spellings) or not spellings:
-                raise UsageError(f"{field} is empty", "write the marker that the model writes there")
+                raise UsageError(f"{field} is empty", "set it to the marker that the model writes there")
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         return TaggedParamsGrammar(self, dialect_markers)
@@ -161,7 +161,7 @@ class TaggedParamsGrammar:
             *(self._fallback_grammar.first_openers(offer) if self._fallback_grammar else ()),
         )
 
-    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (no header holds more than the name)
+    def extract_name(self, text: str, offer: ToolSet) -> str:  # noqa: ARG002 (the header contains only the name)
         return self._markers_in_call.remove_from(text).strip() or text
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -187,13 +187,13 @@ class TaggedParamsGrammar:
             marker = yield from self._read_between_calls(source, sink)
             source.start_recording(marker or "")
         if marker is None or marker not in self._section_closers:
-            sink.report("section-not-closed", "the section of calls was never closed: taken as closed here")
+            sink.report("section-not-closed", "the section of calls was never closed: closed here")
             source.put_back(marker or "")
 
     def _read_malformed_section(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """What begins with something else: another way to write calls, the opener again, or no call at all."""
+        """Read a section that does not begin with a call: the fallback shape, a repeated opener, or no call at all."""
         if (yield from source.accept(self._stray_closers)) or (yield from source.peek(self._outer_openers)):
-            sink.report("stray-marker", f"{opener} with nothing in it: dropped")
+            sink.report("stray-marker", f"empty {opener}: dropped")
             source.discard_recording()
             return
         first = yield from source.peek_after_space()
@@ -203,14 +203,14 @@ class TaggedParamsGrammar:
             self._return_as_text(sink)
 
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """The next marker of a section. Text before it belongs to no call, but is not lost."""
+        """Consume and return the next marker of a section. Text before it is emitted as text."""
         stray = StrayText(source, sink)
         marker: str | None = ""
         while marker == "" or marker in self.inner_markers:
             if marker:
-                sink.report("stray-marker", f"{marker} without a call around it: dropped")
+                sink.report("stray-marker", f"{marker} outside a call: dropped")
             marker = yield from source.copy_until(self._markers_in_section, stray.write)
-        stray.report("among the calls of a section")
+        stray.report("between the calls of a section")
         return marker
 
     def _read_call_without_section(self, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -219,18 +219,18 @@ class TaggedParamsGrammar:
             self._return_as_text(sink)
             return
         sink.begin_tentative()
-        sink.report("no-section", "a call outside a section: taken as a call, for it is all there")
+        sink.report("no-section", "a complete call outside a section: accepted as a call")
         if (yield from self._read_named_call(head, source, sink)):
             sink.commit()
         else:
             sink.rollback()
 
     def _read_call_without_opener(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """An offered tool's name and the beginning of its first param."""
+        """Read a call without its opener, from the name of an offered tool and the opener of its first param on."""
         param = next(marker for marker in self._shape.param.open if opener.endswith(marker))
         name = opener.removesuffix(param)
         sink.begin_tentative()
-        sink.report("no-opener", f"{name!r} without the marker before it: taken as a call")
+        sink.report("no-opener", f"{name!r} without its opening marker: accepted as a call")
         if (
             yield from self._read_params(
                 param, name, ObjectWriter(sink.start_call(CallHeader(name, None, name))), source, sink
@@ -241,7 +241,7 @@ class TaggedParamsGrammar:
             sink.rollback()
 
     def _read_call(self, source: TextBuffer, sink: EventSink) -> Read[bool]:
-        """One call, after its opener. False if it was none, or was not closed."""
+        """Read one call after its opener. Return False if it is not a call, or was not closed."""
         head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
         if not head.name and not self._shape.call.end:
             return (yield from self._read_call_without_key(head.attributes, source, sink))
@@ -251,7 +251,10 @@ class TaggedParamsGrammar:
         return (yield from self._read_named_call(head, source, sink))
 
     def _read_call_without_key(self, word: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
-        """One call whose first param lacks its opener, or its key. False if it was none, or was not closed."""
+        """Read one call whose first param lacks its opener or its key.
+
+        Return False if it is not a call, or was not closed.
+        """
         param = self._shape.param
         name, key = yield from read_unopened_key(word, param, self._values.openers, source, sink.offer)
         if not name and not word:
@@ -263,25 +266,25 @@ class TaggedParamsGrammar:
         args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
         marker: str | None = ""
         if key:
-            sink.report("no-opener", f"the param {key!r} without {param.open[0]}: taken as one")
+            sink.report("no-opener", f"the param {key!r} without {param.open[0]}: accepted as a param")
             marker = yield from self._read_value(param.open[0], name, TagHead(key), args, source, sink)
         return (yield from self._read_params(marker, name, args, source, sink))
 
     def _return_as_text(self, sink: EventSink) -> None:
         if sink.restore_text():
-            sink.report("broken-header", "a call that breaks off in its head: given back as text, without its markers")
+            sink.report("broken-header", "a call that is cut off in its head: kept as text, without its markers")
 
     def _is_body_next(self, source: TextBuffer) -> Read[bool]:
-        """Whether a head is followed by what follows heads. Prose that quotes one goes on otherwise."""
+        """Return whether the body of a call follows the head. In prose that quotes a head, other text follows."""
         return (
             bool((yield from source.peek(self._after_head))) or (yield from source.peek_after_space()) == OPENING_BRACE
         )
 
     def _read_named_call(self, head: TagHead, source: TextBuffer, sink: EventSink) -> Read[bool]:
-        """One call, after its head. False if it was not closed."""
+        """Read one call after its head. Return False if it was not closed."""
         name = head.name
         if any(key != self._shape.numbered for key in head.attribute_names):
-            sink.report("odd-header", f"the head of {name!r} has {head.attributes!r:.80} in it, which is left out")
+            sink.report("odd-header", f"the head of {name!r} has extra attributes: dropped {head.attributes!r:.80}")
         call = sink.start_call(CallHeader(name, None, name))
         first = yield from source.peek_after_space()
         if first == OPENING_BRACE:
@@ -294,7 +297,7 @@ class TaggedParamsGrammar:
     def _read_params(
         self, marker: str | None, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[bool]:
-        """All params of a call, after this marker. False if the call was not closed."""
+        """Read all params of a call, starting after `marker`. Return False if the call was not closed."""
         while marker is not None:
             if marker == "":
                 marker = yield from self._read_next_marker(name, args, source, sink)
@@ -310,27 +313,27 @@ class TaggedParamsGrammar:
                 yield from self._arguments_reader.read(args.call, source, sink)
                 return (yield from source.accept(self._call_closers)) is not None
             elif marker in self.inner_markers or marker in self._fragments:
-                sink.report("stray-marker", f"{marker} without a param around it: dropped")
+                sink.report("stray-marker", f"{marker} outside a param: dropped")
                 marker = ""
             else:
-                sink.report("call-not-closed", f"the call of {name!r} was never closed: taken as closed here")
+                sink.report("call-not-closed", f"the call of {name!r} was never closed: closed here")
                 args.end()
                 source.put_back(marker)
                 return False
         return False
 
     def _read_next_marker(self, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """The next marker in a call. Text before it belongs to no param, but is not lost."""
+        """Consume and return the next marker in a call. Text before it is emitted as text."""
         start = source.offset
         text, marker = yield from source.take_until(self._markers_in_call, sink.limits.held)
         if marker in self._shape.param.end and (key := valid_name(text.strip())):
-            sink.report("no-opener", f"the param {key!r} without {self._shape.param.open[0]}: taken as one", start)
+            sink.report("no-opener", f"the param {key!r} without {self._shape.param.open[0]}: accepted", start)
             return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
         if marker in self._shape.param.close and isinstance(self._values, NestedValues):
             yield from self._values.read_unopened(text, partial(sink.offer.coercion_for, name), args, source, sink)
             return ""
         if text.strip():
-            sink.report("text-in-section", "text among the params of a call: kept as text", start)
+            sink.report("text-in-section", "text between the params of a call: kept as text", start)
             sink.emit_text(text, source.taken_channel)
         return "" if marker is None and not source.closed else marker
 
@@ -343,22 +346,22 @@ class TaggedParamsGrammar:
             return (yield from self._read_value(opener, name, head, args, source, sink))
         if source.channel is not channel:
             args.mark_incomplete()
-        sink.report("broken-header", "a param that breaks off in its head: given back as text", start)
+        sink.report("broken-header", "a param that is cut off in its head: kept as text", start)
         sink.emit_leftover_text(head.attributes, source.channel)
         return ""
 
     def _read_value_without_key(
         self, opener: str, name: str, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
-        """A value that no key stands before, after its opener: of the one param that is missing, if it is one."""
+        """Read a value without a key, after its opener. It belongs to the missing param, if exactly one is missing."""
         key = sink.offer.only_missing_param(name, args.keys)
         if key is None:
             sink.report(
-                "unnamed-value", f"{opener.strip()} without a key, and no one param is missing: left out of the call"
+                "unnamed-value", f"{opener.strip()} without a key, and its param is ambiguous: dropped from the call"
             )
             args.mark_incomplete()
             return ""
-        sink.report("unnamed-value", f"{opener.strip()} without a key: taken as {key!r}, which is missing")
+        sink.report("unnamed-value", f"{opener.strip()} without a key: used as {key!r}, the only missing param")
         source.put_back(opener)
         return (yield from self._read_value(self._shape.param.open[0], name, TagHead(key), args, source, sink))
 
@@ -367,7 +370,7 @@ class TaggedParamsGrammar:
     ) -> Read[str | None]:
         key, offer = head.name, sink.offer
         if key in args.keys:
-            sink.report("repeated-param", f"the param {key!r} again: passed on as it is, and the last one counts")
+            sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
         param = ParamContext(
             opener, key, head.attributes, offer.coercion_for(name, key), wraps_all, name, offer, args.keys

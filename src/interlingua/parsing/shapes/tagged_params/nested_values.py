@@ -1,6 +1,6 @@
-"""Values that are trees: objects and arrays are written as elements inside the param's own, each named by its key.
+"""Nested values: objects and arrays are written as elements inside the element of the param, each named by its key.
 
-The leaves have no types of their own, so the schema is asked at every level. An array's elements are called `item`.
+The leaves do not declare a type, so the schema supplies it at every level. The items of an array are named `item`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["NestedValues"]
 ITEM_TAG = "item"
 MAX_ELEMENT_DEPTH = 64
 EMPTY_VALUES = {"string": '""', "array": "[]"}
-"""What an empty element is, by the kind of its plan: an object, but for these."""
+"""JSON of an empty element by the kind of its schema. For all other kinds it is an empty object."""
 
 
 class NestedValues:
-    """Reads and writes values. The tag's closer is what stands before the name in a closing tag."""
+    """Reader and writer for nested values. `tag.close` is the part of a closing tag before the name."""
 
     def __init__(self, tag: Tag, tag_context: TagContext) -> None:
         self._tag = tag
@@ -51,14 +51,17 @@ class NestedValues:
             return "".join(self.write(ITEM_TAG, inner) for inner in value)
         text = value if isinstance(value, str) else write_json(value)
         if self._end_markers.search(text, 0):
-            raise RenderError(f"the param {key!r} holds a marker, which would end it", "take it out")
+            raise RenderError(f"the param {key!r} contains a marker, which would end it", "remove it")
         return text
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, param: ParamContext, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """Reads one value after the head of its param. Returns "" behind its closer, another marker that has ended it,
-        None where the text ends."""
+        """Read one value, after the head of its param.
+
+        Returns:
+            "" after its closer; the other marker that ended it; None at the end of the text.
+        """
         args.begin_member(param.key)
         return (yield from self._read_element(param.key, param.coercion, 0, args, source, sink))
 
@@ -70,10 +73,10 @@ class NestedValues:
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[None]:
-        """A value whose opener was left out, after the marker of its closer: only there stands the key."""
+        """Read a value without an opening tag, after the marker of its closing tag, which contains the key."""
         head = yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
         if head.name:
-            sink.report("no-opener", f"the param {head.name!r} without its opening tag: taken as one")
+            sink.report("no-opener", f"the param {head.name!r} without its opening tag: accepted as a param")
             args.begin_member(head.name)
             self._write_leaf(head.name, text, coercion_for(head.name), args, sink)
 
@@ -97,7 +100,7 @@ class NestedValues:
         return (yield from self._read_closing_tag(key, marker, source, sink))
 
     def _copy_string(self, args: ObjectWriter, source: TextBuffer) -> Read[str | None]:
-        """A string. What opens an element in it is data."""
+        """Copy a string. An opener of an element inside it is data."""
         while True:
             marker = yield from source.copy_value(self._end_markers, args.write_text, 1 << 62)
             if not marker or marker not in self._tag.open:
@@ -116,7 +119,7 @@ class NestedValues:
     def _read_children(
         self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
-        """The elements of an object or array, after the opener of the first one."""
+        """Read the elements of an object or array, after the opener of the first one."""
         separator, is_array = "", False
         marker: str | None = self._tag.open[0]
         while marker in self._tag.open:
@@ -135,21 +138,21 @@ class NestedValues:
         return (yield from self._read_closing_tag(key, marker, source, sink))
 
     def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """The next marker among elements. Text before it belongs to none, but is not lost."""
+        """Consume and return the next marker between elements. Text before it is emitted as text."""
         text, marker = yield from source.take_until(self._end_markers, sink.limits.held)
         self._report_stray_text(text, source, sink)
         return "" if marker is None and not source.closed else marker
 
     def _report_stray_text(self, text: str, source: TextBuffer, sink: EventSink) -> None:
         if text.strip():
-            sink.report("text-in-section", "text beside elements: kept as text")
+            sink.report("text-in-section", "text between elements: kept as text")
             sink.emit_text(text, source.channel)
 
     def _read_closing_tag(self, key: str, marker: str | None, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """Steps over the rest of a closing tag. Any other marker has ended the element without one."""
+        """Consume the rest of a closing tag. Any other marker ends the element without a closing tag."""
         if marker in self._tag.close:
             yield from read_head(self._tag, source, sink.limits.header, self._end_markers)
             return ""
         if marker:
-            sink.report("value-not-closed", f"the value of {key!r} was never closed: taken as closed here")
+            sink.report("value-not-closed", f"the value of {key!r} was never closed: closed here")
         return marker

@@ -1,4 +1,4 @@
-"""Tags around a name: `<invoke name="NAME" …>`. How the head of one is read and written."""
+"""Tags with a name in their head, such as `<invoke name="NAME" …>`: reading and writing of heads."""
 
 from __future__ import annotations
 
@@ -24,26 +24,29 @@ _ESCAPES = (("&quot;", '"'), ("&amp;", "&"))
 
 @dataclass(frozen=True)
 class Tag:
-    """An element with a name in its head. Each marker may have several spellings; the first is how we write it."""
+    """An element with a name in its head.
+
+    Each marker may have several spellings: all are read, the first is written.
+    """
 
     open: tuple[str, ...]
-    """What stands right before the name. Where an attribute holds that: before the attributes."""
+    """Markers directly before the name, or before the attributes if the name is in an attribute."""
     end: tuple[str, ...] = ()
-    """What ends the head. Where nothing does, the name ends at the next marker."""
+    """Markers that end the head. Without one, the name ends at the next marker."""
     close: tuple[str, ...] = ()
-    """What ends the element."""
+    """Markers that end the element."""
     slips: tuple[str, ...] = ()
-    """Wrong spellings of a param's closer. They count only where another param or the end of the call follows."""
+    """Wrong spellings of a param's closer. They are recognised only before another param or the end of the call."""
     attribute: tuple[str, ...] = ()
-    """The attribute that holds the name, if one does. Any others may stand before and behind it, in any order."""
+    """The attribute that contains the name, if there is one. Other attributes may come before and after it."""
     escaped: bool = False
-    """Whether `&` and `"` in the name are written as `&amp;` and `&quot;`."""
+    """True if `&` and `"` in the name are written as `&amp;` and `&quot;`."""
 
     def write_head(self, name: str, attribute: str = "", value: str = "") -> str:
-        """The whole head."""
+        """Write the whole head, with one more attribute if one is given."""
         written = _escape_name(name) if self.escaped else name
         if valid_name(written) is None or any(end in written for end in self.end):
-            raise RenderError(f"{name!r} cannot stand in a tag", "rename it: letters, digits, '.', ':', '-' and '_'")
+            raise RenderError(f"{name!r} cannot be written in a tag", "use letters, digits, '.', ':', '-' and '_'")
         if self.attribute:
             written = f'{self.attribute[0]}="{written}"'
         elif self.open[0].endswith('"'):
@@ -54,30 +57,39 @@ class Tag:
 
 @dataclass(frozen=True)
 class TagHead:
-    """What a head says: the name, and the other attributes as they stand there."""
+    """A parsed head: the name, and the text of the other attributes."""
 
     name: str
     attributes: str = ""
 
     @property
     def attribute_names(self) -> list[str]:
-        """What these attributes are called."""
+        """The names of the other attributes."""
         return [key[1] for key in _iter_attributes(self.attributes)]
 
 
 def valid_name(text: str) -> str | None:
-    """The text if it may be a name. Prose may not: it has white space in it."""
+    """Return the text if it can be a name, else None. Prose cannot: it contains whitespace."""
     return text if 0 < len(text) <= MAX_NAME_CHARS and _NAME_PATTERN.fullmatch(text) else None
 
 
 def find_names(text: str, start: int) -> list[str]:
-    """All that may be names behind this place, where a head may begin."""
+    """Return all possible names after `start`, where a head may begin."""
     return [name for name in _NAME_PATTERN.findall(text, start, start + MAX_NAME_CHARS * 4) if name]
 
 
 def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Read[TagHead]:
-    """The head after its opener. Where nothing ends it, one of these markers must stand after it. What is no head comes
-    back as the attributes of one without a name. Whatever marker stands in it, it is none."""
+    """Read a head after its opener.
+
+    Args:
+        tag: The tag of the head.
+        source: The text.
+        limit: Maximum length of the head.
+        after: Markers that cannot occur in a head. If the tag has no end marker, one of them must follow the name.
+
+    Returns:
+        The head. If the text is not a head: an empty name, and the text as the attributes.
+    """
     if tag.end:
         text, marker = yield from source.take_until(compile_markers(*tag.end, "\n", "<", *after.literals), limit)
         if marker in tag.end:
@@ -97,22 +109,34 @@ def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Rea
 def read_head_before(
     body_markers: MarkerSet, tag: Tag, source: TextBuffer, sink: EventSink, after: MarkerSet
 ) -> Read[TagHead]:
-    """A head, also one without its end if a marker follows that stands in no place but behind heads."""
+    """Read a head. Accept one without its end marker if one of `body_markers`, which only follow heads, comes next."""
     head = yield from read_head(tag, source, sink.limits.header, after)
     if head.name or not tag.end or not (yield from source.peek(body_markers)):
         return head
     unended_head = _parse_head(head.attributes, tag)
     if unended_head.name:
-        sink.report("no-separator", f"{unended_head.name!r} without {tag.end[0]} behind it: taken as the name")
+        sink.report("no-separator", f"{unended_head.name!r} without {tag.end[0]} after it: used as the name")
     return unended_head
 
 
 def read_unopened_key(
     word: str, param: Tag, value_openers: MarkerSet, source: TextBuffer, offer: ToolSet
 ) -> Read[tuple[str, str]]:
-    """The offered tool and the key in what follows a call's opener up to the first value, where the key lacks its
-    opener: it stands behind the name, with or without white space between. The key is empty if all of it is missing,
-    and the tool is if that is not what stands there."""
+    """Read the tool and the first key of a call in which the key lacks its opener.
+
+    The key follows the name, with or without whitespace between them.
+
+    Args:
+        word: The word after the opener of the call: the name, or name and key without a space.
+        param: The tag of a param.
+        value_openers: Markers before a value.
+        source: The text.
+        offer: The offered tools.
+
+    Returns:
+        The name of the tool and the key. The key is "" if it is missing altogether. Both are "" if the text does not
+        have this form.
+    """
     if not offer.has(word):
         name_and_rest = [(name, word.removeprefix(name)) for name in offer.names if word.startswith(name)]
         fused = [(name, key) for name, key in name_and_rest if offer.has_param(name, key)]
@@ -139,12 +163,12 @@ def _parse_head(text: str, tag: Tag) -> TagHead:
 
 
 def _find_attribute(text: str, names: tuple[str, ...]) -> tuple[int, int]:
-    """Where one of these attributes begins, and where its value does; the text's end if there is none."""
+    """Return the start of the first of these attributes, and of its value; the end of the text if there is none."""
     return next((key.span() for key in _iter_attributes(text) if key[1] in names), (len(text), len(text)))
 
 
 def _iter_attributes(text: str) -> Iterator[re.Match[str]]:
-    """Each attribute up to its value."""
+    """Iterate over the attributes. Each match ends before the value."""
     key = _ATTRIBUTE_NAME_PATTERN.match(text, 0)
     while key is not None:
         yield key

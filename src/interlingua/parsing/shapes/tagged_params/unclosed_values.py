@@ -1,6 +1,6 @@
-"""Where a value ends whose closer is missing: where its call, its section or the turn does, or another call begins.
+"""Rules for the end of a value without a closer: the end of its call, its section or the turn, or another call.
 
-All of these may be data as well, so that each counts only if what follows may follow there.
+The markers of all of these can also be data. So each one ends a value only if its followers are valid.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ NEWLINE = "\n"
 
 
 class TagContext(NamedTuple):
-    """What stands around params. `tokens` are special ones such as the end of a turn, and are `outside` too."""
+    """Markers around params.
+
+    `tokens` are the special tokens among `dialect_markers`, such as the end of a turn.
+    """
 
     call: Tag
     section_openers: tuple[str, ...]
@@ -30,10 +33,10 @@ class TagContext(NamedTuple):
 
 
 class UnclosedValueRules:
-    """What ends values of these params if no closer does."""
+    """Markers and sequences that end a value of a param if its closer is missing."""
 
     def __init__(self, param: Tag, in_line: bool, tag_context: TagContext) -> None:
-        """`in_line` says that calls begin anywhere. Elsewhere they begin on a line of their own."""
+        """`in_line`: calls can begin anywhere. Otherwise they begin on a new line."""
         call, tokens = tag_context.call, tag_context.tokens
         self._param = param
         self._tag_context = tag_context
@@ -48,20 +51,23 @@ class UnclosedValueRules:
             *inline_openers,
             *param.slips,
         )
-        """Those that count where values stand on lines of their own."""
+        """Markers for values on separate lines."""
         self.anywhere = (*self.on_lines, *closers)
         self._common_end_sequences: tuple[WordSequence, ...] = (
             (call.close, (*tag_context.after_call.literals, END_OF_TEXT)),
-            (tokens, (*tokens, END_OF_TEXT)),  # where nothing but another one follows, no value goes on
+            (tokens, (*tokens, END_OF_TEXT)),  # a token that is followed only by another one ends the value
             (tag_context.section_closers, (*tokens, END_OF_TEXT)),
             (tag_context.section_closers, tag_context.dialect_markers, (END_OF_TEXT,)),
             (param.slips, (*param.open, *call.close)),
         )
 
     def end_sequences(self, marker: str, tools: Sequence[str]) -> Sequence[WordSequence]:
-        """What has to stand here, from this marker on, so that it ends a value. Only a call of these tools does,
-        or of any, if none is known and a section has ended before it. An opener alone does only if it is a special
-        token: files quote calls, and what a file quotes must never run."""
+        """Return the word sequences, beginning with this marker, that end a value.
+
+        A following call ends a value only if it calls one of these tools, or any tool if no tool is known and a section
+        has ended before it. An opener alone ends a value only if it is a special token: files quote calls, and a quoted
+        call must never run.
+        """
         if marker.removeprefix(NEWLINE) not in self._call_boundaries:
             return self._common_end_sequences
         call_starts = self._call_start_sequences(tools)
@@ -77,7 +83,7 @@ class UnclosedValueRules:
         return [*self._common_end_sequences, *(turn for turn in token_starts if turn[0]), *starts_after_section]
 
     def _call_start_sequences(self, tools: Sequence[str]) -> Sequence[WordSequence]:
-        """How a call of these tools begins."""
+        """Return the word sequences that begin a call of one of these tools."""
         call = self._tag_context.call
         if call.end:
             ends = ('"', "'", *call.end)
@@ -87,7 +93,7 @@ class UnclosedValueRules:
         return [(call.open, names, self._param.open), (call.open, names, call.close, after)]
 
     def is_end_at(self, text: str, start: int, marker: str) -> bool:
-        """Whether this marker, which begins there, ends a value of a tool of any name."""
+        """Return whether the marker at `start` ends a value, whatever the names of the tools are."""
         names = find_names(text, start)
         return any(
             match_word_sequence(sequence, text, start, closed=True) for sequence in self.end_sequences(marker, names)
@@ -95,5 +101,5 @@ class UnclosedValueRules:
 
 
 def name_prefixes(tag: Tag) -> tuple[str, ...]:
-    """What may stand between a tag's opener and its name."""
+    """Return the texts that can come between the opener of a tag and its name."""
     return tuple(f"{key}={quote}" for key in tag.attribute for quote in ('"', "'", "")) or ("",)

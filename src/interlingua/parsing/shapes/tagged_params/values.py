@@ -1,7 +1,7 @@
-"""The value of one param that is written as raw text: where it ends, and what type it has.
+"""Values of params that are written as raw text: finds their end and converts them to their type.
 
-A closer ends a value only where something follows that may follow a param, so that most text which quotes a closer is
-told from the real one. A value that holds its own closer and then what may follow it is ambiguous by design.
+A closer ends a value only if it is followed by something that can follow a param. This distinguishes most quoted
+closers from the real one. A value that contains its own closer and then such a follower is ambiguous by design.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
 
 
 class _Overflow(Enum):
-    """A value that is held has grown too long for that."""
+    """Sentinel: a buffered value exceeds the limit."""
 
     LIMIT = "limit"
 
 
 class _EndMarkers(NamedTuple):
-    """What may end a value: one in line, one that stands on lines of its own, one that is quoted."""
+    """Markers that can end a value: an inline value, one on separate lines, a quoted one."""
 
     plain: MarkerSet
     on_lines: MarkerSet
@@ -50,22 +50,22 @@ class _EndMarkers(NamedTuple):
 
 
 class ParamContext(NamedTuple):
-    """A param whose value comes next."""
+    """The param whose value comes next."""
 
     opener: str
     key: str
     attributes: str
     coercion: ValueCoercion
     wraps_all: bool
-    """Whether it may hold all arguments as an object."""
+    """True if the value may be an object with all arguments."""
     tool: str
     offer: ToolSet
     seen_keys: set[str]
-    """Those that have come already. What looks like another of these is data."""
+    """The keys that were already read. Text that looks like one of them again is data."""
 
 
 class TextValues:
-    """Reads and writes values. See TaggedParams for what the arguments mean."""
+    """Reader and writer for values. The parameters are explained in `TaggedParams`."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class TextValues:
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, key: str, value: Any) -> str:
-        """The param as an element."""
+        """Write a param as an element."""
         text = value if isinstance(value, str) else write_json(value)
         attribute, _, when_string = self._string_when.partition("=")
         head = self._tag.write_head(key, attribute, _type_attribute(value, when_string))
@@ -119,7 +119,7 @@ class TextValues:
         return head + "".join(self._value_open[:1]) + gap + text + gap + close
 
     def _check_writable(self, key: str, text: str, ends: MarkerSet, close: str) -> None:
-        """Raises if something in the text would end it."""
+        """Raise `RenderError` if a marker in the text would end the value."""
         complete = text + close
         for match in ends.find_all(text):
             marker, remainder = match.group(), complete[match.end() :]
@@ -131,17 +131,18 @@ class TextValues:
             else:
                 would_end = self._unclosed_rules.is_end_at(complete, match.start(), marker)
             if would_end:
-                raise RenderError(f"the param {key!r} holds {marker.strip()}, which would end it", "take it out")
+                raise RenderError(f"the param {key!r} contains {marker.strip()}, which would end it", "remove it")
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, param: ParamContext, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
-        """Reads one value after the head of its param. Returns "" behind its closer, another marker that has ended it,
-        None where the text ends."""
+        """Read one value, after the head of its param.
+
+        Returns:
+            "" after its closer; the other marker that ended it; None at the end of the text.
+        """
         if self._value_open and (yield from source.accept(self.openers)) is None:
-            sink.report(
-                "no-separator", f"the value of {param.key!r} without {self._value_open[0].strip()}: taken as such"
-            )
+            sink.report("no-separator", f"the value of {param.key!r} without {self._value_open[0].strip()}: accepted")
             if self._value_open[0].startswith(NEWLINE):
                 yield from source.accept_char(NEWLINE)
         quoted = self._quote is not None and (yield from source.accept(self._quote_openers)) is not None
@@ -154,18 +155,18 @@ class TextValues:
         else:
             marker = yield from self._read_buffered(param, args, ends, source, sink)
         if marker in self._tag_context.tokens:
-            args.mark_incomplete()  # the model broke off, and nothing says that the value was all there
+            args.mark_incomplete()  # the model stopped here, and the value may be truncated
         return marker
 
     def _is_string(self, param: ParamContext, first: str, quoted: bool) -> bool:
-        """Whether this value is a string before all of it is known."""
+        """Return whether the value is certainly a string, so that it can be streamed before its end is known."""
         declared_type = self._declared_type(param)
         if declared_type == "string" or quoted:
             return param.coercion.accepts_string
         return declared_type != "json" and not param.coercion.can_be_value(first)
 
     def _declared_type(self, param: ParamContext) -> str:
-        """What the model says about a value's type: `string`, `json`, or nothing."""
+        """Return the type that the attributes declare: "string", "json", or "" if they declare none."""
         attributes = _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
         name = self._string_when.partition("=")[0] + "="
         if not self._string_when or not any(attribute.startswith(name) for attribute in attributes):
@@ -203,13 +204,13 @@ class TextValues:
         if marker is None:
             return None
         if marker is _Overflow.LIMIT:
-            sink.report("bad-value", f"{param.key!r} is longer than {limit:,} characters: taken as a string")
+            sink.report("bad-value", f"{param.key!r} is longer than {limit:,} characters: treated as a string")
             return (yield from self._stream_string(text, param, args, ends, source, sink))
         value = self._convert(text, param)
         if value.problem is not None:
             sink.report("bad-value", f"{param.key!r}: {value.problem}")
         if param.wraps_all and value.json.startswith("{"):
-            sink.report("unwrapped-arguments", f"the arguments stood in {param.key!r}: taken out of it")
+            sink.report("unwrapped-arguments", f"the arguments were inside {param.key!r}: unwrapped")
             args.write_members(value.json)
         else:
             args.begin_member(param.key)
@@ -222,7 +223,7 @@ class TextValues:
             return ConvertedValue(json)
         return param.coercion.convert(text)
 
-    # ── where a value ends ────────────────────────────────────────────────────────────────────────────────────────
+    # ── end of a value ────────────────────────────────────────────────────────────────────────────────────────
 
     def _copy_value(
         self,
@@ -246,20 +247,19 @@ class TextValues:
             elif marker == "" or (yield from self._is_unclosed_end(marker, param, source)):
                 if marker in self._tag.slips:
                     sink.report(
-                        "value-not-closed", f"the value of {param.key!r} ends with {marker}: taken as its closer"
+                        "value-not-closed", f"the value of {param.key!r} ends with {marker}: accepted as its closer"
                     )
                     return ""
-                sink.report("value-not-closed", f"the value of {param.key!r} was never closed: taken as closed here")
+                sink.report("value-not-closed", f"the value of {param.key!r} was never closed: closed here")
                 return marker.removeprefix(NEWLINE)
-            elif (
-                marker.startswith(NEWLINE) and marker not in self._param_openers
-            ):  # a longer one may begin behind the line
+            elif marker.startswith(NEWLINE) and marker not in self._param_openers:
+                # A longer marker may begin after the line break.
                 source.put_back(marker.removeprefix(NEWLINE))
                 marker = NEWLINE
             write(marker)
 
     def _is_closer(self, marker: str, ends: MarkerSet, param: ParamContext, source: TextBuffer) -> Read[bool]:
-        """Whether this closer is the end of the value: only if something follows that may."""
+        """Return whether this closer ends the value: only if something follows that can follow a param."""
         in_line = NEWLINE + marker in ends.literals
         if in_line and (yield from source.peek_char()) not in (NEWLINE, ""):
             return False
@@ -268,7 +268,10 @@ class TextValues:
         return bool(self._value_open) and (yield from self._is_next_key(param, self._tag.end, source))
 
     def _is_unclosed_end(self, marker: str, param: ParamContext, source: TextBuffer) -> Read[bool]:
-        """Whether a value without its closer ends here: where more than it ends, or another param or call begins."""
+        """Return whether a value without a closer ends here.
+
+        It does if the call, the section or the turn ends, or if another param or call begins.
+        """
         if marker not in self._param_openers:
             return (
                 yield from source.is_next(
@@ -280,7 +283,7 @@ class TextValues:
     def _is_next_key(
         self, param: ParamContext, ends: tuple[str, ...], source: TextBuffer, prefixes: tuple[str, ...] = ("",)
     ) -> Read[bool]:
-        """Whether the key of another param comes next, between what begins a key and what ends one."""
+        """Return whether the key of another param comes next, between one of `prefixes` and one of `ends`."""
         keys = [key for key in param.offer.param_names(param.tool) if key not in param.seen_keys]
         words = tuple(prefix + key + end for prefix in prefixes for key in keys for end in ends)
         word = yield from source.accept_word(words)
@@ -289,7 +292,10 @@ class TextValues:
 
 
 def _type_attribute(value: Any, when_string: str) -> str:
-    """What the attribute says that tells strings from JSON: whether it is one, or which JSON type it has."""
+    """Return the value of the attribute that distinguishes strings from JSON.
+
+    It is "true" or "false" if the attribute is a flag for strings, else the JSON type of the value.
+    """
     if when_string == "true":
         return "true" if isinstance(value, str) else "false"
     if value is None:

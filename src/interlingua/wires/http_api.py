@@ -1,0 +1,59 @@
+"""HTTP side of a wire: paths, headers, keep-alive frame and error types, as data. Each wire declares its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+__all__ = ["VERSION_PATH", "HttpApi"]
+
+VERSION_PATH = "/v1"
+
+
+class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths, headers and error types of one wire."""
+
+    path: str
+    """Path that returns a reply, below the version path."""
+    count_path: str = ""
+    """Path that counts the tokens of a request; empty if the API has none."""
+    counted_fields: tuple[str, ...] = ()
+    """Fields that the count path accepts. Servers reject requests with other fields."""
+    count_reply: Mapping[str, str] = {}
+    """Fixed fields of a reply of the count path."""
+    counts_by_default: bool = False
+    """True if most servers of this API have the count path."""
+    version_headers: Mapping[str, str] = {}
+    """Headers that every request needs."""
+    forwarded_headers: tuple[str, ...] = ()
+    """Headers of a client that are forwarded to an upstream of the same wire."""
+    forwarded_query: str = ""
+    """Query of a client that is forwarded to an upstream of the same wire."""
+    key_header: Literal["authorization", "x-api-key"] = "authorization"
+    """Header that carries the API key."""
+    always_versioned: bool = False
+    """True if the base URL needs the version path even if it has a path of its own. SDKs of such an API add the version
+    themselves."""
+    keepalive_frame: bytes = b": keep-alive\n\n"
+    """Frame that keeps an idle stream open, once a reply has started."""
+    error_types: Mapping[int, str]
+    """Error type for each HTTP status that has its own."""
+    server_error_type: str
+    """Error type for all other statuses from 500."""
+
+    def error_type(self, status: int) -> str:
+        """Return the error type that clients expect for an HTTP status."""
+        return self.error_types.get(status, "invalid_request_error" if status < 500 else self.server_error_type)
+
+    def base_url(self, url: str) -> str:
+        """Return the base of all URLs, with a version path.
+
+        Users configure URLs without the version, or with the path of the endpoint.
+        """
+        base = url.rstrip("/").removesuffix(self.path)
+        path = urlsplit(base).path.strip("/")
+        has_version = any(part[:1] == "v" and part[1:2].isdigit() for part in path.split("/"))
+        return base if has_version or (path and not self.always_versioned) else base + VERSION_PATH

@@ -1,0 +1,16 @@
+"""Number of examples of property tests: few in `make test`, all of them in `make test-full`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["PROFILE", "examples"]
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+"""`quick` (`make test`), `full` (`make test-full`) or `search` (new examples at each run)."""
+MIN_EXAMPLES = 10
+
+
+def examples(full: int) -> int:
+    """Return the number of examples for this run, if the full run has this many."""
+    return full if PROFILE != "quick" else max(MIN_EXAMPLES, full // 5)
