@@ -15,6 +15,7 @@ from interlingua.gateway.observability.capture_writer import CaptureWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.observability.metrics import Metrics
+from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.observability.tracing import Tracer
 from interlingua.gateway.observability.traffic_observers import LogObserver, ObserverGroup, TrafficObserver
 from interlingua.gateway.routing.routes import Routes, routes_for
@@ -53,13 +54,15 @@ class ActiveRequest(Protocol):
 class GatewayState:
     """State of one gateway process. All requests share it; `config` changes with a reload."""
 
-    def __init__(self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, worker: str = "") -> None:
+    def __init__(
+        self, loaded: LoadedSettings, seal_key: bytes, demo_url: str, series_memory: SeriesMemory | None = None
+    ) -> None:
         settings = loaded.settings
         self.log = GatewayLog(settings.log, loaded.all_secrets)
         self.tracer = Tracer.from_settings(settings)
         self.active_requests: set[ActiveRequest] = set()
         self.metrics = Metrics(
-            worker,
+            series_memory,
             held_back_bytes=lambda: sum(request.buffered_chars for request in self.active_requests),
             lost_log_lines=lambda: self.log.dropped,
             lost_captures=lambda: sum(writer.dropped for writer in self._captures.values()),

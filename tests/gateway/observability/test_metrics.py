@@ -9,7 +9,8 @@ import pytest
 
 from interlingua.events import Finding, Usage
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.observability.metrics import Metrics
+from interlingua.gateway.observability.metrics import Metrics, reset_gauges
+from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 
 
 class Family(NamedTuple):
@@ -140,13 +141,14 @@ def test_open_streams_gauge() -> None:
     assert open_now() == 1
 
 
-def test_callback_metrics_and_worker_label() -> None:
-    families = parse_metrics(Metrics("w1", lambda: 17, lambda: 3, lambda: 2).render().decode())
-    worker = (("worker", "w1"),)
-    assert families["interlingua_held_back_bytes"] == Family("gauge", {("", worker): 17})
-    assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", worker): 3})
-    assert families["interlingua_captures_lost_total"] == Family("counter", {("", worker): 2})
-    assert all(labels[:1] == worker for family in families.values() for _, labels in family.samples)
+def test_callback_metrics() -> None:
+    metrics = Metrics(None, lambda: 17, lambda: 3, lambda: 2)
+    for _ in range(2):
+        metrics.publish_callbacks()
+    families = parse_metrics(metrics.render().decode())
+    assert families["interlingua_held_back_bytes"] == Family("gauge", {("", ()): 17})
+    assert families["interlingua_log_lines_lost_total"] == Family("counter", {("", ()): 3})
+    assert families["interlingua_captures_lost_total"] == Family("counter", {("", ()): 2})
 
 
 def test_label_values_are_escaped() -> None:
@@ -164,3 +166,78 @@ def test_number_of_series_is_bounded() -> None:
     assert len(families["interlingua_requests_total"].samples) == 501
     assert sum(families["interlingua_requests_total"].samples.values()) == 2000
     assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1500
+
+
+def workers(number: int, size: int | None = None) -> list[SeriesMemory]:
+    regions = [SeriesRegion(size) if size else SeriesRegion() for _ in range(number)]
+    return [SeriesMemory(regions, index) for index in range(number)]
+
+
+def test_every_worker_renders_the_sum_of_all_workers() -> None:
+    one, two, three = (Metrics(memory, lambda: 5, lambda: 1, lambda: 2) for memory in workers(3))
+    for metrics, upstream in ((one, "a"), (two, "a"), (two, "b")):
+        metrics.begin(GOOD)
+        metrics.begin(exchange(id="open"))
+        metrics.end(exchange(upstream=upstream, reads=3, first_byte=10.5, ended=11.0, attempts=2))
+    for metrics in (one, two, three):
+        metrics.publish_callbacks()
+    families = parse_metrics(one.render().decode())
+    assert two.render() == one.render() == three.render()
+    requests = {
+        dict(labels)["upstream"]: n for (_, labels), n in families["interlingua_requests_total"].samples.items()
+    }
+    assert requests == {"a": 2, "b": 1}
+    assert families["interlingua_reads_total"].samples == {("", ()): 9}
+    assert families["interlingua_streams_open"].samples == {("", ()): 2}
+    assert families["interlingua_held_back_bytes"].samples == {("", ()): 15}
+    assert families["interlingua_log_lines_lost_total"].samples == {("", ()): 3}
+    seconds = families["interlingua_request_seconds"].samples
+    assert seconds["_count", (("upstream", "a"),)] == 2
+    assert seconds["_sum", (("upstream", "a"),)] == 2.0
+    assert seconds["_bucket", (("upstream", "a"), ("le", "1.0"))] == 2
+
+
+def test_replacement_continues_the_counters_of_its_predecessor() -> None:
+    memory, other = workers(2)
+    dead = Metrics(memory, lambda: 5, lambda: 3, lambda: 2)
+    dead.begin(exchange(id="open"))
+    dead.end(GOOD)
+    dead.publish_callbacks()
+    reset_gauges(memory.regions[0])
+    families = parse_metrics(Metrics(other).render().decode())
+    assert families["interlingua_streams_open"].samples == {("", ()): 0}
+    assert families["interlingua_held_back_bytes"].samples == {("", ()): 0}
+    replacement = Metrics(memory, lambda: 0, lambda: 1, lambda: 0)
+    replacement.end(GOOD)
+    replacement.publish_callbacks()
+    families = parse_metrics(replacement.render().decode())
+    assert sum(families["interlingua_requests_total"].samples.values()) == 2
+    assert families["interlingua_request_seconds"].samples["_count", (("upstream", "openrouter"),)] == 2
+    assert families["interlingua_request_seconds"].samples["_sum", (("upstream", "openrouter"),)] == 8.0
+    assert families["interlingua_log_lines_lost_total"].samples == {("", ()): 4}
+    assert families["interlingua_captures_lost_total"].samples == {("", ()): 2}
+
+
+def test_number_of_series_is_bounded_over_all_workers() -> None:
+    memories = workers(3)
+    for index, memory in enumerate(memories):
+        metrics = Metrics(memory)
+        for number in range(600):
+            metrics.end(exchange(upstream=f"u{index}-{number}", ended=11.0))
+    families = parse_metrics(Metrics(memories[0]).render().decode())
+    assert len(families["interlingua_requests_total"].samples) == 501
+    assert sum(families["interlingua_requests_total"].samples.values()) == 1800
+    assert families["interlingua_request_seconds"].samples["_count", (("upstream", "other"),)] == 1300
+
+
+def test_series_that_do_not_fit_are_counted_as_other() -> None:
+    memory = workers(1, size=16 * 1024)[0]
+    metrics = Metrics(memory)
+    for number in range(400):
+        metrics.end(exchange(upstream=f"u{number}", ended=11.0, calls=1, dialect="late"))
+    families = parse_metrics(metrics.render().decode())
+    assert len(families["interlingua_requests_total"].samples) < 100
+    for name in ("requests_total", "calls_total"):
+        assert sum(families[f"interlingua_{name}"].samples.values()) == 400
+    counts = [n for (suffix, _), n in families["interlingua_request_seconds"].samples.items() if suffix == "_count"]
+    assert sum(counts) == 400

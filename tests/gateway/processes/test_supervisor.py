@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gateway.observability.test_metrics import parse_metrics
 from tests.gateway.processes.test_server import CONFIG, END, begun, ends_with_error, eventually, rest, workers_of
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
@@ -148,3 +149,64 @@ def test_supervisor_log_lines_have_the_log_format(upstream: UpstreamServer) -> N
         lines = [line for line in gateway.wait_for_log("a worker died").splitlines() if "a worker died" in line]
         assert [json.loads(line)["process"] for line in lines] == [victim]
         assert json.loads(lines[0])["signal"] == signal.SIGKILL
+
+
+def scrape(gateway: GatewayProcess) -> dict[str, float]:
+    """Return the sum over the series of each metric, from one scrape."""
+    families = parse_metrics(get(gateway, "/metrics").body.decode())
+    return {
+        name.removeprefix("interlingua_"): sum(
+            value for (suffix, _), value in family.samples.items() if suffix in ("", "_count")
+        )
+        for name, family in families.items()
+    }
+
+
+def wait_for_metric(gateway: GatewayProcess, name: str, value: float) -> None:
+    eventually(lambda: scrape(gateway)[name] == value)
+
+
+def test_one_scrape_has_the_metrics_of_all_workers(upstream: UpstreamServer) -> None:
+    done = upstream.add("summed", up.chat_stream("fine"))
+    held = upstream.add("summed-open", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
+        for _ in range(40):  # the kernel chooses the worker: one worker gets all of them in one run of 2 ** 39
+            assert request_reply(gateway, CHAT, done).status == 200
+        streams = [begun(gateway, CHAT, held)[0] for _ in range(20)]
+        wait_for_metric(gateway, "requests_total", 40)
+        scrapes = [scrape(gateway) for _ in range(20)]
+        assert scrapes == [scrapes[0]] * 20
+        for name in ("requests_total", "first_byte_seconds", "request_seconds"):
+            assert scrapes[0][name] == 40
+        assert scrapes[0]["streams_open"] == 20
+        assert b"worker=" not in get(gateway, "/metrics").body
+        for stream in streams:
+            stream.close()
+        wait_for_metric(gateway, "streams_open", 0)
+        assert scrape(gateway)["requests_total"] == 60
+
+
+def test_counters_outlive_a_killed_worker_and_gauges_do_not(upstream: UpstreamServer) -> None:
+    done = upstream.add("outlive", up.chat_stream("fine"))
+    held = upstream.add("outlive-open", up.send_headers(), up.send(up.ROLE + up.delta("Hello")), up.wait(20))
+    with run_gateway("--workers", "2", config=CONFIG.format(url=upstream.url)) as gateway:
+        finished = 0
+        for victim in workers_of(gateway):
+            for _ in range(10):
+                assert request_reply(gateway, CHAT, done).status == 200
+            finished += 10
+            wait_for_metric(gateway, "requests_total", finished)
+            streams = [begun(gateway, CHAT, held)[0] for _ in range(24)]
+            before = scrape(gateway)
+            assert before["streams_open"] == 24
+            kill_and_wait_for_replacement(gateway, victim)
+            for _ in range(20):
+                after = scrape(gateway)
+                assert all(after[name] >= count for name, count in before.items() if name.endswith("_total"))
+                assert after["request_seconds"] >= before["request_seconds"]
+            assert after["streams_open"] < 24  # the streams of the killed worker are gone
+            for stream in streams:
+                stream.close()
+            wait_for_metric(gateway, "streams_open", 0)
+            finished = int(scrape(gateway)["requests_total"])
+        assert gateway.stop() == 0

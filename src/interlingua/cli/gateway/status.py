@@ -66,7 +66,7 @@ def _report_local(name: str, as_json: bool) -> int:
 def _instance_facts(instance: Instance) -> dict[str, Any]:
     from interlingua.cli.gateway.daemon.health_client import request_counts
 
-    counts = request_counts(instance.address, instance.workers) if instance.is_running and instance.address else None
+    counts = request_counts(instance.address) if instance.is_running and instance.address else None
     return {
         "name": instance.name,
         "running": instance.is_running,

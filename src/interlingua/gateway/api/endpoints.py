@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
@@ -77,7 +78,11 @@ class Endpoints:
         return _json_response(200, encode_json(openapi_document()))
 
     async def metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._gateway.metrics.render(), headers={"content-type": CONTENT_TYPE})
+        metrics = self._gateway.metrics
+        metrics.publish_callbacks()
+        # The series of many workers take some milliseconds: a thread keeps the event loop free.
+        body = await asyncio.to_thread(metrics.render) if metrics.has_several_workers else metrics.render()
+        return web.Response(body=body, headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: web.Request) -> web.Response:
         ids = await self._model_list.ids(request.headers)

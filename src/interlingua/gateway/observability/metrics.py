@@ -2,19 +2,26 @@
 
 Label values come from fixed sets: wires, dialects, kinds of findings, names of configured upstreams. A value that a
 client chooses, such as a model id, is never a label: it could exhaust the memory of the gateway and of Prometheus.
+
+The values are in memory that all workers share (`series_memory.py`), and every worker renders the sum over all workers.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
+from operator import add
+from typing import NamedTuple
 
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
+from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 
-__all__ = ["CONTENT_TYPE", "Metrics"]
+__all__ = ["CONTENT_TYPE", "Metrics", "reset_gauges"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -22,67 +29,94 @@ _FIRST_BYTE_BUCKETS_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 _REQUEST_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _MAX_SERIES = 500
 """Maximum number of series per metric, as a safeguard against labels with too many values."""
+_MAX_CACHED_KEYS = 8192
 
 
 class Metrics:
-    """Metrics of one process. With several workers, `worker` becomes a label on every series."""
+    """Metrics of the gateway, to which this worker adds its requests.
+
+    Args:
+        memory: The regions of all workers. None if this process is the only worker.
+        held_back_bytes: Returns the number of bytes in the lookahead buffers of this worker.
+        lost_log_lines: Returns the number of log lines that this worker dropped.
+        lost_captures: Returns the number of captures of this worker that are missing or truncated.
+    """
 
     def __init__(
         self,
-        worker: str = "",
+        memory: SeriesMemory | None = None,
         held_back_bytes: Callable[[], int] = lambda: 0,
         lost_log_lines: Callable[[], int] = lambda: 0,
         lost_captures: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._worker = worker
+        self._memory = memory or SeriesMemory([SeriesRegion()], 0)
+        own = _OwnSeries(self._memory.own)
         self._open_request_ids: set[str] = set()
-        self._requests = _Counter("requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
+        self._requests = _Counter(own, "requests_total", "Finished requests.", "wire", "upstream", "status", "outcome")
+        self._streams_open = _Gauge(own, "streams_open", "Requests in progress.")
         self._first_byte = _Histogram(
+            own,
             "first_byte_seconds",
             "Time from the request to the first output of its reply.",
             _FIRST_BYTE_BUCKETS_SECONDS,
             "upstream",
         )
         self._seconds = _Histogram(
-            "request_seconds", "Time from the request to the end of its reply.", _REQUEST_BUCKETS_SECONDS, "upstream"
+            own,
+            "request_seconds",
+            "Time from the request to the end of its reply.",
+            _REQUEST_BUCKETS_SECONDS,
+            "upstream",
         )
-        self._reads = _Counter("reads_total", "Chunks read from streams of upstreams.")
-        self._calls = _Counter("calls_total", "Tool calls in replies.", "dialect")
-        self._findings = _Counter("findings_total", "Findings in requests and replies.", "kind")
+        self._reads = _Counter(own, "reads_total", "Chunks read from streams of upstreams.")
+        self._calls = _Counter(own, "calls_total", "Tool calls in replies.", "dialect")
+        self._findings = _Counter(own, "findings_total", "Findings in requests and replies.", "kind")
         self._upstream_errors = _Counter(
+            own,
             "upstream_errors_total",
             "Requests that failed at an upstream. kind: HTTP status, no-answer, or stream if the stream broke off.",
             "upstream",
             "kind",
         )
-        self._tokens = _Counter("tokens_total", "Tokens reported by upstreams.", "direction")
+        self._held_back = _Gauge(own, "held_back_bytes", "Text buffered until the parser can classify it.")
+        self._tokens = _Counter(own, "tokens_total", "Tokens reported by upstreams.", "direction")
         self._retries = _Counter(
-            "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
+            own, "retries_total", "Retries and fallbacks: attempts at upstreams after the first one of a request."
         )
         self._circuit_openings = _Counter(
-            "rests_total", "How often the circuit breaker of an upstream opened.", "upstream"
+            own, "rests_total", "How often the circuit breaker of an upstream opened.", "upstream"
         )
+        self._log_lines_lost = _Counter(own, "log_lines_lost_total", "Log lines that were dropped.")
+        self._captures_lost = _Counter(own, "captures_lost_total", "Captures that are missing or truncated.")
         self._metrics: list[_Metric] = [
             self._requests,
-            _CallbackGauge("streams_open", "gauge", "Requests in progress.", lambda: len(self._open_request_ids)),
+            self._streams_open,
             self._first_byte,
             self._seconds,
             self._reads,
             self._calls,
             self._findings,
             self._upstream_errors,
-            _CallbackGauge(
-                "held_back_bytes", "gauge", "Text buffered until the parser can classify it.", held_back_bytes
-            ),
+            self._held_back,
             self._tokens,
             self._retries,
             self._circuit_openings,
-            _CallbackGauge("log_lines_lost_total", "counter", "Log lines that were dropped.", lost_log_lines),
-            _CallbackGauge("captures_lost_total", "counter", "Captures that are missing or truncated.", lost_captures),
+            self._log_lines_lost,
+            self._captures_lost,
         ]
+        self._held_back_bytes = held_back_bytes
+        self._callback_counters = [
+            _CallbackCounter(self._log_lines_lost, lost_log_lines),
+            _CallbackCounter(self._captures_lost, lost_captures),
+        ]
+
+    @property
+    def has_several_workers(self) -> bool:
+        return len(self._memory.regions) > 1
 
     def begin(self, exchange: ExchangeRecord) -> None:
         self._open_request_ids.add(exchange.id)
+        self._streams_open.set(len(self._open_request_ids))
 
     def end(self, exchange: ExchangeRecord) -> None:
         self._open_request_ids.discard(exchange.id)
@@ -103,13 +137,31 @@ class Metrics:
             self._tokens.add(exchange.usage.input, "input")
             self._tokens.add(exchange.usage.output, "output")
         self._retries.add(max(0, exchange.attempts - 1))
+        # Last, so that in a scrape by another worker a request that is no longer open is already counted.
+        self._streams_open.set(len(self._open_request_ids))
 
     def record_circuit_open(self, upstream: str) -> None:
         self._circuit_openings.add(1, upstream)
 
+    def publish_callbacks(self) -> None:
+        """Write the values of the callbacks to the shared memory. All other values are always up to date there."""
+        self._held_back.set(self._held_back_bytes())
+        for counter in self._callback_counters:
+            counter.publish()
+
     def render(self) -> bytes:
-        common_labels = {"worker": self._worker} if self._worker else {}
-        return "".join(line + "\n" for metric in self._metrics for line in metric.lines(common_labels)).encode()
+        """Return the sum over all workers in the text format. May run in another thread than the other methods."""
+        totals = _sum_series(self._memory.regions)
+        return "".join(
+            line + "\n" for metric in self._metrics for line in metric.lines(totals.get(metric.name, {}))
+        ).encode()
+
+
+def reset_gauges(region: SeriesRegion) -> None:
+    """Set the gauges of a worker that has ended to 0. Its counters remain, and its replacement continues them."""
+    for key, values in region.series():
+        if _decode_key(key).metric_type == "gauge":
+            values[0] = 0.0
 
 
 def _upstream_error_kind(status: int) -> str:
@@ -118,79 +170,161 @@ def _upstream_error_kind(status: int) -> str:
     return str(status) if 400 <= status < 600 else "stream"
 
 
+class _SeriesKey(NamedTuple):
+    metric_type: str
+    metric: str
+    label_values: tuple[str, ...]
+
+
+def _encode_key(key: _SeriesKey) -> bytes:
+    return json.dumps(key).encode()  # ASCII, so that unpaired surrogates are preserved
+
+
+@lru_cache(_MAX_CACHED_KEYS)
+def _decode_key(data: bytes) -> _SeriesKey:
+    metric_type, metric, label_values = json.loads(data)
+    return _SeriesKey(metric_type, metric, tuple(label_values))
+
+
+class _OwnSeries:
+    """Series of this worker, continued from those of its predecessor."""
+
+    def __init__(self, region: SeriesRegion) -> None:
+        self._region = region
+        self._by_metric: dict[str, dict[tuple[str, ...], memoryview[float]]] = {}
+        for data, values in region.series():
+            key = _decode_key(data)
+            self._by_metric.setdefault(key.metric, {})[key.label_values] = values
+
+    def values(self, metric: _Metric, label_values: tuple[str, ...]) -> memoryview[float]:
+        """Return the values of a series, which is created if necessary; of the series `other` if there are too many."""
+        series = self._by_metric.setdefault(metric.name, {})
+        found = series.get(label_values)
+        return found if found is not None else self._create(metric, label_values, series)
+
+    def _create(
+        self, metric: _Metric, label_values: tuple[str, ...], series: dict[tuple[str, ...], memoryview[float]]
+    ) -> memoryview[float]:
+        other = _other_labels(label_values)
+        for candidate in (_bounded_labels(series, label_values), other):
+            if candidate in series:
+                return series[candidate]
+            key = _encode_key(_SeriesKey(metric.metric_type, metric.name, candidate))
+            values = self._region.append(key, metric.width, use_reserve=candidate == other)
+            if values is not None:
+                series[candidate] = values
+                return values
+        raise AssertionError("the reserve of a region has room for the series `other` of each metric")
+
+
 class _Metric(ABC):
     """Metric with a name, and its rendering in the text format."""
 
-    def __init__(self, name: str, metric_type: str, help_text: str, *labels: str) -> None:
+    width = 1
+    """Number of values per series."""
+
+    def __init__(self, own: _OwnSeries, name: str, metric_type: str, help_text: str, *labels: str) -> None:
         self.name = f"interlingua_{name}"
+        self.metric_type = metric_type
+        self._own = own
         self._header = [f"# HELP {self.name} {help_text}", f"# TYPE {self.name} {metric_type}"]
         self._label_names = labels
 
-    def lines(self, common_labels: dict[str, str]) -> Iterator[str]:
+    def lines(self, series: Mapping[tuple[str, ...], Sequence[float]]) -> Iterator[str]:
+        """Yield the lines for these series, given by their label values."""
         yield from self._header
-        for suffix, labels, value in self.samples():
-            label_text = ",".join(
-                f'{name}="{_escape_label(text)}"' for name, text in {**common_labels, **labels}.items()
-            )
-            yield f"{self.name}{suffix}{{{label_text}}} {value}" if label_text else f"{self.name}{suffix} {value}"
+        for label_values, values in series.items():
+            labels = dict(zip(self._label_names, label_values, strict=True))
+            for suffix, extra_labels, value in self.samples(values):
+                label_text = ",".join(
+                    f'{name}="{_escape_label(text)}"' for name, text in {**labels, **extra_labels}.items()
+                )
+                yield f"{self.name}{suffix}{{{label_text}}} {value}" if label_text else f"{self.name}{suffix} {value}"
 
     @abstractmethod
-    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """Yield the suffix of the name, the labels and the value of each sample."""
-
-    def _label_values(self, values: tuple[str, ...]) -> dict[str, str]:
-        return dict(zip(self._label_names, values, strict=True))
+    def samples(self, values: Sequence[float]) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Yield the suffix of the name, the additional labels and the value of each sample of one series."""
 
 
-class _CallbackGauge(_Metric):
-    """Metric whose value is read from a callback."""
+class _Gauge(_Metric):
+    def __init__(self, own: _OwnSeries, name: str, help_text: str) -> None:
+        super().__init__(own, name, "gauge", help_text)
+        self._values = own.values(self, ())
 
-    def __init__(self, name: str, metric_type: str, help_text: str, read_value: Callable[[], int]) -> None:
-        super().__init__(name, metric_type, help_text)
-        self._read_value = read_value
+    def set(self, number: int) -> None:
+        self._values[0] = number
 
-    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        yield "", {}, self._read_value()
+    def samples(self, values: Sequence[float]) -> Iterator[tuple[str, dict[str, str], float]]:
+        yield "", {}, int(values[0])
 
 
 class _Counter(_Metric):
-    def __init__(self, name: str, help_text: str, *labels: str) -> None:
-        super().__init__(name, "counter", help_text, *labels)
-        self._counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
+    def __init__(self, own: _OwnSeries, name: str, help_text: str, *labels: str) -> None:
+        super().__init__(own, name, "counter", help_text, *labels)
+        if not labels:
+            self.add(0)  # a series without labels is reported from the start
 
-    def add(self, number: int, *values: str) -> None:
-        key = _bounded_key(self._counts, values)
-        self._counts[key] = self._counts.get(key, 0) + number
+    def add(self, number: int, *label_values: str) -> None:
+        self._own.values(self, label_values)[0] += number
 
-    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        for values, number in self._counts.items():
-            yield "", self._label_values(values), number
+    def samples(self, values: Sequence[float]) -> Iterator[tuple[str, dict[str, str], float]]:
+        yield "", {}, int(values[0])
+
+
+class _CallbackCounter:
+    """Counter of this process that a callback returns, and the metric to which its increase is added."""
+
+    def __init__(self, metric: _Counter, read_count: Callable[[], int]) -> None:
+        self._metric = metric
+        self._read_count = read_count
+        self._published = 0
+
+    def publish(self) -> None:
+        count = self._read_count()
+        self._metric.add(count - self._published)
+        self._published = count
 
 
 class _Histogram(_Metric):
-    def __init__(self, name: str, help_text: str, bounds: tuple[float, ...], *labels: str) -> None:
-        super().__init__(name, "histogram", help_text, *labels)
+    """Histogram. The values of a series are the number of observations in each bucket, and their sum."""
+
+    def __init__(self, own: _OwnSeries, name: str, help_text: str, bounds: tuple[float, ...], *labels: str) -> None:
+        super().__init__(own, name, "histogram", help_text, *labels)
         self._bounds = bounds
-        self._counts: dict[tuple[str, ...], list[int]] = {}
-        self._sums: dict[tuple[str, ...], float] = {}
+        self.width = len(bounds) + 2
 
-    def add(self, number: float, *values: str) -> None:
-        key = _bounded_key(self._counts, values)
-        counts = self._counts.setdefault(key, [0] * (len(self._bounds) + 1))
-        counts[bisect_left(self._bounds, number)] += 1
-        self._sums[key] = self._sums.get(key, 0.0) + number
+    def add(self, number: float, *label_values: str) -> None:
+        values = self._own.values(self, label_values)
+        values[bisect_left(self._bounds, number)] += 1
+        values[-1] += number
 
-    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        for values, counts in self._counts.items():
-            labels = self._label_values(values)
-            for bound, cumulative in zip([*map(str, self._bounds), "+Inf"], accumulate(counts), strict=True):
-                yield "_bucket", {**labels, "le": bound}, cumulative
-            yield "_sum", labels, self._sums[values]
-            yield "_count", labels, sum(counts)
+    def samples(self, values: Sequence[float]) -> Iterator[tuple[str, dict[str, str], float]]:
+        counts = [int(count) for count in values[:-1]]
+        for bound, cumulative in zip([*map(str, self._bounds), "+Inf"], accumulate(counts), strict=True):
+            yield "_bucket", {"le": bound}, cumulative
+        yield "_sum", {}, values[-1]
+        yield "_count", {}, sum(counts)
 
 
-def _bounded_key(series: Mapping[tuple[str, ...], object], values: tuple[str, ...]) -> tuple[str, ...]:
-    return values if values in series or len(series) < _MAX_SERIES else ("other",) * len(values)
+def _sum_series(regions: Sequence[SeriesRegion]) -> dict[str, dict[tuple[str, ...], list[float]]]:
+    """Return the sums over all workers, by the name of the metric and the label values."""
+    totals: dict[str, dict[tuple[str, ...], list[float]]] = {}
+    for region in regions:
+        for data, values in region.series():
+            key = _decode_key(data)
+            series = totals.setdefault(key.metric, {})
+            total = series.setdefault(_bounded_labels(series, key.label_values), [0.0] * len(values))
+            total[:] = map(add, total, values)
+    return totals
+
+
+def _bounded_labels(series: Collection[tuple[str, ...]], label_values: tuple[str, ...]) -> tuple[str, ...]:
+    is_known = label_values in series or len(series) < _MAX_SERIES
+    return label_values if is_known else _other_labels(label_values)
+
+
+def _other_labels(label_values: tuple[str, ...]) -> tuple[str, ...]:
+    return ("other",) * len(label_values)
 
 
 def _escape_label(text: str) -> str:

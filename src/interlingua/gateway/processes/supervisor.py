@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 from interlingua.errors import BadInput, InterlinguaError
 from interlingua.gateway.observability.log import GatewayLog
+from interlingua.gateway.observability.metrics import reset_gauges
 from interlingua.gateway.observability.rotating_file import RotatingFile
+from interlingua.gateway.observability.series_memory import SeriesMemory, SeriesRegion
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.processes.worker import FORCED_STOP_GRACE_SECONDS, Worker
 from interlingua.gateway.settings.loader import LoadedSettings
@@ -58,6 +60,7 @@ class Supervisor:
         self._log = GatewayLog(
             log_settings, loaded.all_secrets, RotatingFile(log_settings.file) if log_settings.file else _StderrWriter()
         )
+        self._series_regions = [SeriesRegion() for _ in sockets]  # shared by all workers, and outlive them
         self._children: dict[int, _WorkerProcess] = {}  # by process id
         self._pending_restarts: list[int] = []  # indexes of workers that died too soon
         self._stop_requested_at: float | None = None  # time of the first stop signal
@@ -106,8 +109,9 @@ class Supervisor:
 
     def _run_worker(self, index: int) -> int:
         """Run a worker in the child process and return the exit status."""
+        series_memory = SeriesMemory(self._series_regions, index)
         worker = Worker(
-            self._loaded, self._sockets[index], self._seal_key, self._reload, str(index), self._lifeline_reader
+            self._loaded, self._sockets[index], self._seal_key, self._reload, series_memory, self._lifeline_reader
         )
         try:
             os.close(self._lifeline_writer)
@@ -130,7 +134,10 @@ class Supervisor:
         while ended := _reap_child():
             process, code = ended
             child = self._children.pop(process, None)
-            if child is None or self._stop_requested_at is not None:  # not a worker, or all workers are stopping
+            if child is None:  # not a worker
+                continue
+            reset_gauges(self._series_regions[child.worker])
+            if self._stop_requested_at is not None:
                 continue
             if code == EXIT_NEVER_SERVED and child.is_first:
                 failed.append(child)

@@ -14,6 +14,7 @@ from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.app import make_app
 from interlingua.gateway.demo import server as demo
 from interlingua.gateway.http.connection_listener import ConnectionListener
+from interlingua.gateway.observability.series_memory import SeriesMemory
 from interlingua.gateway.processes import systemd_notify as notify
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.state import GatewayState
@@ -22,6 +23,8 @@ __all__ = ["Worker"]
 
 FORCED_STOP_GRACE_SECONDS = 1.0
 """Seconds after the first stop signal in which further ones are ignored: one Ctrl-C can arrive from two senders."""
+PUBLISH_INTERVAL_SECONDS = 1.0
+"""Interval at which a worker publishes the metrics that come from callbacks, if other workers report them too."""
 STREAM_STOP_TIMEOUT_SECONDS = 5.0
 """Time for streams to send their final error event after they were stopped."""
 
@@ -34,7 +37,7 @@ class Worker:
         listener: The bound socket.
         seal_key: The key that signs reasoning, unless the settings contain one.
         reload: Reads the settings again. Raises InterlinguaError if they are invalid.
-        name: The name of the worker in metrics if there are several; otherwise "".
+        series_memory: The memory for metrics that several workers share. None if there is one worker.
         parent_pipe: The read end of a pipe that becomes readable when the parent is gone. None if there is no parent.
     """
 
@@ -44,14 +47,14 @@ class Worker:
         listener: socket.socket,
         seal_key: bytes,
         reload: Callable[[], LoadedSettings],
-        name: str = "",
+        series_memory: SeriesMemory | None = None,
         parent_pipe: int | None = None,
     ) -> None:
         self._loaded = loaded
         self._listener = listener
         self._seal_key = seal_key
         self._reload = reload
-        self._name = name
+        self._series_memory = series_memory
         self._parent_pipe = parent_pipe
         self.has_served = False
         """True once the worker has accepted connections."""
@@ -65,7 +68,7 @@ class Worker:
     async def _serve(self) -> None:
         settings = self._loaded.settings
         demo_url, demo_runner = await demo.start_demo_server(settings.demo_pace) if settings.demo else ("", None)
-        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._name)
+        gateway = GatewayState(self._loaded, self._seal_key, demo_url, self._series_memory)
         await gateway.connect()
         stop_requested = self._install_signal_handlers(gateway)
         runner = web.AppRunner(make_app(gateway), handler_cancellation=True, access_log=None, shutdown_timeout=1)
@@ -74,6 +77,7 @@ class Worker:
         connection_listener = ConnectionListener(runner.server, gateway.log, lambda: gateway.config.settings.limits)
         await connection_listener.open(self._listener)
         self.has_served = True
+        publisher = asyncio.create_task(_publish_metrics(gateway)) if gateway.metrics.has_several_workers else None
         notify.send_ready(self._listener)
         try:
             await stop_requested.wait()
@@ -87,6 +91,9 @@ class Worker:
         finally:
             await runner.cleanup()
             await gateway.close()
+            if publisher is not None:
+                publisher.cancel()
+                gateway.metrics.publish_callbacks()
             if demo_runner is not None:
                 await demo_runner.cleanup()
 
@@ -130,6 +137,12 @@ class Worker:
             "reloaded",
             **({"only_after_a_restart": ", ".join(loaded.restart_required)} if loaded.restart_required else {}),
         )
+
+
+async def _publish_metrics(gateway: GatewayState) -> None:
+    while True:
+        gateway.metrics.publish_callbacks()
+        await asyncio.sleep(PUBLISH_INTERVAL_SECONDS)
 
 
 async def _drain(gateway: GatewayState) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+from collections import Counter
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ from interlingua.gateway.processes.systemd_notify import client_host
 __all__ = ["RequestCounts", "readiness", "request_counts"]
 
 TIMEOUT_SECONDS = 3.0
-_SAMPLE = re.compile(r'^interlingua_(requests_total|streams_open)(?:\{(?:worker="(\d+)")?.*\})? (\d+)', re.M)
+_SAMPLE = re.compile(r"^interlingua_(requests_total|streams_open)(?:\{.*\})? (\d+)", re.M)
 
 
 class RequestCounts(NamedTuple):
@@ -42,26 +43,18 @@ def readiness(address: str) -> str:
     return body.strip()[:200] if status in (200, 503) else f"status {status}"
 
 
-def request_counts(address: str, workers: int) -> RequestCounts | None:
-    """Return the totals of all workers; None if /metrics is not available, for example because it requires a key."""
-    requests: dict[str, int] = {}
-    open_streams: dict[str, int] = {}
+def request_counts(address: str) -> RequestCounts | None:
+    """Return the totals of the gateway; None if /metrics is not available, for example because it requires a key."""
     try:
-        for _ in range(
-            1 if workers == 1 else 16 * workers
-        ):  # the kernel chooses the worker: poll until each has answered
-            status, page = _get(address, "/metrics")
-            if status != 200:
-                return None
-            samples = [(name, worker, int(number)) for name, worker, number in _SAMPLE.findall(page)]
-            worker = next((worker for _, worker, _ in samples), "")
-            requests[worker] = sum(number for name, _, number in samples if name == "requests_total")
-            open_streams[worker] = sum(number for name, _, number in samples if name == "streams_open")
-            if len(open_streams) == workers:
-                return RequestCounts(sum(requests.values()), sum(open_streams.values()))
+        status, page = _get(address, "/metrics")
     except (OSError, http.client.HTTPException):
-        pass
-    return None
+        return None
+    if status != 200:
+        return None
+    totals = Counter[str]()
+    for name, number in _SAMPLE.findall(page):
+        totals[name] += int(number)
+    return RequestCounts(totals["requests_total"], totals["streams_open"])
 
 
 def _get(address: str, path: str) -> tuple[int, str]:
