@@ -22,6 +22,7 @@ from interlingua.cli import build_parser
 from interlingua.cli.common.command_parser import CommandParser
 from interlingua.cli.config.schema import struct_field_docs
 from interlingua.cli.dialects.show import field_docs, format_value
+from interlingua.common.typed_yaml import describe_type, unwrap_annotated
 from interlingua.core.findings import FINDING_KINDS
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
@@ -29,7 +30,6 @@ from interlingua.dialects.yaml_loader import SHAPES
 from interlingua.gateway.api.openapi import openapi_document
 from interlingua.gateway.settings.schema import Capture, Log, RequestLimits, Rest, Retries, Settings, Timeouts, Upstream
 from interlingua.gateway.settings.schema import Model as ModelEntry
-from interlingua.gateway.settings.yaml_values import describe_type, unwrap_annotated
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 from interlingua.upstreams import list_profiles
 from interlingua.upstreams.model_overrides import MODEL_OVERRIDES, ModelOverride

@@ -119,10 +119,10 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "did you mean 'param'?",
     ),
     "deeper": (changed('{open: "<call="', '{opne: "<call="'), "shape.tagged_params.call.opne", "'open'? for example:"),
-    "missing": ("name: x\n# no more", ":1: summary: this field is missing", "for example: summary: "),
+    "missing": ("name: x\n# no more", ":1: summary: required field is missing", "for example: summary: "),
     "missing in a shape, by example": (
         "name: x\nsummary: y\nshape: {framed_json: {open: x}}",
-        "shape.framed_json.header: this field is missing",
+        "shape.framed_json.header: required field is missing",
         'for example: header: "functions.{name}:{n}"',
     ),
     "a closer, by example": (
@@ -137,7 +137,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "missing in a shape": (
         changed('    param: {open: "<arg=", end: ">", close: "</arg>"}\n', ""),
-        "shape.tagged_params.param: this field is missing; expected a mapping",
+        "shape.tagged_params.param: required field is missing; expected a mapping",
         "for example: param: {",
     ),
     "a number": (
@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a boolean": (changed('"<|end|>"', "yes"), "got the boolean yes; put it in quotes to make it text", "noise"),
     "nothing": (changed('"<|end|>"', ""), "noise: expected a text, or a list of them, got nothing", "noise"),
-    "a list in a list": (changed('"<|end|>"', "[[x]]"), "noise: expected a text, got a list", "for example: noise"),
+    "a list in a list": (changed('"<|end|>"', "[[x]]"), "noise.0: expected a text, got a list", "for example: noise"),
     "a list for a text": (
         changed("name: my_model", "name: [x]"),
         "name: expected a text, got a list",
@@ -156,7 +156,22 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "a text for a boolean": (
         changed("noise:", "special_tokens: maybe\nnoise:"),
         ":9: special_tokens: expected true or false, got the text 'maybe'",
-        "for example: special_tokens: false",
+        "for example: special_tokens: true",
+    ),
+    "a number for a boolean": (
+        changed("noise:", "special_tokens: 3\nnoise:"),
+        ":9: special_tokens: expected true or false, got the number 3",
+        "for example: special_tokens: true",
+    ),
+    "a quotation mark, by example": (
+        "name: x\nsummary: y\nshape: {pythonic: {quote: x}}",
+        "shape.pythonic.quote: expected one of ', \", got the text 'x'",
+        "for example: quote: '\"'",
+    ),
+    "a list of two, by example": (
+        "name: x\nsummary: y\nshape: {pythonic: {words: [x, y]}}",
+        "shape.pythonic.words: expected a list of 3, got a list",
+        "for example: words: ['True', 'False', None]",
     ),
     "no such choice": (
         changed("noise:", "ids: ten\nnoise:"),
@@ -165,12 +180,12 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a span of one": (
         changed(', "</think>"', ""),
-        "thinking: expected a pair [open, close], got the text '<think>'",
+        "thinking.0: expected a pair [open, close], got the text '<think>'",
         "[",
     ),
     "a span of three": (
         changed('"</think>"]', '"</think>", "x"]'),
-        "thinking: expected a pair [open, close], got the text '<think>'",
+        "thinking.0: expected a pair [open, close], got the text '<think>'",
         'for example: thinking: ["<think>", "</think>"]',
     ),
     "a shape without fields": (

@@ -6,7 +6,7 @@ import yaml
 
 from interlingua.errors import BadInput, shorten
 
-__all__ = ["NULL_TAG", "TEXT_TAG", "compose", "describe_node", "node_location"]
+__all__ = ["NULL_TAG", "TEXT_TAG", "compose", "describe_node", "node_location", "plain_scalar"]
 
 TEXT_TAG, NULL_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
@@ -15,6 +15,7 @@ MAX_DEPTH = 20
 _quoting_hint = 'put text that starts with {0} in quotes: "{0}…"'.format
 _DEFAULT_HINT = "write YAML, with every marker in double quotes"
 _SCALAR_DESCRIPTIONS = {"bool": "the boolean", "int": "the number", "float": "the number", "timestamp": "the date"}
+_resolver = yaml.resolver.Resolver()
 
 
 def compose(
@@ -62,15 +63,21 @@ def node_location(source_name: str, node: yaml.Node | yaml.Event) -> str:
     return f"{source_name}:{node.start_mark.line + 1}" if node.start_mark else source_name
 
 
-def describe_node(node: yaml.Node) -> str:
-    """Describe the node for an error message."""
+def plain_scalar(text: str) -> yaml.ScalarNode:
+    """Return the text as an unquoted YAML scalar: a number if it looks like a number."""
+    tag = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return yaml.ScalarNode(tag, text)
+
+
+def describe_node(node: yaml.Node, *, suggest_quotes: bool) -> str:
+    """Describe the node for an error message. `suggest_quotes` adds how to make a text of another scalar."""
     if not isinstance(node, yaml.ScalarNode):
         return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
     if node.tag == NULL_TAG:
         return "nothing"
     description = _SCALAR_DESCRIPTIONS.get(node.tag.rpartition(":")[2])
     if description:
-        return f"{description} {node.value}; put it in quotes to make it text"
+        return f"{description} {node.value}{'; put it in quotes to make it text' if suggest_quotes else ''}"
     return f"the text {shorten(node.value, 40)!r}"
 
 

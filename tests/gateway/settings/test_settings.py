@@ -53,7 +53,7 @@ upstreams:
     url: https://openrouter.ai/api/v1
     key: ${ROUTER_KEY}
     headers: {X-Title: "costs $$5 in ${CITY}"}
-    extra: {provider: {order: [a, b], n: 1, x: 1.5, on: true, none: null, day: 2026-01-01}}
+    extra: {provider: {order: [a, b], n: 1, x: 1.5, on: true, none: null, day: 2026-01-01, hex: 0x_}}
     timeouts: {idle: 300}
 models:
   "kimi*": {upstream: router, fallback: [other], delivery: whole, timeouts: null}
@@ -69,7 +69,7 @@ log: {level: debug}
 
 def test_complete_settings_file() -> None:
     settings = load_text(WHOLE, ROUTER_KEY="sk-1", CITY="Bern").settings
-    extra = {"order": ["a", "b"], "n": 1, "x": 1.5, "on": True, "none": None, "day": "2026-01-01"}
+    extra = {"order": ["a", "b"], "n": 1, "x": 1.5, "on": True, "none": None, "day": "2026-01-01", "hex": "0x_"}
     assert settings == Settings(
         host="localhost",
         port=9000,
@@ -261,7 +261,7 @@ def test_plaintext_secret_in_readable_file_adds_note(text: str, mode: int, name:
 
 SCHEMA = "`interlingua config schema` prints all settings"
 MISTAKES: dict[str, tuple[str, str, str]] = {
-    "an unknown field": ("prot: 1", "1: prot: unknown field", "did you mean 'port'?"),
+    "an unknown field": ("prot: 1", "1: prot: unknown field", "did you mean 'port'? for example: port: 8484"),
     "an unknown field, deeper": (
         f"{BASE}models:\n  kimi:\n    upstrem: local",
         "5: models.kimi.upstrem: unknown field",
@@ -299,6 +299,11 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "1: drain: expected a number over 0, got the number 0x_",
         "for example: drain: 30",
     ),
+    "too large a number for a float": (
+        f"drain: {'9' * 400}",
+        f"1: drain: expected a number over 0, got the number {'9' * 400}",
+        "for example: drain: 30",
+    ),
     "a number for a text": (
         "host: 127",
         "1: host: expected a text, got the number 127; put it in quotes to make it text",
@@ -326,17 +331,17 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "a list for a model": ("models: {a: []}", "1: models.a: expected a mapping or a text, got a list", SCHEMA),
     "a missing field": (
         "upstreams:\n  a: {key: x}",
-        "2: upstreams.a.url: required field is missing",
+        "2: upstreams.a.url: required field is missing; expected a text",
         "for example: url: https://openrouter.ai/api/v1",
     ),
     "a model without an upstream": (
         f"{BASE}models:\n  a: {{}}",
-        "4: models.a.upstream: required field is missing",
+        "4: models.a.upstream: required field is missing; expected a text",
         "name one of `upstreams`",
     ),
     "a capture without a directory": (
         "capture: {keep: 1}",
-        "1: capture.dir: required field is missing",
+        "1: capture.dir: required field is missing; expected a text",
         "for example: dir: captures",
     ),
     "a limit of zero": (
@@ -443,7 +448,7 @@ def test_unreadable_settings_files(here: Path) -> None:
 def test_errors_in_environment() -> None:
     message = "INTERLINGUA_PORT: port: expected a whole number from 0 to 65535, got the text 'x'"
     assert load_error(BASE, INTERLINGUA_PORT="x") == (message, SCHEMA)
-    message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: required field is missing"
+    message = "INTERLINGUA_UPSTREAMS__A__KEY: upstreams.a.url: required field is missing; expected a text"
     assert load_error(BASE, INTERLINGUA_UPSTREAMS__A__KEY="x") == (
         message,
         "for example: url: https://openrouter.ai/api/v1",

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from interlingua.common.typed_yaml import ValuePath, describe_missing_field
 from interlingua.common.yaml_reader import compose
 from interlingua.errors import BadInput, BadSetting, UsageError
-from interlingua.gateway.settings import yaml_values as settings_read
 from interlingua.gateway.settings.overrides import (
     CONFIG_VARIABLE,
     UPSTREAM_VARIABLE,
@@ -49,7 +49,7 @@ REQUIRED_FIELD_EXAMPLES = {
     "dir": "for example: dir: captures",
 }
 """Hints for missing required fields, by field name."""
-SettingLocations: TypeAlias = dict[settings_read.SettingPath, str]
+SettingLocations: TypeAlias = dict[ValuePath, str]
 
 
 class LoadedSettings(msgspec.Struct, frozen=True):
@@ -166,12 +166,11 @@ def _apply_override(override: Override, data: dict[str, Any], locations: Setting
 
 def _convert_settings(data: dict[str, Any], locations: SettingLocations) -> Settings:
     """Return the settings as a Struct. Raise BadInput if a required field is missing."""
-    missing_field = find_missing(data, Settings)
-    if missing_field is not None:
-        path, name = missing_field
-        raise _with_location(
-            BadSetting((*path, name), "required field is missing", REQUIRED_FIELD_EXAMPLES[name]), locations
-        )
+    missing = find_missing(data, Settings)
+    if missing is not None:
+        path, field = missing
+        hint = REQUIRED_FIELD_EXAMPLES[field.name]
+        raise _with_location(BadSetting((*path, field.name), describe_missing_field(field), hint), locations)
     try:
         return msgspec.convert(data, Settings)
     except (msgspec.ValidationError, UsageError) as error:  # limits that are too small

@@ -6,19 +6,19 @@ names on its path, joined by two underscores: INTERLINGUA_LOG__FORMAT.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
-from interlingua.common.yaml_reader import TEXT_TAG, compose
+from interlingua.common.typed_yaml import ValuePath, fields_of, struct_member, union_members, unwrap_annotated
+from interlingua.common.yaml_reader import TEXT_TAG, compose, plain_scalar
 from interlingua.errors import UsageError, suggestion_hint
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.settings.variables import Variables
-from interlingua.gateway.settings.yaml_values import SettingPath, UndefinedVariable, plain_scalar, unwrap_annotated
+from interlingua.gateway.settings.yaml_values import UndefinedVariable
 from interlingua.upstreams import profile_for_url
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 VARIABLE_PREFIX = "INTERLINGUA_"
 CONFIG_VARIABLE, UPSTREAM_VARIABLE = f"{VARIABLE_PREFIX}CONFIG", f"{VARIABLE_PREFIX}UPSTREAM"
 PATH_SEPARATOR = "__"
-FLAG_PATHS: dict[str, SettingPath] = {
+FLAG_PATHS: dict[str, ValuePath] = {
     "host": ("host",),
     "port": ("port",),
     "workers": ("workers",),
@@ -69,7 +69,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 class Override(NamedTuple):
     """Value of one setting as text. `source` is the flag or variable that sets it."""
 
-    path: SettingPath
+    path: ValuePath
     text: str
     source: str
 
@@ -157,26 +157,27 @@ def _upstream_name(url: str) -> str:
 # ── lookup of settings by path ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def type_at(path: SettingPath, type_: Any = Settings) -> Any | None:
+def type_at(path: ValuePath, type_: Any = Settings) -> Any | None:
     """Return the type of the setting at this path, or None if there is no such setting."""
     if not path:
         return type_
     first, *remainder = path
-    for member in _union_members(type_):
-        if isinstance(member, type) and issubclass(member, msgspec.Struct):
-            fields = {field.name: field.type for field in msgspec.structs.fields(member)}
-            return type_at(tuple(remainder), fields[first]) if first in fields else None
-        if get_origin(member) is dict and first:
-            keys, values = get_args(member)
-            is_allowed_key = get_origin(keys) is not Literal or first in get_args(keys)
-            return type_at(tuple(remainder), values) if is_allowed_key else None
+    struct = struct_member(type_)
+    if struct is not None:
+        field = fields_of(struct).get(first)
+        return type_at(tuple(remainder), field.type) if field else None
+    inner, _ = unwrap_annotated(type_)
+    if get_origin(inner) is dict and first:
+        keys, values = get_args(inner)
+        is_allowed_key = get_origin(keys) is not Literal or first in get_args(keys)
+        return type_at(tuple(remainder), values) if is_allowed_key else None
     return Any if type_ is Any else None
 
 
 def yaml_node(override: Override) -> yaml.Node:
     """Return the override as a YAML node for the type of its setting. Texts need no quotes; lists may be
     comma-separated."""
-    members = _union_members(type_at(override.path))
+    members = [unwrap_annotated(member)[0] for member in union_members(type_at(override.path))]
     if any(member is str or get_origin(member) is Literal for member in members):
         return yaml.ScalarNode(TEXT_TAG, override.text)
     if members[0] in (bool, int, float):
@@ -189,13 +190,6 @@ def yaml_node(override: Override) -> yaml.Node:
     )
 
 
-def _union_members(type_: Any) -> list[Any]:
-    inner, _ = unwrap_annotated(type_)
-    if get_origin(inner) in (Union, types.UnionType):
-        return [member for part in get_args(inner) if part is not types.NoneType for member in _union_members(part)]
-    return [inner]
-
-
 def _known_variables() -> list[str]:
     """Return the names of all variables that contain no user-chosen name."""
     return [
@@ -204,12 +198,10 @@ def _known_variables() -> list[str]:
     ]
 
 
-def _setting_paths(type_: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
-    structs = [
-        member for member in _union_members(type_) if isinstance(member, type) and issubclass(member, msgspec.Struct)
-    ]
-    if not structs:
+def _setting_paths(type_: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
+    struct = struct_member(type_)
+    if struct is None:
         yield path
-    for struct in structs:
-        for field in msgspec.structs.fields(struct):
-            yield from _setting_paths(field.type, (*path, field.name))
+        return
+    for field in fields_of(struct).values():
+        yield from _setting_paths(field.type, (*path, field.name))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Collection
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 import msgspec
 
+from interlingua.common.typed_yaml import fields_of, struct_member, unwrap_annotated
 from interlingua.gateway.settings.redaction import REDACTED, Redactor, collect_secrets, is_secret_name
 from interlingua.gateway.settings.schema import Settings
-from interlingua.gateway.settings.yaml_values import is_secret_type, unwrap_annotated
+from interlingua.gateway.settings.yaml_values import is_secret_type
 
 __all__ = ["redacted_settings"]
 
@@ -34,14 +34,9 @@ class _SettingsRedactor:
             return REDACTED if value else value
         if isinstance(value, str):
             return self._redactor.redact_text(value)
-        if get_origin(inner) in (Union, types.UnionType) and isinstance(value, dict):
-            inner = next(
-                member for member in get_args(inner) if isinstance(member, type) and issubclass(member, msgspec.Struct)
-            )
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and isinstance(value, dict):
-            return {
-                field.name: self.redact_value(value[field.name], field.type) for field in msgspec.structs.fields(inner)
-            }
+        struct = struct_member(type_)
+        if struct is not None and isinstance(value, dict):
+            return {name: self.redact_value(value[name], field.type) for name, field in fields_of(struct).items()}
         if isinstance(value, list):
             return [self._redact_user_named("", item, Any if inner is Any else get_args(inner)[0]) for item in value]
         if isinstance(value, dict):
