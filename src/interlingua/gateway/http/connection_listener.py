@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json
+from interlingua.gateway.aiohttp_internals import current_request, is_idle, request_count
 from interlingua.gateway.http.error_responses import SERVER_NAME
 from interlingua.gateway.observability.log import GatewayLog
 from interlingua.gateway.settings.schema import RequestLimits
@@ -95,19 +96,19 @@ class GuardedConnection(web.RequestHandler):
             self._start_head_timer()
 
     def data_received(self, data: bytes) -> None:
-        count_before = self._request_count
+        count_before = request_count(self)
         super().data_received(data)
-        if self._request_count != count_before:
+        if request_count(self) != count_before:
             self._cancel_head_timer()
-        elif self._close_timer is None and self._waiter is not None and not self._waiter.done():
-            self._start_head_timer()  # no request is active, so these bytes are part of a request head
+        elif self._close_timer is None and is_idle(self):
+            self._start_head_timer()
 
     def eof_received(self) -> None:
         """Handle a client that closed its sending side.
 
         Usually the client is gone, and its request is cancelled. A client that still reads gets an error response.
         """
-        request = self._current_request
+        request = current_request(self)
         if request is not None and request.transport is not None and request.writer.output_size == 0:
             message = "the client closed its side before the response was sent; keep the connection open until then"
             request.transport.write(_raw_response(400, message))
@@ -135,9 +136,7 @@ class GuardedConnection(web.RequestHandler):
         if transport is None:
             return
         self._gateway_log.info("connection closed by the gateway", status=status, problem=message)
-        self._force_close = True  # aiohttp does not read any further request
-        if self._waiter is not None:
-            self._waiter.cancel()
+        self.close()  # aiohttp ignores further requests; the transport stays open
         transport.write(_raw_response(status, message))
         transport.write_eof()
         self._cancel_head_timer()
