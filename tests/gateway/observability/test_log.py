@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ import pytest
 from interlingua.events import Finding, Usage
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
-from interlingua.gateway.observability.log import GatewayLog, LogOutput
+from interlingua.gateway.observability.log import GatewayLog, JsonFormatter, LogOutput, TextFormatter
 from interlingua.gateway.settings import schema as settings
 
 NOON = 1767268800.0
@@ -248,6 +250,85 @@ def test_log_goes_to_standard_error() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert run.stderr.endswith("Z hello\n")
     assert run.stdout == ""
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """Logger of the gateway, to which the program that runs the gateway may add handlers."""
+    logger = logging.getLogger("interlingua.gateway")
+    yield logger
+    logger.handlers.clear()
+
+
+class RecordingHandler(logging.Handler):
+    """Handler that formats records, and raises the given errors first."""
+
+    def __init__(self, formatter: logging.Formatter, *errors: Exception) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self.errors = list(errors)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.lines.append(self.format(record))
+
+
+@pytest.mark.parametrize(
+    ("formatter", "line"),
+    [
+        (
+            logging.Formatter("%(asctime)s.%(msecs)03d %(name)s %(levelname)s %(message)s %(fields)s", "%S"),
+            "00.000 interlingua.gateway ERROR 100% of *** failed {'url': 'http://***@host'}",
+        ),
+        (TextFormatter(), "2026-01-01T12:00:00.000Z 100% of *** failed url=http://***@host"),
+        (
+            JsonFormatter(),
+            '{"time": "2026-01-01T12:00:00.000Z", "level": "error", "message": "100% of *** failed", '
+            '"url": "http://***@host"}',
+        ),
+    ],
+    ids=["standard", "text", "json"],
+)
+def test_handlers_of_the_logger_receive_redacted_records(
+    logger: logging.Logger, formatter: logging.Formatter, line: str
+) -> None:
+    handler, output = RecordingHandler(formatter), FakeOutput()
+    logger.addHandler(handler)
+    log = log_to(output)
+    log.error(f"100% of {KEY} failed", url="http://me:pass@host")
+    log.close()
+    assert handler.lines == [line]
+    assert output.lines == []
+
+
+def test_lines_are_dropped_and_counted_when_a_handler_raises(logger: logging.Logger) -> None:
+    handler = RecordingHandler(logging.Formatter("%(message)s %(fields)s"), ValueError("closed"), OSError())
+    logger.addHandler(handler)
+    log = log_to(FakeOutput())
+    for message in ("one", "two", "three"):
+        log.info(message)
+    log.close()
+    assert handler.lines == ["log lines were dropped {'lines': 2}", "three {}"]
+    assert log.dropped == 2
+
+
+def test_process_ends_while_standard_error_is_blocked() -> None:
+    code = (
+        "from interlingua.gateway.observability.log import GatewayLog\n"
+        "from interlingua.gateway.settings import schema\n"
+        "log = GatewayLog(schema.Log(), [])\n"
+        "for _ in range(100):\n"
+        "    log.info('x' * 10_000)\n"
+        "log.close(0.1)"
+    )
+    reader, writer = os.pipe()
+    try:
+        assert subprocess.run([sys.executable, "-c", code], stderr=writer, timeout=20).returncode == 0
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_background_writer_keeps_order_and_limit() -> None:

@@ -1,8 +1,13 @@
-"""Log of the gateway: one line per request and further messages, on standard error or in a file."""
+"""Log of the gateway: one line per request and further messages, on standard error or in a file.
+
+A program that runs the gateway can redirect the log: handlers of the logger `interlingua.gateway` receive the records
+instead, without secrets and in the writer thread. `record.fields` has the fields of a message.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +16,7 @@ from datetime import UTC, datetime
 from io import FileIO
 from typing import Any, Protocol
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from interlingua.gateway.observability.background_writer import BackgroundWriter
 from interlingua.gateway.observability.exchange_record import ExchangeRecord, summary
@@ -19,9 +24,10 @@ from interlingua.gateway.observability.rotating_file import RotatingFile
 from interlingua.gateway.settings import schema as settings
 from interlingua.gateway.settings.redaction import Redactor, printable
 
-__all__ = ["GatewayLog", "LogOutput"]
+__all__ = ["GatewayLog", "JsonFormatter", "LineHandler", "LogOutput", "TextFormatter"]
 
-_LEVELS = {"error": 0, "info": 1, "debug": 2}
+_LEVELS = {"error": logging.ERROR, "info": logging.INFO, "debug": logging.DEBUG}
+_LOGGER = logging.getLogger("interlingua.gateway")
 _ERROR_OUTCOMES = ("upstream-failed", "broken")
 _ROUTINE_FINDINGS = ("stop-reason",)
 """Findings that occur in every correct reply with calls in text. The text format leaves them out, so that other
@@ -36,13 +42,37 @@ class LogOutput(Protocol):
     def write(self, data: bytes, /) -> int | None: ...
 
 
-class _LogRecord(Struct, frozen=True):
+class _QueuedRecord(Struct, frozen=True):
+    """Cheap form of a `logging.LogRecord`, which the writer thread makes of it."""
+
     timestamp: float
     level: str
     message: str
     fields: dict[str, Any]
-    format_line: Callable[[str, dict[str, Any]], str]
-    """Function that formats message and fields as one line."""
+    is_request: bool = False
+
+
+class LineHandler(logging.Handler):
+    """Handler that writes each record as one line. Raises OSError if the output does not accept the line."""
+
+    def __init__(self, output: LogOutput, formatter: logging.Formatter) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._output = output
+        self._unwritten = b""  # rest of a line that was written in part
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record. If only a part is written, the rest is written first the next time: lines stay complete."""
+        pending_bytes = len(self._unwritten)
+        data = self._unwritten + self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+        written = 0
+        with suppress(OSError):
+            while count := self._output.write(data[written:]):
+                written += count
+        started = written > pending_bytes
+        self._unwritten = data[written:] if started else self._unwritten[written:]
+        if not started:
+            raise BlockingIOError("the output does not accept the line")
 
 
 class GatewayLog:
@@ -61,13 +91,12 @@ class GatewayLog:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._level = _LEVELS[config.level]
-        self._format_record = _format_json if config.format == "json" else _format_text
         self._redactor = Redactor(secrets)
-        self._output = output or (RotatingFile(config.file) if config.file else FileIO(2, "wb", closefd=False))
+        output = output or (RotatingFile(config.file) if config.file else FileIO(2, "wb", closefd=False))
+        self._handler = LineHandler(output, JsonFormatter() if config.format == "json" else TextFormatter())
         self._clock = clock
-        self._writer: BackgroundWriter[_LogRecord] = BackgroundWriter(self._write, max_queued_bytes, "log")
+        self._writer: BackgroundWriter[_QueuedRecord] = BackgroundWriter(self._write, max_queued_bytes, "log")
         self._lock = threading.Lock()
-        self._unwritten = b""  # rest of a line that was written in part
         self._reported_drops = 0
         self.dropped = 0
         """Number of lines dropped so far."""
@@ -78,9 +107,8 @@ class GatewayLog:
         return self._level == _LEVELS["debug"]
 
     def request(self, exchange: ExchangeRecord) -> None:
-        self._enqueue(
-            "error" if exchange.outcome in _ERROR_OUTCOMES else "info", "request", summary(exchange), _format_request
-        )
+        level = "error" if exchange.outcome in _ERROR_OUTCOMES else "info"
+        self._enqueue(level, "request", summary(exchange), is_request=True)
 
     def info(self, message: str, **fields: Any) -> None:
         self._enqueue("info", message, fields)
@@ -90,7 +118,7 @@ class GatewayLog:
 
     def write_now(self, message: str, **fields: Any) -> None:
         """Write an error in the calling thread: a process that forks cannot use the writer thread."""
-        self._write(_LogRecord(self._clock(), "error", message, fields, _format_message))
+        self._write(_QueuedRecord(self._clock(), "error", message, fields))
 
     def debug(self, message: str, **fields: Any) -> None:
         self._enqueue("debug", message, fields)
@@ -103,73 +131,71 @@ class GatewayLog:
         """Write the queued lines, for at most `seconds`."""
         self._writer.close(seconds)
 
-    def _enqueue(
-        self,
-        level: str,
-        message: str,
-        fields: dict[str, Any],
-        format_line: Callable[[str, dict[str, Any]], str] | None = None,
-    ) -> None:
-        if _LEVELS[level] > self._level:
+    def _enqueue(self, level: str, message: str, fields: dict[str, Any], is_request: bool = False) -> None:
+        if _LEVELS[level] < self._level:
             return
         weight = 500 + sum(len(value) for value in fields.values() if isinstance(value, str | bytes))
-        if not self._writer.put(
-            _LogRecord(self._clock(), level, message, fields, format_line or _format_message), weight
-        ):
+        if not self._writer.put(_QueuedRecord(self._clock(), level, message, fields, is_request), weight):
             self._count_dropped()
 
     def _count_dropped(self) -> None:
         with self._lock:
             self.dropped += 1
 
-    def _write(self, record: _LogRecord) -> None:
+    def _write(self, record: _QueuedRecord) -> None:
         unreported = self.dropped - self._reported_drops
-        if unreported:
-            if not self._write_record(
-                _LogRecord(record.timestamp, "error", "log lines were dropped", {"lines": unreported}, _format_message)
-            ):
-                self._count_dropped()
-                return
-            self._reported_drops += unreported
-        if not self._write_record(record):
+        try:
+            if unreported:
+                fields = {"lines": unreported}
+                self._handle(_QueuedRecord(record.timestamp, "error", "log lines were dropped", fields))
+                self._reported_drops += unreported
+            self._handle(record)
+        except Exception:  # noqa: BLE001 - handlers of other programs may raise anything; the thread has to go on
             self._count_dropped()
 
-    def _write_record(self, record: _LogRecord) -> bool:
-        """Write the record and return whether the output accepted it.
+    def _handle(self, record: _QueuedRecord) -> None:
+        values = {
+            "name": _LOGGER.name,
+            "levelno": _LEVELS[record.level],
+            "levelname": record.level.upper(),
+            "msg": self._redactor.redact_text(record.message),
+            "created": record.timestamp,
+            "msecs": record.timestamp % 1 * 1000,
+            "fields": self._redactor.redact_value(record.fields),
+            "is_request": record.is_request,
+        }
+        if _LOGGER.handlers:
+            _LOGGER.handle(logging.makeLogRecord(values))
+        else:  # `handle` would take a lock, for which the exiting process would wait if a write hangs
+            self._handler.emit(logging.makeLogRecord(values))
 
-        If only a part is written, the rest is kept and written first the next time, so that lines stay complete.
-        """
-        pending_bytes = len(self._unwritten)
-        data = self._unwritten + self._encode(record)
-        written = 0
-        with suppress(OSError):
-            while count := self._output.write(data[written:]):
-                written += count
-        started = written > pending_bytes
-        self._unwritten = data[written:] if started else self._unwritten[written:]
-        return started
 
-    def _encode(self, record: _LogRecord) -> bytes:
-        redacted = structs.replace(
-            record,
-            message=self._redactor.redact_text(record.message),
-            fields=self._redactor.redact_value(record.fields),
-        )
-        return self._format_record(redacted).encode("utf-8", "backslashreplace") + b"\n"
+class TextFormatter(logging.Formatter):
+    """Formats a record as text: time, message, and `name=value` for each field. Requests have columns."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = getattr(record, "fields", {})
+        is_request = getattr(record, "is_request", False)
+        text = _format_request(fields) if is_request else _format_message(record.getMessage(), fields)
+        return f"{_format_time(record.created)} {text}"
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        header = {
+            "time": _format_time(record.created),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        fields = {name: _truncate(value) for name, value in getattr(record, "fields", {}).items()}
+        line = json.dumps({**header, **fields}, default=str)
+        return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
 
 
 def _format_time(timestamp: float) -> str:
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
-def _format_json(record: _LogRecord) -> str:
-    header = {"time": _format_time(record.timestamp), "level": record.level, "message": record.message}
-    line = json.dumps({**header, **{name: _truncate(value) for name, value in record.fields.items()}}, default=str)
-    return line.replace("\x7f", "\\u007f")  # the only control character that JSON does not escape
-
-
-def _format_text(record: _LogRecord) -> str:
-    return f"{_format_time(record.timestamp)} {record.format_line(record.message, record.fields)}"
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _format_message(message: str, fields: dict[str, Any]) -> str:
@@ -177,7 +203,7 @@ def _format_message(message: str, fields: dict[str, Any]) -> str:
     return " ".join([printable(message, _MAX_VALUE_CHARS), *words])
 
 
-def _format_request(_: str, fields: dict[str, Any]) -> str:
+def _format_request(fields: dict[str, Any]) -> str:
     """Format the line of a request: common fields in columns, then the optional fields that are set."""
     status = fields["status"] or "-"
     words = [f"{status:>3} {fields['outcome']:<15} {fields['wire']:<18} → {_format_value(fields['upstream'] or '-')}"]
