@@ -301,7 +301,7 @@ def test_wrong_usage_raises_usage_error() -> None:
         acc.add({})
     with pytest.raises(UsageError, match="not int"):
         il.Accumulator().add(5)
-    assert il.Accumulator().why == "nothing has come yet"
+    assert il.Accumulator().why == "no data was received yet"
 
 
 # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────────

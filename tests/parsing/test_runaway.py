@@ -48,7 +48,10 @@ def run_guard(pieces: list[str]) -> tuple[str, str]:
 def test_runaway_whitespace_is_detected_for_every_split(args: str) -> None:
     stop = ROWS[args]
     forwarded = args[:END] if args.startswith('{"a": 1}') else args[:stop]
-    expected = forwarded, "" if stop is None else "the arguments of 'f' go on with blanks, more than 100"
+    expected = (
+        forwarded,
+        "" if stop is None else "the arguments of 'f' have more than 100 whitespace characters in a row",
+    )
     assert run_guard([args]) == expected
     assert run_guard(list(args)) == expected
     for pieces in cuts.two_piece_cuts(args, 300):

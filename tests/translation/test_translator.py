@@ -473,4 +473,4 @@ def test_the_same_oddity_without_end_is_told_a_hundred_times() -> None:
     translator.feed(b"data:\n\n" * 1000 + b"data: {}\n\n")
     kinds = [finding.kind for finding in translator.findings]
     assert kinds.count("empty-event") == 100
-    assert translator.findings[99].message.endswith("; more of this kind are not told")
+    assert translator.findings[99].message.endswith("; further findings of this kind are not reported")

@@ -200,7 +200,7 @@ class Accumulator:
 
     @property
     def finished(self) -> bool:
-        """True if the upstream has ended the reply and said why it stopped. Run no call before that."""
+        """True if the upstream has ended the reply and sent a stop reason. Do not run calls before that."""
         builder = self._builders.get(0)
         return builder is not None and builder.stop_reason is not None and builder.failure is None
 
@@ -209,7 +209,7 @@ class Accumulator:
         """The reason why the reply is not finished; empty if it is."""
         builder = self._builders.get(0)
         if builder is None:
-            return "the reply has not ended" if self._builders else "nothing has come yet"
+            return "the reply has not ended" if self._builders else "no data was received yet"
         if builder.failure is not None:
             return builder.failure.message
         if builder.stop_reason is not None:

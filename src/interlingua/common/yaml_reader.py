@@ -34,7 +34,7 @@ def compose(
             f"{source_name} has {len(text)} characters; the maximum is {max_chars}", "check that it is the right file"
         )
     try:
-        node = _Loader(text, source_name).get_single_node()
+        node = _Loader(text, source_name, default_hint).get_single_node()
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise BadInput(
@@ -49,7 +49,7 @@ def compose(
 
 def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
     """Return a hint for characters that have a special meaning in YAML, or "" for other errors."""
-    if "alias" in str(error.context):  # `*kimi*` is a glob to people
+    if "alias" in str(error.context):  # users write `*kimi*` as a glob
         return _quoting_hint("*")
     offset = error.problem_mark.index if error.problem_mark else 0
     if offset and text[offset - 1 : offset + 1] == "${":  # `{key: ${NAME}}` has a mapping in it
@@ -84,9 +84,10 @@ def describe_node(node: yaml.Node, *, suggest_quotes: bool) -> str:
 class _Loader(yaml.SafeLoader):
     """Loader that composes nodes only; the caller interprets them."""
 
-    def __init__(self, text: str, source_name: str) -> None:
+    def __init__(self, text: str, source_name: str, default_hint: str) -> None:
         super().__init__(text)
         self._source_name = source_name
+        self._default_hint = default_hint
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -94,7 +95,7 @@ class _Loader(yaml.SafeLoader):
         self._reject_references(event)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._error(event, f"nested deeper than {MAX_DEPTH} levels", _DEFAULT_HINT)
+            raise self._error(event, f"nested deeper than {MAX_DEPTH} levels", self._default_hint)
         node = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, yaml.MappingNode):

@@ -52,7 +52,7 @@ class ChoicePipeline:
 
     @property
     def buffered(self) -> str:
-        """Text that is held back until the text behind it is known."""
+        """Text that is buffered until the text behind it is known."""
         return self._parser.buffered if self._parser else ""
 
     @property
@@ -116,7 +116,9 @@ class ChoicePipeline:
         if interrupted and not self._guard.open_call_name:
             return events + self._guard.process([ev.Failure("the upstream ended inside a section of calls")])
         if self._guard.open_call_name or finished:
-            finding = ev.Finding("no-finish-reason", "the upstream never said why it stopped: taken from what it sent")
+            finding = ev.Finding(
+                "no-finish-reason", "the upstream sent no finish reason: derived from the content of the reply"
+            )
             return events + self._guard.process([finding, ev.Stop(None)])
         return events + self._guard.process([ev.Failure("the upstream ended without finishing its reply")])
 
@@ -137,7 +139,7 @@ class ChoicePipeline:
                 parsed += self._renumber_structured_call(event)
             elif isinstance(event, ev.Seal):
                 if not self._parser.inside_calls:
-                    parsed += self._parser.feed("", Channel.TEXT)  # the thinking is over: none of it waits for more
+                    parsed += self._parser.feed("", Channel.TEXT)  # the thinking has ended: flush the lookahead
                 parsed.append(event)
             else:
                 if isinstance(event, ev.Stop | ev.Failure):

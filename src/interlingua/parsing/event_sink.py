@@ -160,7 +160,7 @@ class EventSink:
             self._events.append(ev.Failure(message))
             self.failed = True
         else:
-            self.report("over-limit", f"{message}: given out as it came, and read on afresh")
+            self.report("over-limit", f"{message}: sent as text; parsing restarts after it")
 
     @property
     def channel(self) -> Channel:
@@ -174,13 +174,11 @@ class EventSink:
         may hold what looks like a call.
         """
         if self.offer.is_empty:
-            self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+            self.report("no-tools-offered", f"a call of {name!r}, but no tool was offered: sent as text")
         elif not self._source.recorded_marker.startswith(self._prose_prefixes) or self.offer.accepts(name):
             return False
         else:
-            self.report(
-                "not-a-tool", f"no tool called {name!r} was offered: what looks like a call is given out as text"
-            )
+            self.report("not-a-tool", f"no tool called {name!r} was offered: what looks like a call is sent as text")
         return True
 
     def start_call(self, header: CallHeader) -> CallBuilder:
@@ -299,7 +297,7 @@ class CallBuilder:
         name = self._sink.offer.match_by_arguments(args)
         if name is None and not self._header.text:
             self._sink.call_count -= 1
-            self._sink.report("call-without-name", "nothing names this call: its arguments are given back as text")
+            self._sink.report("call-without-name", "a call without a name: its arguments are sent as text")
             self._sink.emit_leftover_text(args, self._channel)
             return False
         self._start_unnamed(name)
@@ -315,7 +313,9 @@ class CallBuilder:
     def _start_unnamed(self, guessed_name: str | None) -> None:
         header = self._header.text
         if guessed_name is None:
-            self._sink.report("header-as-name", f"{header!r} names no tool and no tool's params fit: taken as the name")
+            self._sink.report(
+                "header-as-name", f"{header!r} matches no tool, and no tool's params fit: used as the name"
+            )
         else:
             self._sink.report("guessed-name", f"{header!r} names no tool: {guessed_name!r} is the one whose params fit")
         self._start(guessed_name or header)

@@ -114,7 +114,7 @@ class Guard:
         if self._queue.pending:
             self._report(
                 "lost",
-                f"{self._queue.buffered_chars:,} characters that waited behind an open call: lost in the failure",
+                f"{self._queue.buffered_chars:,} characters queued behind an open call: lost because the reply failed",
             )
         self._out.append(event)
         self._handlers = _FAILED_HANDLERS
@@ -157,7 +157,9 @@ class Guard:
     def _start_call(self, event: ev.CallStart) -> None:
         name = self._resolve_name(event.name)
         if self._is_duplicate_call(event, name):
-            self._report("duplicate-call", f"the call {event.id!r} came as text and structured: taken once")
+            self._report(
+                "duplicate-call", f"the call {event.id!r} was sent as text and as a structured call: forwarded once"
+            )
             self._dropped_keys.add(event.index)
             return
         self._separator = ""
@@ -165,7 +167,7 @@ class Guard:
         forwards_deltas = self._delivery == "stream" and not self._offer.is_empty
         self._open_call = _OpenCall(event.index, start, forwards_deltas and start.index == event.index)
         if self._offer.is_empty:
-            self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: given out as text")
+            self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: sent as text")
             self._out.append(ev.TextDelta(name))
             self.answered = True
         elif self._delivery == "stream":
@@ -207,8 +209,9 @@ class Guard:
     def _fail_runaway(self, call: _OpenCall, text: str) -> None:
         """End the reply: the model writes only whitespace outside of strings, and every token of it is billed."""
         self._emit_arguments(call, text)
-        message = f"the arguments of {call.start.name!r} go on with blanks, more than {self._limits.blanks:,}"
-        self._report("runaway", f"{message}: given up")
+        limit = self._limits.blanks
+        message = f"the arguments of {call.start.name!r} have more than {limit:,} whitespace characters in a row"
+        self._report("runaway", f"{message}: the reply is ended")
         self._handle(ev.Failure(message))
 
     def _emit_arguments(self, call: _OpenCall, text: str) -> None:
@@ -267,10 +270,10 @@ class Guard:
         """Shorten the queue. A queued call is truncated. For text, the open call is truncated and the text is sent."""
         call = self._open_call
         if key is None and call is not None:
-            self._report_truncation("what waits behind an open call", self._limits.held, call.key)
+            self._report_truncation("data queued behind an open call", self._limits.held, call.key)
             self._handle(ev.CallEnd(call.key, complete=False))
         elif key is not None:
-            self._report_truncation("what waits behind an open call", self._limits.held, key)
+            self._report_truncation("data queued behind an open call", self._limits.held, key)
             self._queue.truncate(key)
 
     def _report_truncation(self, subject: str, limit: int, key: int) -> None:
@@ -286,15 +289,15 @@ class Guard:
             return name
         resolved = self._offer.resolve_name(name)
         if resolved is not None:
-            self._report("renamed", f"{name!r} was not offered, {resolved!r} was: taken as that")
+            self._report("renamed", f"{name!r} was not offered: replaced by {resolved!r}")
             return resolved
-        self._report("unknown-tool", f"no tool called {name!r} was offered: passed on all the same")
+        self._report("unknown-tool", f"no tool called {name!r} was offered: forwarded unchanged")
         return name
 
     def _allocate_id(self, native: str | None) -> str:
         call_id = self.ids.allocate(native, self._call_count)
         if native and call_id != native:
-            self._report("id-renamed", f"the id {native!r} is taken: this call gets {call_id!r}")
+            self._report("id-renamed", f"the id {native!r} is in use: changed to {call_id!r}")
         return call_id
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -312,7 +315,8 @@ class Guard:
             self._release_queued()
         if self._dropped_reasoning_chars:
             self._report(
-                "reasoning-dropped", f"{self._dropped_reasoning_chars:,} characters of thinking: dropped, as set"
+                "reasoning-dropped",
+                f"{self._dropped_reasoning_chars:,} characters of thinking: dropped (`reasoning: drop`)",
             )
         corrected = self._corrected_reason(reason, cut_call)
         if reason is not None and corrected != reason:

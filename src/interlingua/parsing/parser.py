@@ -170,7 +170,9 @@ class NativeTextParser:
             grammar = self._dialect.grammar
             # Grammars without inner markers write JSON, whose end is known: a closer cannot have cut a value there.
             if self._sink.call_count and grammar is not None and grammar.inner_markers:
-                self._sink.report("closer-in-text", f"{marker} after a call: kept as text (or it cut a value short)")
+                self._sink.report(
+                    "closer-in-text", f"{marker} after a call: kept as text (a value before it may be truncated)"
+                )
             self._source.start_recording(marker)
             self._sink.restore_text()
 

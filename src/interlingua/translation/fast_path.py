@@ -130,7 +130,7 @@ class FastPath:
             self._can_forward = self._passthrough_check(choice.index) if separator else None
 
     def refresh(self, choice: Choice, events: list[ev.Event]) -> None:
-        """Let further texts of this kind pass, if this one was sent to the client as it came."""
+        """Forward further texts of this kind, if this one was sent to the client unchanged."""
         self._can_forward = None
         delta, event = _single_delta(choice.events), _single_delta(events)
         if isinstance(delta, _CONTENT_DELTAS) and isinstance(event, _CONTENT_DELTAS) and delta.text == event.text:

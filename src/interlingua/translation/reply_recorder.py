@@ -48,7 +48,7 @@ class ReplyRecorder:
             return
         message = finding.message
         if count == MAX_FINDINGS_PER_KIND:
-            message += "; more of this kind are not told"
+            message += "; further findings of this kind are not reported"
         location = f"event {self.message_count}" if self.message_count else "the reply"
         if finding.place:
             location = f"{location}, {finding.place}"

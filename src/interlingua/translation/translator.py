@@ -126,7 +126,7 @@ class Translator:
 
     @property
     def held(self) -> str:
-        """Text that is held back until the text behind it is known."""
+        """Text that is buffered until the text behind it is known."""
         return self._decoder.buffered
 
     @property
@@ -265,7 +265,7 @@ class Translator:
         if self._state is not _OPEN:
             self._require_open()
         if type(data) is not bytes:  # checked first, because this runs for every token
-            expect_type(data, bytes | bytearray | memoryview, "data is bytes", "feed what came from the wire as it is")
+            expect_type(data, bytes | bytearray | memoryview, "data is bytes", "pass the received bytes unchanged")
             data = bytes(data)
         if self._state is not _OPEN and self._state is TranslatorState.OVERRUN:
             return []
@@ -508,7 +508,7 @@ class Translator:
         findings: list[ev.Event] = []
         if self._state is TranslatorState.ENDED and message.data.strip() != DONE:
             self._state = TranslatorState.OVERRUN
-            findings.append(ev.Finding("after-end", f"more came after the end: dropped {message.data!r:.60}"))
+            findings.append(ev.Finding("after-end", f"data after the end of the stream: dropped {message.data!r:.60}"))
         return findings, b""
 
     def _final_findings(self) -> list[ev.Finding]:
@@ -518,7 +518,7 @@ class Translator:
             message = "half of a surrogate pair was left at the end of a text: dropped"
             findings.append(ev.Finding("half-character", message))
         if self._decoder.ended_empty and not self._recorder.has_finding("not-translated"):
-            findings.append(ev.Finding("empty-turn", "the model stopped without a text or a call: passed on as it is"))
+            findings.append(ev.Finding("empty-turn", "the model stopped without a text or a call: forwarded unchanged"))
         return findings
 
     def _client_failure(self, failure: ev.Failure) -> ev.Failure:

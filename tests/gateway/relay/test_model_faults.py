@@ -190,7 +190,7 @@ RUNAWAY = {
 def test_31_endless_whitespace_in_arguments_is_an_error(env: GatewayStage, what: str) -> None:
     model = env.add_scripts(f"{what} 31", (up.send_headers(), up.send_pieces(RUNAWAY[what], 0.01), up.wait(20)))
     for view in env.send_all(model).values():
-        assert view.error == "the arguments of 'read' go on with blanks, more than 16,384"
+        assert view.error == "the arguments of 'read' have more than 16,384 whitespace characters in a row"
         assert not view.ended
         assert view.calls == []
         assert view.open_call == ("read", '{"path":' + (BLANK * 5)[:16384])

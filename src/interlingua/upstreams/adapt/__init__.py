@@ -10,7 +10,7 @@ from __future__ import annotations
 from interlingua import events as ev
 from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
-from interlingua.upstreams.adapt import call_ids, messages, thinking, tool_files
+from interlingua.upstreams.adapt import call_id_formats, messages, thinking, tool_files
 from interlingua.upstreams.adapt import generation_settings as settings
 from interlingua.upstreams.adapt.context import AdaptContext
 from interlingua.upstreams.profile import CHAT, Profile
@@ -20,7 +20,7 @@ __all__ = ["adapt"]
 ADAPT_STEPS = (
     thinking.drop_foreign_signatures,
     *messages.CONTENT_STEPS,
-    call_ids.rebuild_call_ids,
+    call_id_formats.rebuild_call_ids,
     tool_files.move_files,
     *messages.TURN_STEPS,
     *settings.STEPS,
