@@ -23,8 +23,7 @@ from interlingua.translation.history_repair import repair_history
 from interlingua.upstreams import get_profile, ownership_check, profile_for_model
 from interlingua.upstreams.adapt import adapt
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
-from interlingua.wires import get_wire
-from interlingua.wires import reasoning_fields as opaque
+from interlingua.wires import get_wire, reasoning_fields
 from interlingua.wires.base import Json, RequestCodec
 from interlingua.wires.requests.downgrades import visible_tools
 from interlingua.wires.requests.passthrough import preserve_unchanged
@@ -126,7 +125,7 @@ def _translate_across_wires(
             "refers to a conversation stored by another server; nothing is stored here",
             "send the whole conversation with each request (store: false)",
         )
-    signature_findings = opaque.unreadable_signatures(body, source_wire.NAME, options.seal_key)
+    signature_findings = reasoning_fields.unreadable_signatures(body, source_wire.NAME, options.seal_key)
     repaired, history_findings = repair_history(original, context.strict)
     profile = profile_for_model(context.profile, original.model)
     request, adapt_findings = adapt(
@@ -149,7 +148,7 @@ def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCode
     """
     options, is_known_upstream = context.options, context.profile != UNKNOWN_PROFILE
     is_own_signature = ownership_check(options.upstream, wire.NAME)
-    incoming, signature_findings = opaque.restore_reasoning(
+    incoming, signature_findings = reasoning_fields.restore_reasoning(
         body, wire.NAME, options.seal_key, is_own_signature, context.profile.own_seals
     )
     original = wire.read_request(body if signature_findings else incoming, options)

@@ -24,7 +24,14 @@ from interlingua.events import Finding, Seal
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 from interlingua.wires.base import Json
 
-__all__ = ["report_foreign_signature", "restore_reasoning", "sign_reasoning", "thinking_nodes", "unreadable_signatures"]
+__all__ = [
+    "REASONING_DETAILS",
+    "report_foreign_signature",
+    "restore_reasoning",
+    "sign_reasoning",
+    "thinking_nodes",
+    "unreadable_signatures",
+]
 
 EACH_ITEM = "*"
 REASONING_DETAILS = "reasoning_details"

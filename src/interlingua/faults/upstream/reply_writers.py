@@ -9,6 +9,7 @@ A writer tracks open blocks, so that it can close them. Use a new one for each r
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Any
 
 from interlingua.faults.apis import CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH
@@ -22,7 +23,7 @@ INPUT_TOKENS, OUTPUT_TOKENS = 11, 7
 """Usage of every reply."""
 
 
-class ReplyWriter:
+class ReplyWriter(ABC):
     """Interface of the reply writers. A call stays open until the next text, call or end."""
 
     api = ""
@@ -31,23 +32,23 @@ class ReplyWriter:
     upstream_key = ""
     """API key that the upstream received."""
 
-    def begin(self) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def begin(self) -> bytes: ...
 
-    def text(self, *pieces: str) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def text(self, *pieces: str) -> bytes: ...
 
-    def call(self, name: str, *pieces: str, id: str = "") -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def call(self, name: str, *pieces: str, id: str = "") -> bytes: ...
 
-    def end(self) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def end(self) -> bytes: ...
 
-    def error(self, message: str, error_type: str, code: int | None = None) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def error(self, message: str, error_type: str, code: int | None = None) -> bytes: ...
 
-    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def complete_reply(self, text: str, *calls: tuple[str, str]) -> dict[str, Any]: ...
 
     def error_body(self, message: str, error_type: str, code: str | None = None) -> bytes:
         """Return the body of a response with a status of 400 or more."""

@@ -12,6 +12,7 @@ from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
 from interlingua.wires.openai_chat.fast_delta import read_fast_chunk
 from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
+from interlingua.wires.reasoning_fields import REASONING_DETAILS
 
 __all__ = [
     "CHUNK_OBJECT_TYPE",
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 NAME = "openai-chat"
-REASONING_DETAILS = "reasoning_details"
 CHUNK_OBJECT_TYPE = "chat.completion.chunk"
 STOP_REASONS: dict[str, ev.StopReason] = {
     "stop": "stop",

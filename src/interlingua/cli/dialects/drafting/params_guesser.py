@@ -22,9 +22,10 @@ from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
-__all__ = ["guess_literals", "guess_pythonic", "guess_tagged_params"]
+__all__ = ["DraftNotes", "guess_literals", "guess_pythonic", "guess_tagged_params"]
 
 DraftNotes: TypeAlias = list[tuple[str, str]]
+"""Notes for fields of the drafted file, as (path of the field, text)."""
 _ATTRIBUTE_PATTERN = re.compile(r'"?\s+(\w+)="(\w+)"')
 
 

@@ -6,10 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import interlingua as il
-from interlingua.cli.dialects.drafting.params_guesser import guess_literals, guess_pythonic, guess_tagged_params
+from interlingua.cli.dialects.drafting.params_guesser import (
+    DraftNotes,
+    guess_literals,
+    guess_pythonic,
+    guess_tagged_params,
+)
 from interlingua.cli.dialects.drafting.template_probe import ProbeCall
 from interlingua.cli.dialects.drafting.template_tokens import decode_json_at, find_json, split_frame, tokenize
 from interlingua.errors import UsageError
@@ -19,7 +24,6 @@ from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 
 __all__ = ["guess_shape"]
 
-DraftNotes: TypeAlias = list[tuple[str, str]]
 CODE_FENCE = "```"
 
 
