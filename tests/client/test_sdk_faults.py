@@ -114,8 +114,8 @@ def test_query_of_base_url_is_sent(server: UpstreamServer) -> None:
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RESPONSES_WITHOUT_REPLY = [
-    (b"<html>login</html>", "text/html", 502, "is not a reply: '<html>login</html>'"),
-    (b"", "text/plain", 502, "is not a reply: ''"),
+    (b"<html>login</html>", "text/html", 502, "is not a valid reply: '<html>login</html>'"),
+    (b"", "text/plain", 502, "the upstream's response is empty"),
     (b'{"error": {"message": "slow down", "code": 429}}', "application/json", 429, "slow down"),
     (b'{"error": {"message": "odd", "code": "x"}}', "application/json", 502, "odd"),
     (b'{"object": "list"}', "application/json", 502, "the upstream's response has no reply in it"),

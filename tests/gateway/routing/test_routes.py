@@ -13,7 +13,6 @@ import pytest
 import interlingua as il
 from interlingua.dialects.registry import dialect_for, get_dialect
 from interlingua.errors import BadSetting, UnknownModel
-from interlingua.gateway.relay.upstream_request import upstream_identity
 from interlingua.gateway.routing.model_patterns import match_wildcards
 from interlingua.gateway.routing.routes import Route, Routes
 from interlingua.gateway.settings.schema import Settings, Timeouts
@@ -446,4 +445,4 @@ def test_upstream_identity_is_derived_from_url_not_from_name() -> None:
     upstreams = {"openai": LOCAL, "mine": {"url": "https://api.openai.com/v1"}}
     models = {"a": {"upstream": "openai"}, "b": {"upstream": "mine"}}
     found = [route for model in models for route in routes(upstreams=upstreams, models=models).find(model)]
-    assert [upstream_identity(route) for route in found] == ["@openai", "openai"]
+    assert [route.target.identity for route in found] == ["@openai", "openai"]

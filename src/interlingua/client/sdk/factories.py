@@ -17,7 +17,7 @@ from interlingua.client.sdk.httpx_transport import (
     make_self_closing_class,
     make_transport_class,
 )
-from interlingua.client.sdk.upstream_config import Exchange, UpstreamConfig
+from interlingua.client.sdk.upstream_config import ExchangeSummary, UpstreamConfig
 from interlingua.core.options import Delivery, ReasoningPolicy
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Dialect
@@ -134,7 +134,7 @@ def _split_options(
     reasoning: ReasoningPolicy = "keep",
     extra: dict[str, Any] | None = None,
     seal_key: bytes = b"",
-    on_exchange: Callable[[Exchange], None] | None = None,
+    on_exchange: Callable[[ExchangeSummary], None] | None = None,
     **sdk_options: Any,
 ) -> tuple[UpstreamConfig, dict[str, Any]]:
     """Split the options into the upstream configuration and the options of the SDK."""

@@ -63,7 +63,7 @@ def make_transport_class(httpx: ModuleType) -> Any:
                 )
             session = SdkSession(upstream, wire, request.read(), _query_string(request), int(time.time()))
             response = self._inner.send(_upstream_request(httpx, session, request), stream=True)
-            if _is_stream(session, response):
+            if _opens_stream(session, response):
                 return _stream_response(httpx, session, response, Stream(session, response))
             return _body_response(httpx, session, response, response.read())
 
@@ -109,7 +109,7 @@ def make_async_transport_class(httpx: ModuleType) -> Any:
                 )
             session = SdkSession(upstream, wire, await request.aread(), _query_string(request), int(time.time()))
             response = await self._inner.send(_upstream_request(httpx, session, request), stream=True)
-            if _is_stream(session, response):
+            if _opens_stream(session, response):
                 return _stream_response(httpx, session, response, AsyncStream(session, response))
             return _body_response(httpx, session, response, await response.aread())
 
@@ -181,8 +181,8 @@ def _unsupported_response(httpx: ModuleType, upstream: UpstreamConfig, request: 
     return _httpx_response(httpx, error_response(MESSAGES, NOT_FOUND_STATUS, Failure(reason)), []) if reason else None
 
 
-def _is_stream(session: SdkSession, response: Any) -> bool:
-    return session.should_stream(response.status_code, response.headers.get("content-type", ""))
+def _opens_stream(session: SdkSession, response: Any) -> bool:
+    return session.opens_stream(response.status_code, response.headers.get("content-type", ""))
 
 
 def _stream_response(httpx: ModuleType, session: SdkSession, response: Any, stream: Any) -> Any:

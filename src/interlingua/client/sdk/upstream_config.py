@@ -13,15 +13,16 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UsageError, expect_type
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
+from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
 from interlingua.upstreams.profile import CHAT, MESSAGES, Profile
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.http_api import VERSION_PATH, HttpApi
 
-__all__ = ["Exchange", "UpstreamConfig", "wire_for_path"]
+__all__ = ["Exchange", "ExchangeSummary", "UpstreamConfig", "wire_for_path"]
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of one request and its reply, for the `on_exchange` hook."""
 
     url: str
@@ -30,6 +31,10 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     failure: str = ""
     """Error message if the reply failed, otherwise empty."""
+
+
+Exchange = ExchangeSummary
+"""Older public name."""
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +51,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     seal_key: bytes = b""
     extra: dict[str, Any] = {}
     """Additional fields of every request body."""
-    on_exchange: Callable[[Exchange], None] | None = None
+    on_exchange: Callable[[ExchangeSummary], None] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -68,6 +73,17 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def resolve_profile(self) -> Profile:
         return profile_for_url(self.url) if self.profile == "auto" else get_profile(self.profile)
+
+    @property
+    def target(self) -> UpstreamTarget:
+        """The upstream for the translation of a request."""
+        return UpstreamTarget(
+            api=self.api,
+            profile=self.resolve_profile(),
+            name=urlsplit(self.url).netloc,
+            dialect=self.dialect,
+            extra=self.extra,
+        )
 
     @property
     def _http_api(self) -> HttpApi:

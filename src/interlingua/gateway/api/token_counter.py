@@ -10,7 +10,6 @@ from typing import Any
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.errors import InterlinguaError
-from interlingua.gateway.relay.upstream_request import upstream_identity
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.errors import UpstreamFailed
@@ -72,7 +71,7 @@ class TokenCounter:
         assert session is not None, "the session is opened before the gateway listens"
         url, upstream = count_tokens_url(route.upstream), route.upstream
         try:
-            options = Options(seal_key=config.seal_key, upstream=upstream_identity(route))
+            options = Options(seal_key=config.seal_key, upstream=route.target.identity)
             translated = prepare_request(body, wire, upstream.api, route.model, route.profile, options).body
         except InterlinguaError:
             return None

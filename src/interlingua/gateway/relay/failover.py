@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import aiohttp
 import msgspec
+from aiohttp.hdrs import CONTENT_TYPE
 
-from interlingua.common.jsontext.codec import read_full_object
-from interlingua.errors import InterlinguaError
+from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Finding
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
@@ -23,7 +22,6 @@ from interlingua.gateway.relay.upstream_request import (
     ClientRequest,
     UpstreamRequest,
     prepare_upstream_request,
-    translator_for,
 )
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
@@ -33,30 +31,32 @@ from interlingua.gateway.upstream.http_client import (
     connection_lost,
     endpoint_url,
     headers_for,
-    is_stream,
-    read_full_body,
     send_request,
 )
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
+from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
 
 __all__ = ["UpstreamFailover", "UpstreamReply"]
 
 MAX_PEEK_BYTES = 256 * 1024
 """Maximum number of bytes buffered for the client while a stream has no content yet."""
-WHITESPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
 CALL_WITHHELD, EMPTY_TURN = "call-withheld", "empty-turn"
 """Kinds of findings for incomplete replies that a retry may complete."""
 
 
 class UpstreamReply(msgspec.Struct):
-    """Reply of an upstream that has started. `initial_data` is the translated data to send to the client first."""
+    """Reply of an upstream that has started."""
 
     route: Route
     response: aiohttp.ClientResponse
-    translator: Translator
-    initial_data: bytes
-    body: dict[str, Any] | None = None
+    receiver: ReplyReceiver
+    initial_data: bytes = b""
+    """Translated data to send to the client first: the beginning of a stream, or a whole reply."""
+
+    @property
+    def translator(self) -> Translator:
+        return self.receiver.translator
 
 
 class UpstreamFailover:
@@ -169,11 +169,11 @@ class UpstreamFailover:
             exchange.upstream_status = error.upstream_status or exchange.upstream_status
             error.args = (f"{route.name}: {error}",)
             raise
-        exchange.findings += upstream_request.findings
+        exchange.findings += upstream_request.exchange.findings
         return reply
 
     async def _post(self, upstream_request: UpstreamRequest) -> UpstreamReply:
-        client_request, route, body = self._client_request, upstream_request.route, upstream_request.body
+        client_request, route, body = self._client_request, upstream_request.route, upstream_request.exchange.body
         url = endpoint_url(route.upstream, client_request.wire, client_request.query)
         headers = headers_for(
             route, client_request.wire, client_request.headers, client_request.passthrough_key, client_request.stream
@@ -183,7 +183,8 @@ class UpstreamFailover:
             self._observer.on_upstream_request(str(url), headers, body)
         response = await send_request(self._session, route, url, body, headers)
         self._exchange.upstream_status = response.status
-        return UpstreamReply(route, response, translator_for(client_request, upstream_request, self._settings), b"")
+        receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
+        return UpstreamReply(route, response, receiver)
 
     # ── start of a reply ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,9 +192,9 @@ class UpstreamFailover:
         """Read a stream up to its first content, or a complete reply to its end."""
         try:
             await (self._peek(reply, deadline) if self._client_request.stream else self._read_complete(reply))
-            stats = reply.translator.tally
-            if stats.failure is not None and not (self._client_request.stream and stats.has_content):
-                raise error_from_failure(stats.failure)
+            self._exchange.findings += reply.receiver.findings
+            if reply.receiver.failed_early and (failure := reply.translator.tally.failure):
+                raise error_from_failure(failure)
             if not is_last and self._repeats_left and (problem := self._retryable_problem(reply)):
                 self._repeats_left -= 1
                 raise UpstreamFailed(problem)
@@ -207,40 +208,16 @@ class UpstreamFailover:
         This can take long if calls are delivered whole or reasoning is not delivered.
         """
         translator, stats = reply.translator, reply.translator.tally
-        if not is_stream(reply.response):
-            await self._peek_untyped(reply)
         while not stats.has_content and not translator.ended and len(reply.initial_data) < MAX_PEEK_BYTES:
             data = await self.read_chunk(reply)
-            reply.initial_data += translator.feed(data) if data else translator.close()
+            reply.initial_data += _receive(reply.receiver, data)
             if translator.begun:
                 deadline.set_timeout("the next event", reply.route.timeouts.idle)
 
-    async def _peek_untyped(self, reply: UpstreamReply) -> None:
-        """Read the start of a response that is not declared as a stream.
-
-        Some servers send a complete reply although a stream was requested; others send a stream with another content
-        type.
-        """
-        data = await self.read_chunk(reply)
-        while data.isspace():  # keep-alive whitespace
-            data = await self.read_chunk(reply)
-        if data.lstrip(WHITESPACE_AND_BOM)[:1] not in (b"{", b"[", b"<"):
-            reply.initial_data += reply.translator.feed(data) if data else reply.translator.close()
-            return
-        remainder = await read_full_body(reply.response, self._settings.limits.reply)
-        self._record_received(remainder)
-        body = _decode_reply(data + remainder)
-        self._report("whole-reply", "the upstream sent a complete reply instead of a stream; converted to a stream")
-        reply.initial_data += reply.translator.stream(body)
-
     async def _read_complete(self, reply: UpstreamReply) -> None:
-        data = await read_full_body(reply.response, self._settings.limits.reply)
-        self._record_received(data)
-        if is_stream(reply.response) or data.lstrip(WHITESPACE_AND_BOM).startswith((b"data:", b"event:", b":")):
-            self._report("streamed-reply", "the upstream sent a stream instead of a complete reply; assembled")
-            reply.body = reply.translator.fold(data)
-        else:
-            reply.body = reply.translator.reply(_decode_reply(data))
+        while data := await self.read_chunk(reply):
+            _receive(reply.receiver, data)
+        reply.initial_data = _receive(reply.receiver, b"")
 
     async def read_chunk(self, reply: UpstreamReply) -> bytes:
         """Return the next bytes of the response; b"" at its end. Raises UpstreamFailed if the connection is lost."""
@@ -273,8 +250,9 @@ class UpstreamFailover:
         self._exchange.findings.append(Finding(finding_kind, message))
 
 
-def _decode_reply(data: bytes) -> dict[str, Any]:
-    body = read_full_object(data.decode("utf-8-sig", "replace"))
-    if body is None:
-        raise UpstreamFailed(f"the upstream's response is not a valid reply: {data[:200].decode('utf-8', 'replace')!r}")
-    return body
+def _receive(receiver: ReplyReceiver, data: bytes) -> bytes:
+    """Return the output for the next data of a response, or for its end (b"")."""
+    try:
+        return receiver.feed(data) if data else receiver.close()
+    except UpstreamError as error:  # too large
+        raise UpstreamFailed(str(error), retryable=False) from error

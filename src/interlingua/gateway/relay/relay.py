@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.gateway.http.deadline import DeadlineExceeded, MovingDeadline
 from interlingua.gateway.http.error_responses import ShuttingDown, TooManyRequests, error_body
@@ -188,9 +187,8 @@ class Relay:
     async def _relay_complete(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         self._reply = reply = await failover.open_reply(routes)
         reply.response.release()
-        body = encode_json(reply.body)
         self._exchange.first_byte = time.monotonic()
-        return await self._respond(200, body, self._findings_header(reply.translator))
+        return await self._respond(200, reply.initial_data, self._findings_header(reply.translator))
 
     async def _relay_stream(self, failover: UpstreamFailover, routes: list[Route]) -> web.StreamResponse:
         interval = self._config.settings.keepalive
@@ -215,7 +213,7 @@ class Relay:
 
         The next read waits until the write is done, so that a slow client applies back-pressure to the upstream.
         """
-        translator, stats = reply.translator, reply.translator.tally
+        receiver, translator, stats = reply.receiver, reply.translator, reply.translator.tally
         idle_timeout, send_timeout = reply.route.timeouts.idle, self._config.settings.limits.send
         self._exchange.status, self._exchange.first_byte = 200, time.monotonic()
         self._stream.headers |= self._headers()
@@ -229,7 +227,7 @@ class Relay:
                         idle_timeout if stats.stop is None else min(UPSTREAM_CLOSE_TIMEOUT_SECONDS, idle_timeout),
                     )
                     data = await failover.read_chunk(reply)
-                    if output := translator.feed(data) if data else translator.close():
+                    if output := receiver.feed(data) if data else receiver.close():
                         deadline.set_timeout(CLIENT, send_timeout)
                         await (self._send(output) if self._observer or stats.failure else self._stream.write(output))
         except UpstreamFailed as error:

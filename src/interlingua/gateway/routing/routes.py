@@ -14,6 +14,7 @@ from interlingua.gateway.routing.model_patterns import ModelIds, ModelTarget
 from interlingua.gateway.settings.checks import check_settings
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import EmptyPolicy, Model, Settings, Timeouts, Upstream
+from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
 from interlingua.upstreams.profile import Profile
 
@@ -47,6 +48,18 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Additional 4xx statuses that lead to the next route."""
     extra: dict[str, Any]
     """Additional fields of the request body: those of the upstream, overridden by those of the model."""
+
+    @property
+    def target(self) -> UpstreamTarget:
+        """The upstream for the translation of a request."""
+        return UpstreamTarget(
+            api=self.upstream.api,
+            profile=self.profile,
+            name=self.name,
+            model=self.model,
+            dialect=self.dialect,
+            extra=self.extra,
+        )
 
     @property
     def dialect_name(self) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 import aiohttp
-from aiohttp import hdrs
 from yarl import URL
 
 from interlingua import __version__
@@ -24,7 +23,6 @@ __all__ = [
     "drain",
     "endpoint_url",
     "headers_for",
-    "is_stream",
     "models_url",
     "read_full_body",
     "send_request",
@@ -184,11 +182,6 @@ def _describe_error(error: Exception) -> str:
     if "expired" in str(reason) or "not yet valid" in str(reason):
         return f"{reason}; check the system clocks"
     return str(reason or error)
-
-
-def is_stream(response: aiohttp.ClientResponse) -> bool:
-    """Return whether the content type is an event stream. Without a content type, the caller checks the first bytes."""
-    return response.headers.get(hdrs.CONTENT_TYPE, "").lower().startswith("text/event-stream")
 
 
 async def read_full_body(response: aiohttp.ClientResponse, limit: int) -> bytes:

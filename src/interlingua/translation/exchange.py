@@ -1,0 +1,193 @@
+"""One exchange with an upstream: the client's request translated for it, and its reply translated back. Sans-IO.
+
+    exchange = Exchange("anthropic-messages", body, UpstreamTarget(api="openai-chat", profile=profile), options)
+    # send exchange.body to the upstream; its response has a content type and arrives in pieces
+    receiver = exchange.receive(content_type)
+    output = receiver.feed(data)  # for the client; again for each piece
+    output = receiver.close()     # at the end of the response
+
+The gateway (`gateway/relay/`) and the SDK transports (`client/sdk/`) add sockets, headers, retries and timeouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from interlingua.common.jsontext.codec import encode_json, read_full_object
+from interlingua.core.options import Options
+from interlingua.errors import UpstreamError
+from interlingua.events import Finding
+from interlingua.parsing.dialect import Dialect
+from interlingua.translation.request_translation import prepare_request
+from interlingua.translation.translator import Translator
+from interlingua.upstreams.profile import UNKNOWN, Profile
+from interlingua.wires.base import Json
+
+__all__ = ["EVENT_STREAM_TYPE", "JSON_TYPE", "MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget"]
+
+JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""Default limit for a reply that has to be buffered: one that is not a stream, or that the client wants whole."""
+MAX_QUOTED_BYTES = 200
+"""Bytes of an unreadable response that an error message quotes."""
+_WHITESPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
+_BODY_STARTS = (b"{", b"[", b"<")
+"""First byte of a JSON body or an HTML page."""
+_SSE_STARTS = (b"data:", b"event:", b":")
+"""First bytes of an event stream."""
+
+
+class UpstreamTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The upstream that receives a request."""
+
+    api: str
+    """Name of its wire."""
+    profile: Profile
+    name: str
+    """Name in the settings, or host name. It identifies an upstream without a profile of its own."""
+    model: str | None = None
+    """Model id at the upstream. None: the model of the request."""
+    dialect: str | Dialect = "auto"
+    extra: Mapping[str, Any] = {}
+    """Additional fields of the request body."""
+
+    @property
+    def identity(self) -> str:
+        """Identity under which the reasoning of this upstream is signed.
+
+        It is the profile name, because one upstream can be configured under several names. Unknown upstreams all share
+        one profile, so their own name is used, with `@`: an unknown upstream that is named `openai` is not OpenAI.
+        """
+        return f"@{self.name}" if self.profile.name == UNKNOWN else self.profile.name
+
+
+class Exchange:
+    """One request, translated for one upstream. It can be sent several times; `receive` starts each reply.
+
+    Args:
+        wire: The client's wire.
+        request: The client's request, decoded from JSON. It is not kept.
+        target: The upstream.
+        options: Options of the translation. `upstream` and `taken_ids` are set here.
+        strict: Raise BadRequest for a broken history instead of repairing it.
+
+    Raises:
+        BadRequest: The request cannot be parsed or cannot be sent to this upstream.
+    """
+
+    def __init__(
+        self, wire: str, request: Json, target: UpstreamTarget, options: Options, *, strict: bool = False
+    ) -> None:
+        options = msgspec.structs.replace(options, upstream=target.identity)
+        prepared = prepare_request(request, wire, target.api, target.model, target.profile, options, strict=strict)
+        self.body = encode_json({**prepared.body, **target.extra})
+        """Body of the request to the upstream."""
+        self.findings = prepared.findings
+        """Findings about the request."""
+        self.wants_stream = request.get("stream") is True
+        self._wire = wire
+        self._target = target
+        self._model = target.model or str(request.get("model") or "") or None
+        self._tools = prepared.tools
+        self._options = msgspec.structs.replace(options, taken_ids=prepared.taken_ids)
+
+    def receive(
+        self, content_type: str, *, input_tokens: int = 0, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> ReplyReceiver:
+        """Return the receiver for a reply to this request.
+
+        Args:
+            content_type: Content type of the response; "" if it has none.
+            input_tokens: Estimated input tokens, see `Options.input_tokens`.
+            max_body_bytes: Limit for a reply that has to be buffered.
+        """
+        options = msgspec.structs.replace(self._options, input_tokens=input_tokens) if input_tokens else self._options
+        target = self._target
+        translator = Translator(target.api, self._wire, target.dialect, self._model, self._tools, options)
+        is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)
+        return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes)
+
+
+class ReplyReceiver:
+    """Receives one reply and returns it in the form that the client wants: as a stream, or whole.
+
+    Some servers send a whole reply although a stream was requested; others send a stream with another content type, or
+    although a whole reply was requested. The reply is converted, and `findings` reports it.
+
+    If `translator.tally` has a failure at the end but no content, nothing of use was received: the output should be
+    replaced by an error response.
+    """
+
+    def __init__(self, translator: Translator, wants_stream: bool, is_stream: bool, max_body_bytes: int) -> None:
+        self.translator = translator
+        self.findings: list[Finding] = []
+        self._wants_stream = wants_stream
+        self._is_stream = is_stream  # by its content type
+        self._translates = wants_stream and is_stream  # data is translated as it arrives
+        self._undecided = wants_stream and not is_stream  # until the first byte that is not whitespace
+        self._max_body_bytes = max_body_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._start = b""  # of a stream with another content type
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the output for the next piece of the response. A whole reply is buffered and returned by `close`.
+
+        Raises:
+            UpstreamError: The response is larger than the limit.
+        """
+        if self._translates:
+            return self.translator.feed(data)
+        self._buffer(data)
+        if self._undecided and (start := data.lstrip(_WHITESPACE_AND_BOM)):
+            self._undecided = False
+            if not start.startswith(_BODY_STARTS):
+                self._translates, self._start = True, start[:MAX_QUOTED_BYTES]
+                return self.translator.feed(self._take_buffer())
+        return b""
+
+    def close(self) -> bytes:
+        """Return the rest of the output at the end of the response."""
+        translator, data = self.translator, self._take_buffer()
+        if self._translates and (translator.begun or not self._start):
+            return translator.close()
+        data = data or self._start
+        if not self._wants_stream and (self._is_stream or data.lstrip(_WHITESPACE_AND_BOM).startswith(_SSE_STARTS)):
+            self._report("streamed-reply", "the upstream sent a stream instead of a complete reply; assembled")
+            return encode_json(translator.fold(data))
+        body = read_full_object(data.decode("utf-8-sig", "replace"))
+        if body is None:
+            return self._reject(data)
+        if not self._wants_stream:
+            return encode_json(translator.reply(body))
+        self._report("whole-reply", "the upstream sent a complete reply instead of a stream; converted to a stream")
+        return translator.stream(body)
+
+    @property
+    def failed_early(self) -> bool:
+        """True if the reply failed before any content reached the client."""
+        stats = self.translator.tally
+        return stats.failure is not None and not (self._wants_stream and stats.has_content)
+
+    def _buffer(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > self._max_body_bytes:
+            raise UpstreamError(f"the upstream's reply is larger than {self._max_body_bytes:,} bytes")
+        self._pieces.append(data)
+
+    def _take_buffer(self) -> bytes:
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return data
+
+    def _reject(self, data: bytes) -> bytes:
+        """End with an error, because the response is neither a stream nor a JSON object."""
+        quoted = data[:MAX_QUOTED_BYTES].decode("utf-8", "replace").strip()
+        problem = f"is not a valid reply: {quoted!r}" if quoted else "is empty"
+        return self.translator.abort(f"the upstream's response {problem}")
+
+    def _report(self, finding_kind: str, message: str) -> None:
+        self.findings.append(Finding(finding_kind, message))
