@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from interlingua.events import Failure
-from interlingua.gateway.upstream.errors import (
+from interlingua.translation.upstream_errors import (
     CONTEXT_LENGTH_CODE,
     MAX_ERROR_BODY_BYTES,
     error_from_failure,

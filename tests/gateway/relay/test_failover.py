@@ -14,8 +14,8 @@ from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Retries, Settings, Upstream
 from interlingua.gateway.tokens.calibration import EstimateCalibration
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.retry_policy import RetryPolicies
+from interlingua.translation.upstream_errors import UpstreamFailed
 
 UNREACHABLE = Upstream(url="http://127.0.0.1:9/v1", retries=Retries(attempts=1))
 

@@ -15,8 +15,8 @@ import openai
 import pytest
 
 from interlingua.gateway.settings.schema import Retries
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.retry_policy import backoff
+from interlingua.translation.upstream_errors import UpstreamFailed
 from tests.support import upstream_server as up
 from tests.support.gateway_stage import (
     APIS,

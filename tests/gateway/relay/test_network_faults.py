@@ -21,7 +21,7 @@ import pytest
 from interlingua.errors import BadSetting
 from interlingua.gateway.settings.schema import Settings, Upstream
 from interlingua.gateway.upstream.connector import check_certificates
-from interlingua.gateway.upstream.errors import retry_delay
+from interlingua.translation.upstream_errors import retry_delay
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway
 from tests.support.raw_client import CHAT, MESSAGES, RawResponse, reply_text, request_reply

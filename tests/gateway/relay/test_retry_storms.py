@@ -11,8 +11,8 @@ import pytest
 
 from interlingua.gateway.routing.routes import Routes
 from interlingua.gateway.settings.schema import Rest, Retries, Settings, Upstream
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.retry_policy import RETRY_BUDGET_CAPACITY, RetryPolicies, RetryPolicy
+from interlingua.translation.upstream_errors import UpstreamFailed
 from tests.support import raw_client as raw
 from tests.support import upstream_server as up
 from tests.support.gateway_process import GatewayProcess, run_gateway

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -15,18 +16,15 @@ from interlingua.client.sdk.upstream_config import ExchangeSummary, UpstreamConf
 from interlingua.common.jsontext.codec import encode_json, read_full_object
 from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
-from interlingua.errors import InterlinguaError, UpstreamError, shorten
+from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Failure
 from interlingua.translation.exchange import EVENT_STREAM_TYPE, JSON_TYPE, Exchange, ReplyReceiver
+from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure, error_from_response
 from interlingua.wires import get_wire
-from interlingua.wires.error_types import status_of
 
 __all__ = ["SdkResponse", "SdkSession", "error_response"]
 
 LOG = logging.getLogger("interlingua.client")
-BAD_GATEWAY_STATUS = 502
-MAX_ERROR_TEXT_CHARS = 2000
-"""Maximum length of an unrecognised error body in an error message."""
 _BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type", "connection"})
 _UNSENT_HEADERS = _BODY_HEADERS | {"host", "accept-encoding", "accept", "authorization", "x-api-key"}
 _SDK_HEADER_PREFIXES = ("x-stainless-", "anthropic-")
@@ -128,28 +126,27 @@ class SdkSession:
 
     def _failure_response(self, failure: Failure) -> SdkResponse:
         """Return the error response for a failure that the upstream sent with a success status."""
-        status = status_of(failure.type, failure.code) or BAD_GATEWAY_STATUS
-        native = failure.native if self._wire == self._upstream.api else None
-        return self._error_response(status, msgspec.structs.replace(failure, native=native))
+        return self._error_response(error_from_failure(failure), failure.native)
 
     def _error_status_response(self, status: int, content_type: str, body: bytes) -> SdkResponse:
         """Translate a response with an error status.
 
         A client on the same wire gets the upstream's body unchanged. For other wires the error is rewritten.
         """
-        value = read_full_object(body.decode("utf-8-sig", "replace"))
-        self._failure = _error_text(body) or f"status {status}"
-        if value is None or self._wire == self._upstream.api:
-            return SdkResponse(status, content_type, self._report_exchange(body))
-        translator = self._exchange.receive(content_type).translator
-        translator.reply(value)
-        reported = translator.tally.failure
-        failure = reported if reported and value.get("error") else Failure(self._failure)
-        return self._error_response(status, msgspec.structs.replace(failure, native=None))
+        error = error_from_response(status, {}, body, now=0)
+        is_object = read_full_object(body.decode("utf-8-sig", "replace")) is not None
+        if is_object and self._wire != self._upstream.api:
+            return self._error_response(error)
+        self._failure = str(error)
+        return SdkResponse(status, content_type, self._report_exchange(body))
 
-    def _error_response(self, status: int, failure: Failure) -> SdkResponse:
-        self._failure = failure.message
-        response = error_response(self._wire, status, failure)
+    def _error_response(self, error: UpstreamFailed, native: Any = None) -> SdkResponse:
+        """Return the error in the format of the SDK's wire. `native`: the upstream's own fields of it."""
+        self._failure = str(error)
+        failure = Failure(str(error), code=error.code or None)
+        if self._wire == self._upstream.api:
+            failure = msgspec.structs.replace(failure, native=native)
+        response = error_response(self._wire, error.status, failure)
         self._report_exchange(b"")
         return response
 
@@ -199,7 +196,3 @@ def error_response(wire: str, status: int, failure: Failure) -> SdkResponse:
     typed_failure = msgspec.structs.replace(failure, type=get_wire(wire).HTTP_API.error_type(status))
     body, _ = get_wire(wire).write_body([], [typed_failure], Options(), ToolSet(None), None)
     return SdkResponse(status, JSON_TYPE, encode_json(body))
-
-
-def _error_text(body: bytes) -> str:
-    return shorten(body[: 4 * MAX_ERROR_TEXT_CHARS].decode("utf-8", "replace").strip(), MAX_ERROR_TEXT_CHARS)

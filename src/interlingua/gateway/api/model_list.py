@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from interlingua.common.jsontext.codec import read_full_object
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import headers_for, models_url, read_full_body, send_request
+from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.upstreams.profile import CHAT
 
 __all__ = ["ModelList"]

@@ -12,9 +12,9 @@ from interlingua.core.options import Options
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import count_tokens_url, headers_for, read_full_body, send_request
 from interlingua.translation.request_translation import prepare_request
+from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
 __all__ = ["TokenCounter"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
-from interlingua.gateway.upstream.errors import UpstreamFailed
+from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.upstreams.profile import MESSAGES
 from interlingua.wires import get_wire
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE

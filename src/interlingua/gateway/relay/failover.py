@@ -26,7 +26,6 @@ from interlingua.gateway.relay.upstream_request import (
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration
-from interlingua.gateway.upstream.errors import UpstreamFailed, error_from_failure
 from interlingua.gateway.upstream.http_client import (
     connection_lost,
     endpoint_url,
@@ -36,6 +35,7 @@ from interlingua.gateway.upstream.http_client import (
 from interlingua.gateway.upstream.retry_policy import RetryPolicies, backoff
 from interlingua.translation.exchange import ReplyReceiver
 from interlingua.translation.translator import Translator
+from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure
 
 __all__ = ["UpstreamFailover", "UpstreamReply"]
 

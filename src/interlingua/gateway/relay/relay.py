@@ -24,9 +24,9 @@ from interlingua.gateway.relay.upstream_request import ClientRequest
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.redaction import Redactor
 from interlingua.gateway.state import GatewayState
-from interlingua.gateway.upstream.errors import UpstreamFailed
 from interlingua.gateway.upstream.http_client import drain
 from interlingua.translation.translator import Translator
+from interlingua.translation.upstream_errors import UpstreamFailed
 from interlingua.wires import get_wire
 
 __all__ = ["Relay"]

@@ -14,7 +14,7 @@ from interlingua import __version__
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Upstream
 from interlingua.gateway.upstream.connector import proxy_for, ssl_context_for
-from interlingua.gateway.upstream.errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
+from interlingua.translation.upstream_errors import MAX_ERROR_BODY_BYTES, UpstreamFailed, error_from_response
 from interlingua.wires import get_wire
 
 __all__ = [

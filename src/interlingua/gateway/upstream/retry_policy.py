@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.settings.schema import Rest, Retries
-from interlingua.gateway.upstream.errors import UpstreamFailed
+from interlingua.translation.upstream_errors import UpstreamFailed
 
 __all__ = ["RetryPolicies", "RetryPolicy", "backoff"]
 
