@@ -25,10 +25,10 @@ from interlingua.translation.request_translation import prepare_request
 from interlingua.translation.translator import Translator
 from interlingua.upstreams.profile import UNKNOWN, Profile
 from interlingua.wires.base import Json
+from interlingua.wires.http_api import EVENT_STREAM_TYPE
 
-__all__ = ["EVENT_STREAM_TYPE", "JSON_TYPE", "MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget"]
+__all__ = ["MAX_BODY_BYTES", "Exchange", "ReplyReceiver", "UpstreamTarget"]
 
-JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Default limit for a reply that has to be buffered: one that is not a stream, or that the client wants whole."""
 MAX_QUOTED_BYTES = 200

@@ -8,9 +8,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-__all__ = ["VERSION_PATH", "HttpApi"]
+__all__ = ["EVENT_STREAM_TYPE", "JSON_TYPE", "VERSION_PATH", "HttpApi"]
 
 VERSION_PATH = "/v1"
+JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
+"""Content types of whole replies and of streams."""
 
 
 class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,19 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     def error_type(self, status: int) -> str:
         """Return the error type that clients expect for an HTTP status."""
         return self.error_types.get(status, "invalid_request_error" if status < 500 else self.server_error_type)
+
+    def request_headers(self, *, stream: bool) -> dict[str, str]:
+        """Return the headers that every request needs, except the API key."""
+        return {
+            "content-type": JSON_TYPE,
+            "accept": EVENT_STREAM_TYPE if stream else JSON_TYPE,
+            "accept-encoding": "identity",  # decompression would delay the events of a stream
+            **self.version_headers,
+        }
+
+    def endpoint(self, url: str) -> str:
+        """Return the URL for requests. `url`: the configured one, see `base_url`."""
+        return self.base_url(url) + self.path
 
     def base_url(self, url: str) -> str:
         """Return the base of all URLs, with a version path.

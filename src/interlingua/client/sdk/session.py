@@ -18,9 +18,10 @@ from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.errors import InterlinguaError, UpstreamError
 from interlingua.events import Failure
-from interlingua.translation.exchange import EVENT_STREAM_TYPE, JSON_TYPE, Exchange, ReplyReceiver
+from interlingua.translation.exchange import Exchange, ReplyReceiver
 from interlingua.translation.upstream_errors import UpstreamFailed, error_from_failure, error_from_response
 from interlingua.wires import get_wire
+from interlingua.wires.http_api import EVENT_STREAM_TYPE, JSON_TYPE
 
 __all__ = ["SdkResponse", "SdkSession", "error_response"]
 
@@ -84,11 +85,6 @@ class SdkSession:
             if name.lower() not in _UNSENT_HEADERS and not name.lower().startswith(dropped_prefixes)
         }
         key = extract_api_key(sdk_headers)
-        headers |= {
-            "content-type": JSON_TYPE,
-            "accept": EVENT_STREAM_TYPE if self._exchange.wants_stream else JSON_TYPE,
-            "accept-encoding": "identity",
-        }
         if key and same_wire and "authorization" not in sdk_headers:
             headers["x-api-key"] = key
         elif key:
@@ -96,7 +92,7 @@ class SdkSession:
         api = get_wire(self._upstream.api).HTTP_API
         if api.key_header == "x-api-key" and key:
             headers["x-api-key"] = key
-        return {**api.version_headers, **headers}
+        return {**api.request_headers(stream=self._exchange.wants_stream), **headers}
 
     # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -99,7 +99,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def endpoint(self) -> str:
         """URL for requests that return a reply."""
-        return self.base_url + self._http_api.path
+        return self._http_api.endpoint(self.url)
 
     def other_url(self, path: str) -> str:
         """Return the URL for another endpoint, such as the model list. `path` is the path of the SDK's request."""

@@ -40,7 +40,7 @@ ERROR_BODY_TIMEOUT_SECONDS = 1.0
 def endpoint_url(upstream: Upstream, wire: str, query: str) -> URL:
     """Return the URL for requests. A query that asks for beta features is forwarded on the same wire."""
     api = get_wire(upstream.api).HTTP_API
-    url = URL(api.base_url(upstream.url) + api.path, encoded=True)
+    url = URL(api.endpoint(upstream.url), encoded=True)
     return url.with_query(query) if wire == upstream.api and query and query == api.forwarded_query else url
 
 
@@ -70,14 +70,8 @@ def headers_for(
         stream: Whether a stream is requested.
     """
     upstream = route.upstream
-    headers = {
-        "content-type": "application/json",
-        "accept": "text/event-stream" if stream else "application/json",
-        "accept-encoding": "identity",
-        "user-agent": USER_AGENT,
-    }
     api = get_wire(upstream.api).HTTP_API
-    headers |= api.version_headers
+    headers = {**api.request_headers(stream=stream), "user-agent": USER_AGENT}
     if wire == upstream.api:
         headers |= {name: client_headers[name] for name in api.forwarded_headers if name in client_headers}
     if key := passthrough_key if upstream.passthrough else upstream.key:
