@@ -148,11 +148,17 @@ def _elide_middle(text: str, max_chars: int = 1000) -> str:
 
 
 def suggestion_hint(name: str, known_names: Iterable[str]) -> str:
-    """Return a hint with the known names that start with this name, else the closest one, else all known names."""
-    requested, names = str(name), sorted(known_names)
-    extensions = [word for word in names if len(requested) > 2 and word.startswith(requested)][:4]
-    matches = extensions or difflib.get_close_matches(requested, names, n=1)
+    """Return a hint with the known names that start with this name, else the closest ones, else all known names."""
+    requested, names = str(name), sorted(set(known_names))
+    matches = [word for word in names if len(requested) > 2 and word.startswith(requested)][:4]
+    if not matches:
+        close = difflib.get_close_matches(requested, names, n=3)
+        matches = sorted(word for word in close if _similarity(requested, word) == _similarity(requested, close[0]))
     return f"did you mean {' or '.join(map(repr, matches))}?" if matches else f"known: {', '.join(names)}"
+
+
+def _similarity(requested: str, name: str) -> float:
+    return difflib.SequenceMatcher(None, name, requested).ratio()
 
 
 def check_field_types(settings: msgspec.Struct) -> None:

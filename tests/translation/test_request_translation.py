@@ -334,18 +334,18 @@ INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (RESPONSES, {"input": None}, "input: should be a string or a list, but is missing"),
     (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
     (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
-    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: should be a"),
+    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: missing; should be a"),
     (
         CHAT,
         {"messages": [{"role": "tool", "content": "x"}]},
-        "messages[0].tool_call_id: should be a string, not nothing",
+        "messages[0].tool_call_id: missing; should be a string",
     ),
     (CHAT, {"tool_choice": "maybe"}, "tool_choice: should be 'auto', 'required', 'none' or an object, not 'maybe'"),
     (CHAT, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'function', 'custom' or"),
     (
         CHAT,
         {"tools": [{"type": "function", "function": {}}]},
-        "tools[0].function.name: should be a string, not nothing",
+        "tools[0].function.name: missing; should be a string",
     ),
     (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name: should be a name"),
     (CHAT, {"response_format": {"type": "xml"}}, "response_format.type: should be 'text' or"),
@@ -378,7 +378,7 @@ INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (
         RESPONSES,
         {"input": [{"type": "function_call", "call_id": "c"}]},
-        "input[0].name: should be a string, not nothing",
+        "input[0].name: missing; should be a string",
     ),
     (
         RESPONSES,
@@ -541,8 +541,8 @@ def test_server_state_is_passed_through_on_the_same_wire() -> None:
 @pytest.mark.parametrize(
     ("source", "body", "message"),
     [
-        (CHAT, {"model": "m"}, "messages: should be a list, not nothing"),
-        (MESSAGES, {"model": "m"}, "messages: should be a list, not nothing"),
+        (CHAT, {"model": "m"}, "messages: missing; should be a list"),
+        (MESSAGES, {"model": "m"}, "messages: missing; should be a list"),
         (RESPONSES, {"model": "m"}, "input: should be a string or a list, but is missing"),
         (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
     ],

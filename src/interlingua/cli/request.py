@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from interlingua.cli.common import console, options
+from interlingua.errors import BadRequest
 from interlingua.translation.request_translation import prepare_request
 from interlingua.upstreams import get_profile, list_profiles
 from interlingua.wires import WIRES, get_wire
@@ -40,6 +41,10 @@ def run(args: argparse.Namespace) -> None:
     get_wire(args.source), get_wire(args.target)  # reports unknown wires before reading the input
     upstream = get_profile(args.upstream) if args.upstream else None
     body = console.read_json(console.read_all(args.file, "a request body"), dict[str, Any], "the request", _HINT)
-    prepared = prepare_request(body, args.source, args.target, args.model, upstream, strict=args.strict)
+    try:
+        prepared = prepare_request(body, args.source, args.target, args.model, upstream, strict=args.strict)
+    except BadRequest as error:
+        error.hint = error.hint or f"the body is read as a request of {args.source}; --from selects another wire"
+        raise
     console.write_json(prepared.body)
     console.print_findings(prepared.findings, args.finding_format)

@@ -167,6 +167,8 @@ class ObjectReader:
         raise BadRequest(self.path_of(key), message, hint)
 
     def _reject_type(self, key: str, expected: str, value: Any) -> NoReturn:
-        type_name = "nothing" if value is None else _TYPE_NAMES.get(type(value), "something else")
+        if value is None:
+            self.reject(key, f"missing; should be {expected}")
+        type_name = _TYPE_NAMES.get(type(value), "something else")
         description = f"{type_name} ({value!r:.40})" if isinstance(value, str | int | float) else type_name
         self.reject(key, f"should be {expected}, not {description}")
