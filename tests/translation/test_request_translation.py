@@ -334,7 +334,11 @@ INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (RESPONSES, {"input": None}, "input: should be a string or a list, but is missing"),
     (CHAT, {"messages": ["hi"]}, "messages[0]: should be an object, not a string ('hi')"),
     (CHAT, {"messages": [{"role": "robot"}]}, "messages[0].role: should be one of system, developer, user,"),
-    (CHAT, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text: missing; should be a"),
+    (
+        CHAT,
+        {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+        "messages[0].content[0].text: missing;",
+    ),
     (
         CHAT,
         {"messages": [{"role": "tool", "content": "x"}]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -238,7 +239,7 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
     "late id": (
         [
             ([without_keys(call_start("f"), "id")], ["no-id", ev.CallStart(0, None, "f")], False),
-            ([call_delta("{", id="call_1")], ["changed-id", args("{")], False),
+            ([call_delta("{", id="call_1")], ["late-id", args("{")], False),
         ],
         [],
     ),
@@ -324,6 +325,97 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
                 False,
             ),
             ([call_delta("}", None, id="call_1")], ["repeated-id", args("}"), END], False),
+        ],
+        [],
+    ),
+    "index in the arguments only": (
+        [
+            ([call_start("f", "", None)], ["no-index", F], False),
+            ([call_delta('{"a":')], [args('{"a":')], True),
+            ([call_delta("1}")], [args("1}"), END], True),
+        ],
+        [],
+    ),
+    "index in the arguments only, from 1": (
+        [
+            ([call_start("f", "", None)], ["no-index", F], False),
+            ([call_delta("{}", 1)], [args("{}"), END], False),
+            ([call_start("g", "", None, "call_2")], ["no-index", G], False),
+            ([call_delta("{", 2)], [args("{", 1)], False),
+            ([call_delta("}", 2)], [args("}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "index in the arguments only, two calls first": (
+        [
+            ([call_start("f", "", None), call_start("g", "", None, "call_2")], ["no-index", F, "no-index", G], False),
+            ([call_delta("{", 0)], [args("{")], True),
+            ([call_delta("{", 1)], [args("{", 1)], True),
+            ([call_delta("}", 0)], [args("}"), END], True),
+            ([call_delta("}", 1)], [args("}", 1), END_1], True),
+        ],
+        [],
+    ),
+    "index in the arguments only, two calls first, from 1": (
+        [
+            ([call_start("f", "", None), call_start("g", "", None, "call_2")], ["no-index", F, "no-index", G], False),
+            ([call_delta('{"a":', 1)], [], False),
+            ([call_delta("1}", 1)], [], False),
+            ([call_delta("{}", 2)], [args('{"a":'), args("1}"), END, args("{}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "index in the arguments only, the second call first": (
+        [
+            ([call_start("f", "", None), call_start("g", "", None, "call_2")], ["no-index", F, "no-index", G], False),
+            ([call_delta('{"b": 2}', 1)], [], False),
+            ([call_delta('{"a": 1}', 0)], [args('{"b": 2}', 1), END_1, args('{"a": 1}'), END], True),
+        ],
+        [],
+    ),
+    "index in the arguments only, of one of two calls": (
+        [
+            ([call_start("f", "", None), call_start("g", "", None, "call_2")], ["no-index", F, "no-index", G], False),
+            ([call_delta('{"b": 2}', 1)], [], False),
+        ],
+        ["no-such-call"],
+    ),
+    "index in the arguments only, found by the id": (
+        [
+            ([call_start("f", "", None), call_start("g", "", None, "call_2")], ["no-index", F, "no-index", G], False),
+            ([call_delta("{}", 1, id="call_2")], ["repeated-id", args("{}", 1), END_1], False),
+            ([call_delta("{", 0)], [args("{")], True),
+        ],
+        [],
+    ),
+    "index in the arguments only, of a complete call": (
+        [
+            ([call_start("f", "{}", None)], ["no-index", F, args("{}"), END], False),
+            ([call_delta("{}")], ["after-arguments"], False),
+        ],
+        [],
+    ),
+    "index that is a string": (
+        [
+            ([call_start("f", "", "0")], ["renumbered", F], False),
+            ([call_delta("{}", "0")], [args("{}"), END], False),
+            ([call_start("g", "{", "1", "call_2")], ["renumbered", G, args("{", 1)], False),
+            ([call_delta("}", "1")], [args("}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "late id, on the index": (
+        [
+            ([call_start("f", "{", id=None)], ["no-id", ev.CallStart(0, None, "f"), args("{")], False),
+            ([call_delta("", id="call_1")], ["late-id"], False),
+            ([call_delta("}", None, id="call_1")], ["no-index", args("}"), END], False),
+        ],
+        [],
+    ),
+    "late id, no index": (
+        [
+            ([call_start("f", "{", None, None)], ["no-index", "no-id", ev.CallStart(0, None, "f"), args("{")], False),
+            ([call_delta("}", None, id="call_1")], ["late-id", args("}"), END], False),
         ],
         [],
     ),
@@ -428,6 +520,47 @@ def test_read_calls(chunks: list[tuple[Entries, list[Any], bool]], at_finish: li
     read = reader.read(chunk(choice({}, "stop"), model="m"))
     assert plain(read.choices[0].events) == [*at_finish, ev.Stop("stop")]
     assert read.exact == (not at_finish)
+
+
+@pytest.mark.parametrize("first_index", [0, 1])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_arguments_with_an_index_find_their_call_without_one_in_every_order(count: int, first_index: int) -> None:
+    """Each call is a start without an index and two pieces of arguments with one; all orders of these are tried."""
+    for order in sorted(set(itertools.permutations(list(range(count)) * 3))):
+        entries = [
+            call_start(f"f{call}", "", None, f"id{call}")
+            if position == order.index(call)
+            else call_delta(
+                f"{call}}}" if call in order[order.index(call) + 1 : position] else '{"n":', call + first_index
+            )
+            for position, call in enumerate(order)
+        ]
+        starts = [entry["id"] for entry in entries if "id" in entry]
+        if starts != sorted(starts):
+            continue  # the upstream counts the calls in the order of their starts
+        reader = ChatReader()
+        chunks = [chunk(choice({"tool_calls": [entry]}), model="m") for entry in entries]
+        arguments = dict.fromkeys(range(count), "")
+        for event in (event for body in chunks for event in reader.read(body).choices[0].events):
+            if isinstance(event, ev.ArgsDelta):
+                arguments[event.index] += event.text
+        assert arguments == {call: f'{{"n":{call}}}' for call in range(count)}, order
+
+
+def test_index_may_be_counted_per_kind_of_tool() -> None:
+    reader = ChatReader()
+    reader.read(BEGUN)
+    custom = {"index": 0, "id": "call_2", "type": "custom", "custom": {"name": "g", "input": "a"}}
+    entries = [call_start("f", "{"), custom, call_delta("}"), {"index": 0, "custom": {"input": "b"}}]
+    events = [
+        event
+        for entry in entries
+        for event in reader.read(chunk(choice({"tool_calls": [entry]}), model="m")).choices[0].events
+    ]
+    assert plain(events) == [
+        *(F, args("{"), "renumbered", ev.CallStart(1, "call_2", "g", {"custom": {}})),
+        *(args('{"input":"', 1), args("a", 1), args("}"), END, args("b", 1)),
+    ]
 
 
 def test_close_flushes_truncated_calls() -> None:

@@ -37,7 +37,7 @@ FINDING_KINDS: dict[str, str] = {
     "not-a-tool": "text like a call of a tool that was not offered, which may be something else: returned as text",
     "no-tools-offered": "a call although no tool was offered: returned as text",
     "duplicate-call": "a call sent both as text and as a structured call, with the same id: forwarded once",
-    "late-id": "an id that arrives after arguments that are too long to buffer: dropped, and an id is generated",
+    "late-id": "an id that arrives after the call has started: dropped, and an id is generated",
     "id-renamed": "an id that the conversation already contains: made unique",
     # a call's arguments
     "bad-arguments": "arguments that are not a JSON object: forwarded unchanged",
@@ -58,7 +58,7 @@ FINDING_KINDS: dict[str, str] = {
     "repeated-id": "the id sent again: dropped",
     "changed-id": "a different id inside a call: dropped",
     "repeated-name": "the name sent again: dropped",
-    "no-such-call": "arguments for a call that is not open: dropped",
+    "no-such-call": "arguments for a call that is not open or not known: dropped",
     "guessed-input": "the text of a custom tool that is not in its only param: taken from where the model wrote it",
     # items and content blocks
     "changed-text": "a complete text or complete arguments that do not start with their deltas: the deltas are used",

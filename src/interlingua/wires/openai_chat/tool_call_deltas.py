@@ -2,7 +2,7 @@
 
 It repairs what upstreams get wrong. They leave out or repeat `index`, `id`, `type` and `name`, put several calls on
 one index, and send arguments as an object, as null, twice, or with more text after them. One function decides which
-call an entry belongs to: `_owning_call`.
+call an entry belongs to: `_owning_call`. If it cannot be decided, no call gets the arguments.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from interlingua.wires.streaming.text_digest import TextDigest
 
 __all__ = ["ToolCallAssembler"]
 
+MAX_INDEX_DIGITS = 10
+
 
 class _PendingCall:
     """Call in progress. `name` is set when its CallStart is sent; `early_arguments` are buffered until then."""
 
-    def __init__(self, key: int, id: str | None, limits: Limits) -> None:
+    def __init__(self, key: int, id: str | None, index: int | None, limits: Limits) -> None:
         self.key = key
         self.id = id
+        self.index = index  # the upstream's index; None while it has sent none
         self.name: str | None = None
         self.args = ArgumentsStream(limits.held, limits.blanks)
         self.early_arguments: list[str] = []
@@ -53,6 +56,10 @@ class ToolCallAssembler:
         self._limits = limits
         self._calls: list[_PendingCall] = []
         self._by_index: dict[int, _PendingCall] = {}
+        self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
+        self._first_index: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
+        self._unmatched: dict[int, list[str]] = {}  # arguments on an index that may belong to several open calls
+        self._unmatched_size = 0
         self._by_id: dict[str, _PendingCall] = {}
         self._events: list[ev.Event] = []
 
@@ -84,8 +91,9 @@ class ToolCallAssembler:
 
         `truncated`: a limit or filter cut the reply. Then the last call counts as cut too if it has no arguments.
         """
+        lacks_arguments = self._place_unmatched_at_end()
         for call in self._calls:
-            last = truncated and call is self._calls[-1]
+            last = (truncated and call is self._calls[-1]) or call in lacks_arguments
             if call.is_custom and call.name is not None and not last:
                 self._add_arguments(call, ARGUMENTS_CLOSER)
             if call.name is None:
@@ -103,7 +111,8 @@ class ToolCallAssembler:
         for call in self._calls:
             if call.name is not None and not call.ended and (remainder := call.args.flush()):
                 self._events.append(ev.ArgsDelta(call.key, remainder))
-        self._calls, self._by_index, self._by_id = [], {}, {}
+        self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
+        self._first_index, self._unmatched, self._unmatched_size = None, {}, 0
         return self._drain()
 
     def _drain(self) -> list[ev.Event]:
@@ -126,51 +135,143 @@ class ToolCallAssembler:
         custom = custom_tool_call(entry)
         function = _function_object(entry) if custom is None else custom
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
-        call = self._owning_call(entry.get("index"), id, name, function.get("arguments"), alone)
+        call = self._owning_call(entry, id, name, function.get("arguments"), alone, custom is not None)
+        if call is None:
+            self._hold_unmatched(entry, function.get("arguments"))
+            return False
         call.is_custom |= custom is not None
         if name is not None and call.name is None:
             well_formed = self._start_call(call, name, entry, function)
         else:
             well_formed = not any(key in entry for key in ("id", "type")) and "name" not in function
             self._report_repeats(call, id, name)
+        well_formed = well_formed and type(entry.get("index")) is int and entry["index"] == call.key
         if custom is not None:
-            return self._add_input(call, custom.get("input")) and well_formed and entry.get("index") == call.key
+            return self._add_input(call, custom.get("input")) and well_formed
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else self._as_text(call, arguments)
-        return self._add_arguments(call, text) and text is arguments and well_formed and entry.get("index") == call.key
+        return self._add_arguments(call, text) and text is arguments and well_formed
 
-    def _owning_call(self, index: Any, id: str | None, name: str | None, arguments: Any, alone: bool) -> _PendingCall:
+    # ── the call that an entry belongs to ─────────────────────────────────────────────────────────────────────────
+
+    def _owning_call(
+        self, entry: dict[str, Any], id: str | None, name: str | None, arguments: Any, alone: bool, is_custom: bool
+    ) -> _PendingCall | None:
         """Return the call that an entry belongs to; a new call if the entry starts one.
 
-        `alone`: the chunk has no other entry.
+        Args:
+            entry: the entry.
+            id: its id, if it has one.
+            name: its name, if it has one.
+            arguments: its arguments.
+            alone: the chunk has no other entry.
+            is_custom: the call is one of a custom tool.
+
+        Returns: the call; None if several calls may own the entry.
         """
-        if not isinstance(index, int):
-            placed = self._owning_call_without_index(id, name, alone) or self._add_call(id)
+        index = _read_index(entry.get("index"))
+        if index is None:
+            placed = self._owning_call_without_index(id, name, alone) or self._add_call(id, None)
             self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
             return placed
-        call = self._by_index.get(index)
+        by_index = self._custom_by_index if is_custom else self._by_index
+        call = by_index.get(index)
+        if call is None and name is None:
+            call = self._by_id.get(id or "") or self._call_by_order(index)
+            if call is not None:
+                call.index, by_index[index] = index, call
+            if call is not None or self._awaits_arguments():
+                return call
         if call is None:
-            call = self._by_index[index] = self._add_call(id)
-            if index != call.key:
-                self._report_once(
-                    call, "renumbered", f"a tool call has index {index} instead of {call.key}: renumbered"
-                )
+            call = by_index[index] = self._add_call(id, index)
+            if index != call.key or type(entry.get("index")) is not int:
+                problem = f"a tool call has index {entry.get('index')!r:.40} instead of {call.key}: renumbered"
+                self._report_once(call, "renumbered", problem)
         elif _is_new_call(call, id, name, arguments):
-            call = self._by_index[index] = self._add_call(id)
+            call = by_index[index] = self._add_call(id, index)
             self._report_once(call, "shared-index", f"another call uses index {index}: read as a separate call")
         return call
 
     def _owning_call_without_index(self, id: str | None, name: str | None, alone: bool) -> _PendingCall | None:
-        if id is not None:
+        if id is not None and (id in self._by_id or name is not None):
             return self._by_id.get(id)
+        if id is not None:  # an id that comes late, after a call that started without one
+            without_id = [call for call in self._calls if call.id is None and not call.ended]
+            return without_id[0] if len(without_id) == 1 else None
         last = self._calls[-1] if self._calls else None
         if last is None or name is None:
             return last
         # A repeated name belongs to the last call, unless that call has ended or the chunk has other entries.
         return last if alone and name == last.name and not last.ended else None
 
-    def _add_call(self, id: str | None) -> _PendingCall:
-        call = _PendingCall(len(self._calls), id, self._limits)
+    # ── calls that start without an index, and arguments with one ─────────────────────────────────────────────────
+
+    def _awaits_arguments(self) -> list[_PendingCall]:
+        """Return the open calls that started without an index, in order."""
+        return [call for call in self._calls if call.index is None and not call.ended]
+
+    def _call_by_order(self, index: int) -> _PendingCall | None:
+        """Return the call that arguments on this index belong to; None if it cannot be decided yet.
+
+        Upstreams count calls from 0 or from 1. Index 1 is the first or the second call, until another index decides.
+        """
+        waiting = self._awaits_arguments()
+        if not waiting:  # more arguments of a call that is complete
+            position = index - (self._first_index or 0)
+            return next((call for call in self._calls if call.index is None and call.key == position), None)
+        if len(waiting) == 1 and not self._unmatched:
+            if self._first_index is None and index - waiting[0].key in (0, 1):
+                self._first_index = index - waiting[0].key
+            return waiting[0]
+        if self._first_index is None:
+            if index == 0:
+                self._place_unmatched(0)
+            elif index == len(self._calls):
+                self._place_unmatched(1)
+        return self._waiting_call_at(index, self._first_index)
+
+    def _waiting_call_at(self, index: int, first_index: int | None) -> _PendingCall | None:
+        if first_index is None:
+            return None
+        return next((call for call in self._awaits_arguments() if call.key == index - first_index), None)
+
+    def _hold_unmatched(self, entry: dict[str, Any], arguments: Any) -> None:
+        """Keep arguments until it is known which call they belong to."""
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else write_json(arguments)
+        index = _read_index(entry.get("index")) or 0
+        self._unmatched_size += len(text)
+        if self._unmatched_size <= self._limits.held:
+            self._unmatched.setdefault(index, []).append(text)
+
+    def _place_unmatched(self, first_index: int) -> None:
+        """Pass the kept arguments to their calls, now that the first index is known."""
+        self._first_index = first_index
+        unmatched, self._unmatched = self._unmatched, {}
+        for index, texts in unmatched.items():
+            call = self._waiting_call_at(index, first_index)
+            if call is None:
+                self._report("no-such-call", f"arguments on index {index}, which no call has: dropped")
+                continue
+            call.index, self._by_index[index] = index, call
+            for text in texts:
+                self._add_arguments(call, text)
+
+    def _place_unmatched_at_end(self) -> list[_PendingCall]:
+        """Place the kept arguments if only one first index fits. Return the calls that may lack their arguments.
+
+        Better no call than one with the arguments of another.
+        """
+        if not self._unmatched:
+            return []
+        fits = [first for first in (0, 1) if all(self._waiting_call_at(index, first) for index in self._unmatched)]
+        if len(fits) == 1 and self._unmatched_size <= self._limits.held:
+            self._place_unmatched(fits[0])
+            return []
+        self._report("no-such-call", "arguments on an index that several calls may have: dropped")
+        return self._awaits_arguments()
+
+    def _add_call(self, id: str | None, index: int | None) -> _PendingCall:
+        call = _PendingCall(len(self._calls), id, index, self._limits)
         self._calls.append(call)
         if id is not None:
             self._by_id.setdefault(id, call)
@@ -199,6 +300,9 @@ class ToolCallAssembler:
             call.id = call.id or id
         elif id is not None and id == call.id:
             self._report_once(call, "repeated-id", f"the id {id!r} is repeated: dropped")
+        elif id is not None and call.id is None:
+            self._by_id.setdefault(id, call)
+            self._report_once(call, "late-id", f"the id {id!r} arrives after the call has started: dropped")
         elif id is not None:
             self._report_once(
                 call, "changed-id", f"a second id {id!r} in the call that started with {call.id!r}: dropped"
@@ -301,6 +405,13 @@ def _is_new_call(call: _PendingCall, id: str | None, name: str | None, arguments
         return False
     is_repeat = isinstance(arguments, str) and call.is_repeated_by(arguments) and len(arguments) == call.digest.size
     return not (is_repeat and call.id is not None and name == call.name)
+
+
+def _read_index(value: Any) -> int | None:
+    """Return the index as a number: some upstreams send a string. None if it is missing or something else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < MAX_INDEX_DIGITS:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _nonblank(value: Any) -> str | None:
