@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from copy import deepcopy
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import interlingua as il
+from interlingua.errors import UsageError
+from interlingua.events import Finding
+from interlingua.translation import translator
+from interlingua.wires import get_wire
+from interlingua.wires.base import Emitter, FastReader, Reader
 from interlingua.wires.streaming.sse import SseDecoder
 from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
@@ -34,39 +41,108 @@ OPTIONS = (il.Options(), il.Options(delivery="whole"), il.Options(served_as="x")
 each_pair = pytest.mark.parametrize(("source", "target"), list(product(WIRES, WIRES)))
 
 
-class Translation:
-    """One stream, translated with the way for usual chunks or without. `usual` counts those that were read so."""
+class PlainReader:
+    """The core interface of a reader, without a fast codec."""
 
-    def __init__(self, source: str, target: str, usual: bool, **settings: Any) -> None:
+    fast = None
+
+    def __init__(self, reader: Reader) -> None:
+        self.read = reader.read
+        self.close = reader.close
+
+
+class PlainEmitter:
+    """The core interface of an emitter, without a fast codec."""
+
+    fast = None
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self.forward, self.emit = emitter.forward, emitter.emit
+        self.fail, self.finish = emitter.fail, emitter.finish
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self._emitter.findings
+
+    @findings.setter
+    def findings(self, findings: list[Finding]) -> None:
+        self._emitter.findings = findings
+
+
+def plain_wire(name: str) -> Any:
+    """A wire with nothing but what a stream needs."""
+    wire = get_wire(name)
+    return SimpleNamespace(
+        NAME=wire.NAME,
+        SINGLE_CHOICE=wire.SINGLE_CHOICE,
+        reader=lambda limits: PlainReader(wire.reader(limits)),
+        emitter=lambda options, tool_set: PlainEmitter(wire.emitter(options, tool_set)),
+    )
+
+
+class CountingReader:
+    """A fast codec that counts the chunks that it reads."""
+
+    def __init__(self, reader: FastReader) -> None:
+        self._reader = reader
+        self.repeats = reader.repeats
+        self.count = 0
+
+    def read(self, data: bytes) -> Any:
+        read = self._reader.read(data)
+        self.count += read is not None
+        return read
+
+
+class Translation:
+    """One stream, translated with fast codecs or without.
+
+    `usual` counts the chunks that a codec has read, `again` those that were forwarded without reading them.
+    """
+
+    def __init__(self, source: str, target: str, **settings: Any) -> None:
         self.translator = il.Translator(source, target, **settings)
-        self.usual = self.again = 0
-        reader: Any = self.translator._decoder.reader
-        self._read = reader.read_fast if usual else lambda _: None
-        reader.read_fast = self._count
+        self.again = 0
+        if self.fast_path is not None:
+            self._reader = self.fast_path._reader = CountingReader(self.fast_path._reader)
+
+    @classmethod
+    def without_codec(cls, *wires: str, plain: Collection[str], **settings: Any) -> Translation:
+        """A translation between two wires; the `plain` ones have no codec."""
+        with patch.object(translator, "get_wire", lambda name: (plain_wire if name in plain else get_wire)(name)):
+            return cls(*wires, **settings)
+
+    @property
+    def fast_path(self) -> Any:
+        return self.translator._fast_path
+
+    @property
+    def usual(self) -> int:
+        return self._reader.count
 
     def run(self, given: list[bytes]) -> tuple[list[bytes], list[str], dict[str, Any]]:
         sent = [*map(self.feed, given), self.translator.close()]
         return sent, [repr(finding) for finding in self.translator.findings], vars(self.translator.tally)
 
     def feed(self, data: bytes) -> bytes:
-        kept = self.translator._fast_path._can_forward
+        kept = self.fast_path and self.fast_path._can_forward
         sent = self.translator.feed(data)
-        self.again += kept is not None and self.translator._fast_path._can_forward is kept
+        self.again += kept is not None and self.fast_path is not None and self.fast_path._can_forward is kept
         return sent
-
-    def _count(self, data: bytes) -> Any:
-        read = self._read(data)
-        self.usual += read is not None
-        return read
 
 
 def both_ways(source: str, target: str, given: list[bytes], **settings: Any) -> int:
     """How many chunks were usual; fails if that makes a difference."""
-    with_it, without = (Translation(source, target, usual, **settings) for usual in (True, False))
-    assert with_it.run(given) == without.run(given), b"".join(given)
-    assert with_it.translator.dialect == without.translator.dialect
-    assert not without.again
-    return with_it.usual + with_it.again
+    with_codecs = Translation(source, target, **settings)
+    expected = with_codecs.run(given)
+    for plain in {frozenset((source, target)), frozenset((target,))}:
+        without = Translation.without_codec(source, target, plain=plain, **settings)
+        assert (without.fast_path is None) is (source in plain)
+        assert without.run(given) == expected, b"".join(given)
+        assert without.translator.dialect == with_codecs.translator.dialect
+        assert not without.again
+    return with_codecs.usual + with_codecs.again
 
 
 def blocks(stream: bytes) -> list[bytes]:
@@ -182,7 +258,7 @@ ODD: tuple[Any, ...] = (None, "", "x", 0, 1, True, 1.0, [], {}, [1], {"a": 1}, "
 
 def usual_places(source: str, target: str, given: list[bytes]) -> list[int]:
     """Which of these blocks are read as usual ones."""
-    translation = Translation(source, target, True, dialect="standard")
+    translation = Translation(source, target, dialect="standard")
     counts = []
     for raw in given:
         translation.translator.feed(raw)
@@ -302,10 +378,66 @@ def test_most_texts_are_the_same_again(source: str, target: str, options: il.Opt
     first = next(raw for raw in iter(lambda: spoken(source, chance)[0], b"") if b"thinking" not in raw)
     chunk = chat_chunk if source == CHAT else messages_chunk
     given = [chunk(f" word{n}", "content" if source == CHAT else "text", chance) for n in range(100)]
-    translation = Translation(source, target, True, dialect="kimi_k2", options=options)
+    translation = Translation(source, target, dialect="kimi_k2", options=options)
     for raw in [first, *given]:
         translation.feed(raw)
     assert translation.again > 60
+
+
+# ── when the fast path ends ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def begin_text(target: str, **settings: Any) -> Translation:
+    """A translation that would forward the next text."""
+    chance = random.Random(1)
+    translation = Translation(CHAT, target, dialect="kimi_k2", **settings)
+    for raw in [chat_chunk("", "role", chance), *(chat_chunk(f" word{n}", "content", chance) for n in range(5))]:
+        translation.feed(raw)
+    assert translation.fast_path._can_forward
+    return translation
+
+
+NEXT_TEXT = chat_chunk(" more", "content", random.Random(1))
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_text_after_close_or_abort_is_refused(target: str) -> None:
+    closed, aborted = begin_text(target), begin_text(target)
+    closed.translator.close()
+    aborted.translator.abort("cut off")
+    for translation in (closed, aborted):
+        with pytest.raises(UsageError):
+            translation.feed(NEXT_TEXT)
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_text_after_an_error_is_dropped(target: str) -> None:
+    translation = begin_text(target)
+    translation.feed(b'data: {"error": {"message": "boom"}}\n\n')
+    assert translation.feed(NEXT_TEXT) == b""
+    assert [finding.kind for finding in translation.translator.findings] == ["after-end"]
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_text_after_part_of_an_event_belongs_to_that_event(target: str) -> None:
+    traced, fed = begin_text(target), begin_text(target)
+    traced.translator.trace(b"data: ")
+    fed.translator.feed(b"data: ")
+    assert traced.feed(NEXT_TEXT) == fed.feed(NEXT_TEXT)
+    assert [finding.kind for finding in fed.translator.findings] == ["bad-json"]
+    assert traced.translator.findings == fed.translator.findings
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_steps_and_feeds_in_turn(target: str) -> None:
+    chance = random.Random(target)
+    for _ in range(100):
+        given = cut(spoken(CHAT, chance), chance)
+        traced, expected = (il.Translator(CHAT, target, "kimi_k2") for _ in range(2))
+        for data in given:
+            sent = expected.feed(data)
+            by_step = chance.random() < 0.3
+            assert sent == (b"".join(step.sent for step in traced.trace(data)) if by_step else traced.feed(data))
 
 
 # ── a call's arguments ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -374,7 +506,7 @@ MORE = (
 def test_most_arguments_are_the_same_again(target: str, dialect: str) -> None:
     """Also those that are text to the upstream."""
     chance = random.Random(1)
-    translation = Translation(CHAT, target, True, dialect=dialect)
+    translation = Translation(CHAT, target, dialect=dialect)
     opener = '<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>{"a":"'
     if dialect == "standard":
         begun = chat_call(0, chance)[0]

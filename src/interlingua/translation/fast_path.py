@@ -1,9 +1,14 @@
-"""Fast path for deltas: chunks that differ from the chunk before only in the text that they carry.
+"""Fast path for deltas: the most common chunks, read and written by the fast codecs of the wires.
 
-Most chunks of a stream are of this kind. `FastPath` remembers the bytes around the text of the last chunk. If the next
-chunk has the same prefix and suffix, and its text cannot begin a marker, it is forwarded without decoding its JSON. A
-text that has to be parsed, such as the arguments of a call, is at least found without decoding the rest. Everything
-else takes the ordinary path, which resets the fast path.
+Most chunks of a stream only continue a text or a call. There are three fast ways for them:
+
+1. `forward`: a chunk that differs from the last one only in its text is sent without decoding its JSON, if the text
+   cannot begin a marker. The bytes around the text (its *affixes*) are known from the last chunk.
+2. `read_repeat`: if the text has to be parsed, such as the arguments of a call, it is at least found without decoding
+   the rest.
+3. `read`: any other delta is decoded by a typed struct.
+
+`learn` prepares the first two for the next chunk. Everything else takes the ordinary path.
 """
 
 from __future__ import annotations
@@ -17,29 +22,41 @@ from interlingua import events as ev
 from interlingua.core.reply_stats import utf8_size
 from interlingua.translation.reply_decoder import ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder
-from interlingua.wires.base import Choice, Chunk, Emitter
-from interlingua.wires.streaming.chunk_decoder import DecodedChunk
+from interlingua.wires.base import Choice, Chunk, ContentDelta, Emitter, FastReader, StreamedDelta
+from interlingua.wires.streaming.chunk_decoder import MAX_UNCHECKED_BRACKETS, DecodedChunk
+from interlingua.wires.streaming.sse import SseBlock
 
-__all__ = ["FastPath"]
+__all__ = ["FastPath", "FastRead"]
 
+FastRead: TypeAlias = tuple[Chunk, DecodedChunk | None, bytes]
+"""The content of a chunk, its JSON if the client speaks the same wire, and its bytes."""
 _Affixes: TypeAlias = tuple[bytes, bytes]
 """The bytes of a chunk before and after its text."""
-_ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta
-_CONTENT_DELTAS = (ev.TextDelta, ev.ReasoningDelta)
-_StreamedDelta: TypeAlias = _ContentDelta | ev.ArgsDelta
-_STREAMED_DELTAS = (*_CONTENT_DELTAS, ev.ArgsDelta)
+_STREAMED_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ArgsDelta)
 
+ERROR_EVENT_LINE = b"event: error"
+MAX_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
+"""Longest event data that is read by a typed struct: too short for brackets that are nested too deep."""
 PROBE_TEXT, PROBE_JSON = "…", b'"\\u2026"'
 """Placeholder text, escaped as no server writes it. It replaces a chunk's text to find where the text comes out."""
 MAX_PROBES = 32
-"""Some streams never repeat a chunk. The search for the bytes around a text is given up after this many attempts."""
+"""Some streams never repeat a chunk. The search for the affixes is given up after this many attempts."""
 
 _decode_string = msgspec.json.Decoder(str).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
 class FastPath:
-    """Forwards or decodes repeated chunks. Every method does either all that the ordinary path would do, or nothing."""
+    """Forwards or reads the most common chunks. Each method does all that the ordinary path would do, or nothing.
+
+    Args:
+        reader: the fast codec of the upstream's wire.
+        decoder: the decoder of the reply.
+        emitter: the emitter of the reply. If it has no fast codec, nothing is forwarded to another wire.
+        recorder: the recorder of the reply.
+        same_wire: whether chunks that need no change are forwarded as they were received.
+        max_chunk_bytes: the maximum size of a chunk.
+    """
 
     __slots__ = (
         "_affixes",
@@ -47,27 +64,45 @@ class FastPath:
         "_decoder",
         "_emitter",
         "_known_delta",
-        "_last_delta",
+        "_last_read",
         "_max_chunk_bytes",
         "_probes_left",
+        "_reader",
         "_recorder",
+        "_repeated_delta",
+        "_repeats",
+        "_same_wire",
+        "_write_text",
         "_writer",
     )
 
-    def __init__(self, decoder: ReplyDecoder, emitter: Emitter, recorder: ReplyRecorder, max_chunk_bytes: int) -> None:
+    def __init__(
+        self,
+        reader: FastReader,
+        decoder: ReplyDecoder,
+        emitter: Emitter,
+        recorder: ReplyRecorder,
+        *,
+        same_wire: bool,
+        max_chunk_bytes: int,
+    ) -> None:
+        self._reader, self._repeats = reader, reader.repeats
         self._decoder = decoder
-        self._emitter = emitter
+        self._emitter, self._writer = emitter, emitter.fast
         self._recorder = recorder
+        self._same_wire = same_wire
         self._max_chunk_bytes = max_chunk_bytes
         self._probes_left = MAX_PROBES
+        self._last_read: FastRead | None = None
+        """The chunk to learn from."""
         self._affixes: _Affixes = b"", b""
-        self._known_delta: tuple[int, _StreamedDelta] | None = None
+        self._known_delta: tuple[int, StreamedDelta] | None = None
         """The choice, and the kind of delta, between these affixes."""
-        self._last_delta: tuple[int, _StreamedDelta] | None = None
+        self._repeated_delta: tuple[int, StreamedDelta] | None = None
         """The same, if the last chunk had these affixes and the client's wire is another one."""
         self._can_forward: Callable[[str], bool] | None = None
         """Predicate of the parser: true if it would copy this text as it is. None while nothing can be forwarded."""
-        self._writer: Callable[[str], bytes] | _Affixes | None = None
+        self._write_text: Callable[[str], bytes] | _Affixes | None = None
         """How the text is written for the client: a function, other affixes, or None for the received bytes."""
 
     def forward(self, data: bytes) -> bytes | None:
@@ -75,97 +110,121 @@ class FastPath:
         can_forward = self._can_forward
         if can_forward is None or type(data) is not bytes:
             return None
-        text_bytes = self._text_bytes(data)
-        text = _decode_text(text_bytes)
+        text = self._find_text(data)
         if not text or not can_forward(text):
             return None
         recorder = self._recorder
         recorder.message_count += 1
         recorder.stats.content_bytes += len(text) if text.isascii() else utf8_size(text)
-        writer = self._writer
-        if writer is None:
+        write_text = self._write_text
+        if write_text is None:
             return data
-        return writer[0] + text_bytes + writer[1] if isinstance(writer, tuple) else writer(text)
+        if not isinstance(write_text, tuple):
+            return write_text(text)
+        prefix, suffix = self._affixes
+        return data[len(prefix) : -len(suffix)].join(write_text)
 
-    def decode(self, data: bytes) -> Chunk | None:
-        """Return the content of a chunk, if it is the last chunk with another text."""
-        if self._last_delta is None or type(data) is not bytes:
+    def read_repeat(self, data: bytes) -> FastRead | None:
+        """Read a chunk that is the last one with another text; None for any other bytes."""
+        if self._repeated_delta is None or self._repeats is None or type(data) is not bytes:
             return None
-        text = _decode_text(self._text_bytes(data))
+        text = self._find_text(data)
         if not text:
             return None
-        index, delta = self._last_delta
-        if not isinstance(delta, ev.ArgsDelta):
-            return Chunk([Choice(index, [type(delta)(text)], exact=False)], [], exact=False)
-        events = self._decoder.reader.read_arguments(index, delta.index, text)
-        return None if events is None else Chunk([Choice(index, events, exact=False)], [], exact=False)
+        index, delta = self._repeated_delta
+        events: list[ev.Event] | None
+        if type(delta) is ev.ArgsDelta:
+            events = self._repeats.read_arguments(index, delta.index, text)
+            if events is None:
+                return None
+        else:
+            events = [ev.TextDelta(text) if type(delta) is ev.TextDelta else ev.ReasoningDelta(text)]
+        self._last_read = fast_read = Chunk([Choice(index, events, exact=False)], [], exact=False), None, data
+        return fast_read
+
+    def read(self, block: SseBlock) -> FastRead | None:
+        """Read a chunk that only continues what is open; None for any other block."""
+        data, decoder = block.data, self._decoder
+        if data is None or len(data) > MAX_DATA_BYTES or block.lines[0].startswith(ERROR_EVENT_LINE):
+            return None
+        if decoder.dialect is None or decoder.has_split_character:
+            return None
+        chunk = self._reader.read(data)
+        if chunk is None:
+            return None
+        decoded = decoder.decode_data(data) if self._same_wire else None
+        self._last_read = fast_read = chunk, decoded, block.raw
+        return fast_read
 
     def reset(self) -> None:
-        """Forget the last chunk: the next one takes the ordinary path."""
-        self._can_forward = self._last_delta = None
+        """Forget the last chunk: bytes follow that are not a repetition of it."""
+        self._can_forward = self._repeated_delta = self._last_read = None
 
-    def learn(self, chunk: Chunk, template: DecodedChunk | None, raw: bytes, events: list[ev.Event]) -> None:
-        """Remember a chunk that took the ordinary path, if its only content was one text.
+    def learn(self, events: list[ev.Event]) -> None:
+        """Prepare for a repetition of the chunk that was read last, unless the ordinary path has read it.
 
         Args:
-            chunk: its content.
-            template: its JSON, if the client speaks the same wire.
-            raw: its bytes.
-            events: the events that were sent to the client for it.
+            events: the events that were sent to the client for this chunk.
         """
+        fast_read, self._last_read = self._last_read, None
+        if fast_read is None or self._repeats is None:
+            return
+        chunk, decoded, raw = fast_read
         choice = chunk.choices[0]
-        delta = _single_delta(choice.events)
-        if template is not None and (not isinstance(delta, _CONTENT_DELTAS) or events != [delta]):
-            return
-        # A whitespace-only text is no good model: the guard has not decided yet whether the reply is empty.
-        if delta is None or delta.text.isspace() or not self._knows_affixes(raw, choice.index, delta):
-            return
-        if template is None:
-            self._last_delta = self._known_delta
-            self.refresh(choice, events)
-        elif template.exact and chunk.exact:
-            forwarded = self._emitter.forward(template.chunk, PROBE_JSON.join(self._affixes)) or b""
-            prefix, separator, suffix = forwarded.partition(PROBE_JSON)
-            self._writer = None if (prefix, suffix) == self._affixes else (prefix, suffix)
-            self._can_forward = self._passthrough_check(choice.index) if separator else None
-
-    def refresh(self, choice: Choice, events: list[ev.Event]) -> None:
-        """Forward further texts of this kind, if this one was sent to the client unchanged."""
+        copied = _copied_text(choice.events, events)
         self._can_forward = None
-        delta, event = _single_delta(choice.events), _single_delta(events)
-        if isinstance(delta, _CONTENT_DELTAS) and isinstance(event, _CONTENT_DELTAS) and delta.text == event.text:
-            self._writer = self._emitter.delta_writer(choice.index, event)
-            self._can_forward = self._passthrough_check(choice.index) if self._writer is not None else None
+        if decoded is None:  # the client speaks another wire
+            if self._repeated_delta is None and self._knows_affixes(raw, choice):
+                self._repeated_delta = self._known_delta
+            if self._repeated_delta is not None and copied is not None and self._writer is not None:
+                self._write_text = self._writer.delta_writer(choice.index, copied)
+                self._can_forward = self._passthrough_check(choice.index) if self._write_text is not None else None
+        elif choice.events == [copied] and chunk.exact and decoded.exact and self._knows_affixes(raw, choice):
+            forwarded = self._emitter.forward(decoded.chunk, PROBE_JSON.join(self._affixes)) or b""
+            prefix, separator, suffix = forwarded.partition(PROBE_JSON)
+            self._write_text = None if (prefix, suffix) == self._affixes else (prefix, suffix)
+            self._can_forward = self._passthrough_check(choice.index) if separator else None
 
     def _passthrough_check(self, index: int) -> Callable[[str], bool] | None:
         return self._decoder.pipelines[index].passthrough_check
 
-    def _text_bytes(self, data: bytes) -> bytes:
-        """Return the JSON string between the known affixes; empty if the chunk has other affixes."""
+    def _find_text(self, data: bytes) -> str:
+        """Return the text between the known affixes.
+
+        Returns "" if the chunk has other affixes, if not just one JSON string is between them, or if its text may hold
+        a broken character.
+        """
         prefix, suffix = self._affixes
         if not data.startswith(prefix) or not data.endswith(suffix) or len(data) > self._max_chunk_bytes:
-            return b""
-        return data[len(prefix) : -len(suffix)]
+            return ""
+        try:
+            text = _decode_string(data[len(prefix) : -len(suffix)])
+        except (msgspec.MsgspecError, UnicodeError):
+            return ""
+        return "" if "\ufffd" in text else text
 
-    def _knows_affixes(self, raw: bytes, index: int, delta: _StreamedDelta) -> bool:
+    def _knows_affixes(self, raw: bytes, choice: Choice) -> bool:
         """Find the bytes around the text of this chunk. Return whether they are known.
 
         The text is replaced by a placeholder, and the reader must find just the placeholder: then the bytes around it
         do not depend on the text.
         """
-        probed = self._known_delta
-        same = probed is not None and probed[0] == index and type(probed[1]) is type(delta)
-        if same and _decode_text(self._text_bytes(raw)) == delta.text:
+        delta, known = _single_delta(choice.events), self._known_delta
+        # A whitespace-only text is no good model: the guard has not decided yet whether the reply is empty.
+        if delta is None or delta.text.isspace():
+            return False
+        same = known is not None and known[0] == choice.index and type(known[1]) is type(delta)
+        if same and self._find_text(raw) == delta.text:
             return True
-        if self._probes_left == 0:
+        if self._repeats is None or self._probes_left == 0:
             return False
         self._probes_left -= 1
         prefix, _, suffix = raw.partition(_encode_json(delta.text))
         _, _, data = PROBE_JSON.join((prefix, suffix)).partition(b"data: ")
-        probed = self._decoder.reader.probe_delta(data) if suffix else None
+        probed = self._repeats.probe_delta(data) if suffix else None
         is_known = (
             probed is not None
-            and probed[0] == index
+            and probed[0] == choice.index
             and type(probed[1]) is type(delta)
             and probed[1].text == PROBE_TEXT
         )
@@ -173,16 +232,19 @@ class FastPath:
         return is_known
 
 
-def _single_delta(events: list[ev.Event]) -> _StreamedDelta | None:
+def _single_delta(events: list[ev.Event]) -> StreamedDelta | None:
     """Return the delta, if it is the only event."""
     event = events[0] if len(events) == 1 else None
     return event if isinstance(event, _STREAMED_DELTAS) else None
 
 
-def _decode_text(data: bytes) -> str:
-    """Return the text of a JSON string; empty if it is not one string, or may hold a broken character."""
-    try:
-        text = _decode_string(data)
-    except (msgspec.MsgspecError, UnicodeError):
-        return ""
-    return "" if "\ufffd" in text else text
+def _copied_text(received: list[ev.Event], sent: list[ev.Event]) -> ContentDelta | None:
+    """Return the event that was sent, if it is all that was received: one text, perhaps of another kind."""
+    if len(received) != 1 or len(sent) != 1:
+        return None
+    delta, event = received[0], sent[0]
+    if type(event) is not ev.TextDelta and type(event) is not ev.ReasoningDelta:  # `isinstance` is slow if it is false
+        return None
+    if type(delta) is not ev.TextDelta and type(delta) is not ev.ReasoningDelta:
+        return None
+    return event if delta.text == event.text else None

@@ -2,8 +2,8 @@
 
     SSE bytes ─▶ SseDecoder ─▶ ReplyDecoder (wire reader, parser, guard) ─▶ Emitter ─▶ SSE bytes
 
-Chunks that differ from the chunk before only in their text take the `FastPath` instead. A whole reply goes through the
-same events, so that a streamed and a whole reply agree.
+The most common chunks take the `FastPath` instead, if the upstream's wire has a fast codec. A whole reply goes through
+the same events, so that a streamed and a whole reply agree.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from interlingua.core.reply_stats import ReplyStats
 from interlingua.core.tools import ToolsLike
 from interlingua.errors import UpstreamError, UsageError, expect_type
 from interlingua.parsing.dialect import Dialect
-from interlingua.translation.fast_path import FastPath
+from interlingua.translation.fast_path import FastPath, FastRead
 from interlingua.translation.reply_decoder import DONE, ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder, find_failure
 from interlingua.upstreams import signs_on_wire
 from interlingua.wires import get_wire, reasoning_fields
 from interlingua.wires.base import Choice, Chunk, Emitter
 from interlingua.wires.streaming import sse
-from interlingua.wires.streaming.chunk_decoder import MAX_UNCHECKED_BRACKETS, DecodedChunk
+from interlingua.wires.streaming.chunk_decoder import DecodedChunk
 from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 
 __all__ = ["TraceStep", "Translator", "translate_reply"]
@@ -36,16 +36,11 @@ __all__ = ["TraceStep", "Translator", "translate_reply"]
 SSE_COMMENT = b":\n\n"
 MAX_UNREADABLE_EVENTS = 100
 """Number of events without a JSON object that are dropped before the reply fails."""
-ERROR_EVENT_LINE = b"event: error"
-MAX_FAST_DATA_BYTES = 2 * MAX_UNCHECKED_BRACKETS
-"""Longest event data that is read by a typed struct: too short for brackets that are nested too deep."""
 TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 """Placeholders in the sequence of blocks: an event over the size limit, and the end of the bytes."""
 
 StepResult: TypeAlias = tuple[list[ev.Event], bytes]
 """The events of one message, and the bytes for the client."""
-_FastRead: TypeAlias = tuple[Chunk, DecodedChunk | None]
-"""A chunk that a typed struct has read, and its JSON if the chunk may be forwarded."""
 
 
 class TraceStep(msgspec.Struct, frozen=True):
@@ -102,10 +97,24 @@ class Translator:
         self._signs_for_upstream = self._same_wire and upstream != "" and not signs_on_wire(upstream, source)
         self._max_event_bytes = self._options.limits.event
         self._sse = sse.SseDecoder(self._max_event_bytes)
-        self._fast_path = FastPath(self._decoder, self._emitter, self._recorder, self._max_event_bytes)
+        self._fast_path = self._create_fast_path()
         self._state = TranslatorState.OPEN
         self._unreadable_events = 0
         self._dropped_choices: set[int] = set()  # choices that the client's wire cannot carry
+
+    def _create_fast_path(self) -> FastPath | None:
+        """Return the fast path, until the end of the stream; None if the upstream's wire has no fast codec."""
+        reader = self._decoder.reader.fast
+        if reader is None:
+            return None
+        return FastPath(
+            reader,
+            self._decoder,
+            self._emitter,
+            self._recorder,
+            same_wire=self._same_wire,
+            max_chunk_bytes=self._max_event_bytes,
+        )
 
     # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,16 +152,22 @@ class Translator:
 
     def feed(self, data: bytes) -> bytes:
         """Translate the next bytes of the upstream's stream."""
-        forwarded = self._fast_path.forward(data)
+        fast_path = self._fast_path
+        if fast_path is None:
+            return b"".join([self._process(block)[1] for block in self._decode_blocks(data)])
+        forwarded = fast_path.forward(data)
         if forwarded is not None:
             return forwarded
-        chunk = self._fast_path.decode(data)
-        if chunk is not None:
-            return self._process_repeat(chunk, data)
-        blocks = self._decode_blocks(data)
-        if len(blocks) == 1 and blocks[0].raw == data:
-            return self._process_single(blocks[0])
-        return b"".join([self._process(block)[1] for block in blocks])
+        repeat = fast_path.read_repeat(data)
+        if repeat is not None:
+            events, sent = self._process_fast(repeat)
+        else:
+            blocks = self._decode_blocks(data)
+            if len(blocks) != 1 or blocks[0].raw != data:  # only a chunk that came alone can be repeated
+                return b"".join([self._process(block)[1] for block in blocks])
+            events, sent = self._process(blocks[0])
+        fast_path.learn(events)
+        return sent
 
     def close(self) -> bytes:
         """End the upstream's stream: flush what is held back, and end the client's stream as its protocol says."""
@@ -165,7 +180,6 @@ class Translator:
         name = self._decoder.open_call_name
         failure = ev.Failure(message + (f", inside the call of {name!r}" if name else ""), type, code)
         events, sent = self._fail_stream([failure], failure)
-        self._fast_path.reset()
         self._state = TranslatorState.CLOSED
         self._record(events)
         return sent
@@ -225,7 +239,7 @@ class Translator:
         collector = CollectingEmitter(self._target, self._options, self._decoder.tool_set)
         self._emitter = collector
         self._same_wire = False  # nothing is forwarded: the collector needs the events
-        self._fast_path = FastPath(self._decoder, collector, self._recorder, self._max_event_bytes)
+        self._fast_path = self._create_fast_path()
         self.feed(stream)
         self.close()
         body = collector.body()
@@ -261,7 +275,8 @@ class Translator:
             raise UsageError("this Translator is in the middle of a stream", "make another one for a whole reply")
 
     def _decode_blocks(self, data: bytes) -> list[sse.SseBlock]:
-        self._fast_path.reset()
+        if self._fast_path is not None:
+            self._fast_path.reset()
         if self._state is not _OPEN:
             self._require_open()
         if type(data) is not bytes:  # checked first, because this runs for every token
@@ -278,7 +293,6 @@ class Translator:
             return [TOO_LONG]
 
     def _final_blocks(self) -> Iterator[sse.SseBlock]:
-        self._fast_path.reset()
         if self._state is TranslatorState.CLOSED:
             return
         try:
@@ -292,30 +306,18 @@ class Translator:
     # ── one message ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _process(self, block: sse.SseBlock) -> StepResult:
-        """Translate one message on the ordinary path."""
-        return self._process_read(block, self._read_fast(block))
+        """Translate one message."""
+        fast_read = self._fast_path.read(block) if self._fast_path is not None else None
+        if fast_read is not None:
+            return self._process_fast(fast_read)
+        events, sent = self._read_block(block)
+        return self._record(events), sent
 
-    def _process_single(self, block: sse.SseBlock) -> bytes:
-        """Translate a message that came alone in its read. The fast path learns from it."""
-        fast_read = self._read_fast(block)
-        events, sent = self._process_read(block, fast_read)
-        if fast_read is not None and self._state is _OPEN:
-            self._fast_path.learn(*fast_read, block.raw, events)
-        return sent
-
-    def _process_repeat(self, chunk: Chunk, raw: bytes) -> bytes:
-        """Translate a chunk that the fast path has decoded: it differs from the last one only in its text."""
+    def _process_fast(self, fast_read: FastRead) -> StepResult:
+        """Translate a chunk that the fast path has read."""
         self._recorder.message_count += 1
-        events, sent = self._translate(chunk, None, raw)
-        self._record(events)
-        if self._state is _OPEN:
-            self._fast_path.refresh(chunk.choices[0], events)
-        else:
-            self._fast_path.reset()
-        return sent
-
-    def _process_read(self, block: sse.SseBlock, fast_read: _FastRead | None) -> StepResult:
-        events, sent = self._translate(*fast_read, block.raw) if fast_read else self._read_block(block)
+        chunk, decoded, raw = fast_read
+        events, sent = self._translate(chunk, decoded, raw)
         return self._record(events), sent
 
     def _record(self, events: list[ev.Event]) -> list[ev.Event]:
@@ -325,22 +327,6 @@ class Translator:
             self._emitter.findings = []
         self._recorder.record(events)
         return events
-
-    def _read_fast(self, block: sse.SseBlock) -> _FastRead | None:
-        """Read a chunk that only continues what is open, by a typed struct. None if it is no such chunk; then nothing
-        has been read."""
-        data = block.data
-        if data is None or len(data) > MAX_FAST_DATA_BYTES or self._state is not _OPEN:
-            return None
-        if self._decoder.dialect is None or self._decoder.has_split_character:
-            return None
-        if block.lines[0].startswith(ERROR_EVENT_LINE):
-            return None
-        chunk = self._decoder.reader.read_fast(data)
-        if chunk is None:
-            return None
-        self._recorder.message_count += 1
-        return chunk, self._decoder.decode_data(data) if self._same_wire else None
 
     def _read_block(self, block: sse.SseBlock) -> StepResult:
         if block is TOO_LONG:
@@ -464,7 +450,7 @@ class Translator:
             raw: the upstream's own frame, if it may be forwarded.
         """
         choice_events = self._decoder.flush()
-        self._state = TranslatorState.ENDED
+        self._mark_ended()
         sent = self._emitter.emit(choice_events)
         sent += raw or self._emitter.fail(self._client_failure(failure))
         return events + [event for _, flushed in choice_events for event in flushed], sent
@@ -500,8 +486,12 @@ class Translator:
             sent += self._emitter.emit([], usage_events) if usage_events else b""
             sent += self._emitter.finish(done if self._same_wire and exact and not usage_events else b"")
             events += usage_events
-        self._state = TranslatorState.ENDED
+        self._mark_ended()
         return events, sent
+
+    def _mark_ended(self) -> None:
+        self._state = TranslatorState.ENDED
+        self._fast_path = None
 
     def _drop_after_end(self, message: sse.SseMessage) -> StepResult:
         """Drop a message behind the end. Only the first one is reported, and no [DONE] behind an error."""

@@ -3,6 +3,9 @@
 A *reader* turns chunks into events, an *emitter* turns events into frames. If client and upstream use the same wire,
 each frame is built from the chunk that its events came from (the `template`), and a chunk that needs no change is
 forwarded as it was received.
+
+Both may have a *fast codec* for the most common chunks, which only `translation/fast_path.py` uses. Without one
+(`fast = None`) the translation is the same, but slower.
 """
 
 from __future__ import annotations
@@ -19,11 +22,27 @@ from interlingua.core.tools import ToolSet
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.http_api import HttpApi
 
-__all__ = ["Choice", "ChoiceEvents", "Chunk", "Emitter", "Json", "Reader", "RequestCodec", "Wire"]
+__all__ = [
+    "Choice",
+    "ChoiceEvents",
+    "Chunk",
+    "ContentDelta",
+    "Emitter",
+    "FastReader",
+    "FastWriter",
+    "Json",
+    "Reader",
+    "RepeatReader",
+    "RequestCodec",
+    "StreamedDelta",
+    "Wire",
+]
 
 Json: TypeAlias = dict[str, Any]
 ChoiceEvents: TypeAlias = Sequence[tuple[int, list[ev.Event]]]
 """The events of each choice, with the index of the choice."""
+ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta
+StreamedDelta: TypeAlias = ContentDelta | ev.ArgsDelta
 
 
 class Choice(msgspec.Struct):
@@ -55,32 +74,11 @@ class Chunk(msgspec.Struct):
 class Reader(Protocol):
     """Reader for the chunks of one reply."""
 
+    @property
+    def fast(self) -> FastReader | None:
+        """The fast codec, which shares this reader's state; None if the wire has none."""
+
     def read(self, chunk: Json) -> Chunk: ...
-
-    def read_fast(self, data: bytes) -> Chunk | None:
-        """Fast path of `read` for a chunk that only continues text, reasoning or arguments, as most chunks do.
-
-        Returns: what `read` would return for this JSON, in a fraction of the time; None if the fast path does not
-        apply. In that case the reader's state is unchanged.
-        """
-
-    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only.
-
-        The reader's state does not change: text and reasoning need no state, and the caller passes arguments to
-        `read_arguments`. Returns None for any other chunk.
-        """
-
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        """Return the events that `read` would return for a chunk with nothing but more arguments of one call.
-
-        Args:
-            index: the index of the choice.
-            call: the index of the call, as `probe_delta` returns it.
-            arguments: the next part of the arguments.
-
-        Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
-        """
 
     def close(self, finished: bool) -> ChoiceEvents:
         """End the stream and return the buffered events of each choice. `finished`: the upstream itself ended it."""
@@ -92,6 +90,10 @@ class Emitter(Protocol):
     findings: list[ev.Finding]
     """Findings about the events written so far. The caller that reports them removes them from the list."""
 
+    @property
+    def fast(self) -> FastWriter | None:
+        """The fast codec, which shares this emitter's state; None if the wire has none."""
+
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the frame of a chunk that is forwarded unchanged; None if it cannot be, because earlier parts of the
         reply were rewritten."""
@@ -99,17 +101,61 @@ class Emitter(Protocol):
     def emit(self, choice_events: ChoiceEvents, common: Iterable[ev.Event] = (), template: Json | None = None) -> bytes:
         """Return the frames for these events. `template`: the chunk they came from, if it is of this wire."""
 
-    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
-        """Return a function that writes further text of this kind as `emit` would write it.
-
-        It is valid until anything else is written. Returns None if such text needs more than a fixed frame.
-        """
-
     def fail(self, failure: ev.Failure) -> bytes:
         """Return the error frame that ends a failed stream. No frame follows it."""
 
     def finish(self, raw: bytes = b"") -> bytes:
         """Return the frames that end a stream normally. `raw`: the upstream's own last frame, if it is of this wire."""
+
+
+class FastReader(Protocol):
+    """Fast codec of a reader, for chunks that only continue text, reasoning or arguments, as most chunks do."""
+
+    @property
+    def repeats(self) -> RepeatReader | None:
+        """The codec for repeated chunks; None if no two chunks of this wire have the same bytes around their text."""
+
+    def read(self, data: bytes) -> Chunk | None:
+        """Return what `Reader.read` would return for this JSON, in a fraction of the time.
+
+        Returns None if the chunk is of another kind. In that case the reader's state is unchanged.
+        """
+
+
+class RepeatReader(Protocol):
+    """Fast codec of a reader, for repeated chunks: they differ from the chunk before only in their text."""
+
+    def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:
+        """Return the choice index and the delta, if this JSON holds one delta of text, reasoning or arguments only.
+
+        The reader's state does not change: text and reasoning need no state, and the caller passes arguments to
+        `read_arguments`. Returns None for any other chunk.
+        """
+
+    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        """Return the events that `Reader.read` would return for a chunk with nothing but more arguments of one call.
+
+        Args:
+            index: the index of the choice.
+            call: the index of the call, as `probe_delta` returns it.
+            arguments: the next part of the arguments.
+
+        Returns: the events; None if there is no such call. In that case the reader's state is unchanged.
+        """
+
+
+class FastWriter(Protocol):
+    """Fast codec of an emitter, for texts that continue the text before."""
+
+    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:
+        """Return a function that writes further text of this kind as `Emitter.emit` would write it.
+
+        It is valid until anything else is written. Returns None if such text needs more than a fixed frame.
+
+        Args:
+            index: the index of the choice.
+            event: the event that `emit` has written last, without a template.
+        """
 
 
 class RequestCodec(Protocol):

@@ -41,6 +41,7 @@ class MessagesEmitter:
         self.findings: list[ev.Finding] = []
         self._served_as = options.served_as
         self._writer = MessageWriter(options)
+        self.fast = self._writer
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the chunk unchanged, or with its new index; None if the block that it belongs to is not open."""
@@ -75,9 +76,6 @@ class MessagesEmitter:
             return b""
         delta = self._writer.fast_delta(choice_events[0][1][0])
         return delta.encode() if delta is not None else b""
-
-    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        return self._writer.delta_writer(event)
 
     def fail(self, failure: ev.Failure) -> bytes:
         """Return the error frame that ends a failed stream. No frame follows it."""

@@ -14,7 +14,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_str
 from interlingua.core.options import Limits
 from interlingua.wires.anthropic_messages.content_blocks import NAME, BlockReader, untranslated_finding
-from interlingua.wires.anthropic_messages.fast_delta import read_fast_delta
+from interlingua.wires.anthropic_messages.fast_delta import MessagesFastReader
 from interlingua.wires.base import Choice, Chunk, Json
 
 __all__ = ["NAME", "STOP_REASONS", "MessagesReader", "has_counts"]
@@ -49,6 +49,7 @@ class MessagesReader:
     def __init__(self, limits: Limits | None = None) -> None:
         self._state = _State.FRESH
         self._blocks = BlockReader(limits or Limits())
+        self.fast = MessagesFastReader(self._blocks)
         self._usage: Json = {}
         self._stop_reason: Any = None
 
@@ -64,27 +65,6 @@ class MessagesReader:
         if isinstance(event_type, str):
             return Chunk([], [untranslated_finding("an event", event_type)], exact=True)
         return Chunk([], [ev.Finding("bad-chunk", f"an event without a type: {chunk!r:.60}; dropped")], exact=False)
-
-    def read_fast(self, data: bytes) -> Chunk | None:
-        chunk = read_fast_delta(data)
-        if chunk is None:
-            return None
-        choice = Choice(0, [], exact=True)
-        if not self._blocks.append_text(chunk.index, chunk.block_type, chunk.delta.text, choice):
-            return None
-        return Chunk([choice], [], choice.exact)
-
-    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        chunk = read_fast_delta(data)
-        if chunk is None:
-            return None
-        if chunk.block_type == "tool_use":
-            return 0, ev.ArgsDelta(chunk.index, chunk.delta.text)
-        return 0, (ev.TextDelta if chunk.block_type == "text" else ev.ReasoningDelta)(chunk.delta.text)
-
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        choice = Choice(index, [], exact=True)
-        return choice.events if self._blocks.append_text(call, "tool_use", arguments, choice) else None
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """End the stream and return what is buffered, with the usage if no stop reason was received."""

@@ -20,7 +20,7 @@ from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.anthropic_messages.objects import message_object, stop_fields, usage_object
-from interlingua.wires.base import Json
+from interlingua.wires.base import ContentDelta, Json
 from interlingua.wires.safe_ids import encode_id
 from interlingua.wires.streaming.delta_template import DeltaTemplate
 
@@ -144,8 +144,11 @@ class MessageWriter:
             return BlockDelta(block.index, "input_json_delta", event.text)
         return None
 
-    def delta_writer(self, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
-        """Return a function that writes further text like this event, as `fast_delta` does; None if it cannot."""
+    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        """Return a function that writes further text like this event, as `fast_delta` does; None if it cannot.
+
+        With this method the writer is the emitter's fast codec. The `index` is not needed: a reply has one choice.
+        """
         block = self.open_block
         delta_type: DeltaType = "text_delta" if type(event) is ev.TextDelta else "thinking_delta"
         if (

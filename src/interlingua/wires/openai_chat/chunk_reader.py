@@ -10,12 +10,11 @@ from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Limits
 from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
-from interlingua.wires.openai_chat.fast_delta import read_fast_chunk
+from interlingua.wires.openai_chat.fast_delta import CHUNK_OBJECT_TYPE, ChatFastReader
 from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
 from interlingua.wires.reasoning_fields import REASONING_DETAILS
 
 __all__ = [
-    "CHUNK_OBJECT_TYPE",
     "NAME",
     "REASONING_DETAILS",
     "STOP_REASONS",
@@ -29,7 +28,6 @@ __all__ = [
 ]
 
 NAME = "openai-chat"
-CHUNK_OBJECT_TYPE = "chat.completion.chunk"
 STOP_REASONS: dict[str, ev.StopReason] = {
     "stop": "stop",
     "length": "length",
@@ -51,6 +49,7 @@ class ChatReader:
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._assemblers: dict[int, ToolCallAssembler] = {}
+        self.fast = ChatFastReader(self._assemblers)
 
     def read(self, chunk: dict[str, Any]) -> Chunk:
         common: list[ev.Event] = []
@@ -72,47 +71,6 @@ class ChatReader:
         if is_chunk_object or choices or common:
             exact &= is_chunk_object and isinstance(chunk.get("choices"), list)
         return Chunk(choices, common, exact, model=as_str(chunk.get("model")) or "")
-
-    def read_fast(self, data: bytes) -> Chunk | None:
-        chunk = read_fast_chunk(data)
-        if chunk is None:
-            return None
-        choice = chunk.choices[0]
-        delta, assembler = choice.delta, self._assemblers.get(choice.index)
-        if assembler is None:
-            return None
-        events: list[ev.Event] = []
-        exact = chunk.object == CHUNK_OBJECT_TYPE
-        if reasoning := delta.reasoning_content or delta.reasoning:
-            events.append(ev.ReasoningDelta(reasoning))
-        if delta.content:
-            events.append(ev.TextDelta(delta.content))
-        if delta.tool_calls:
-            entry = delta.tool_calls[0]
-            result = assembler.read_arguments(entry.index, entry.function.arguments)
-            if result is None:
-                return None
-            events += result[0]
-            exact &= result[1] and entry.has_only_arguments
-        return Chunk([Choice(choice.index, events, exact)], [], exact)
-
-    def probe_delta(self, data: bytes) -> tuple[int, ev.TextDelta | ev.ReasoningDelta | ev.ArgsDelta] | None:
-        chunk = read_fast_chunk(data)
-        if chunk is None:
-            return None
-        delta = chunk.choices[0].delta
-        reasoning = delta.reasoning_content or delta.reasoning
-        if delta.tool_calls and not reasoning and not delta.content:
-            entry = delta.tool_calls[0]
-            return chunk.choices[0].index, ev.ArgsDelta(entry.index, entry.function.arguments)
-        if delta.tool_calls or bool(reasoning) is bool(delta.content):
-            return None
-        return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
-
-    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
-        assembler = self._assemblers.get(index)
-        result = assembler.read_arguments(call, arguments) if assembler else None
-        return None if result is None else result[0]
 
     def close(self, finished: bool) -> list[tuple[int, list[ev.Event]]]:
         """End the stream and return the buffered events of the calls in each choice."""

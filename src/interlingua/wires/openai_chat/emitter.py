@@ -7,7 +7,7 @@ that ids, model, fingerprints and unknown fields stay as the upstream sent them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,9 +17,8 @@ from interlingua.common.coerce import as_dict, as_list
 from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
-from interlingua.wires.base import ChoiceEvents, Json
+from interlingua.wires.base import ChoiceEvents, ContentDelta, Json
 from interlingua.wires.openai_chat.chunk_reader import (
-    CHUNK_OBJECT_TYPE,
     NAME,
     REASONING_DETAILS,
     STOP_REASONS,
@@ -30,12 +29,14 @@ from interlingua.wires.openai_chat.chunk_reader import (
     unwrap_chunk,
 )
 from interlingua.wires.openai_chat.custom_tools import arguments_to_input
+from interlingua.wires.openai_chat.fast_delta import CHUNK_OBJECT_TYPE
 from interlingua.wires.streaming.delta_template import DeltaTemplate
 from interlingua.wires.streaming.sse import encode_event
 
 __all__ = [
     "FINISH_REASONS",
     "ChatEmitter",
+    "ChatFastWriter",
     "call_entry",
     "envelope",
     "failure_object",
@@ -96,7 +97,7 @@ class _ChoiceWriter:
             return b'"%b":%b' % (self._reasoning_fields[0].encode(), msgspec.json.encode(event.text))
         return b""
 
-    def text_field(self, event: ev.TextDelta | ev.ReasoningDelta) -> tuple[bytes, list[str] | None]:
+    def text_field(self, event: ContentDelta) -> tuple[bytes, list[str] | None]:
         """Return the field for a text delta, and the list that collects its text (None: not collected).
 
         The field is b"" if the text has to be written to more than one field.
@@ -137,6 +138,46 @@ class _ChoiceWriter:
         return {REASONING_DETAILS: signature_details(Reasoning(text, event), self._signature_count - 1, self._options)}
 
 
+class _Envelope:
+    """Fields about the whole reply, which every frame repeats. `head`: their JSON, without the closing bracket."""
+
+    __slots__ = ("_served_as", "_upstream_values", "fields", "head")
+
+    def __init__(self, options: Options) -> None:
+        self.fields = envelope(options) | {"object": CHUNK_OBJECT_TYPE}
+        self.head = msgspec.json.encode(self.fields)[:-1]
+        self._served_as = options.served_as
+        self._upstream_values: tuple[Any, ...] = ()
+
+    def update(self, chunk: Json) -> None:
+        """Take over the fields that the upstream's chunk has."""
+        values = tuple(map(chunk.get, _ENVELOPE_FIELDS))
+        if values == self._upstream_values:  # the usual case
+            return
+        self._upstream_values = values
+        self.fields |= {key: value for key, value in zip(_ENVELOPE_FIELDS, values, strict=True) if value}
+        self.fields["object"] = CHUNK_OBJECT_TYPE
+        if self._served_as:
+            self.fields["model"] = self._served_as
+        self.head = msgspec.json.encode(self.fields)[:-1]
+
+
+class ChatFastWriter:
+    """Fast codec of a `ChatEmitter`. `choices`: the writer of each choice that has begun, by the choice's index."""
+
+    __slots__ = ("_choices", "_envelope")
+
+    def __init__(self, choices: Mapping[int, _ChoiceWriter], envelope: _Envelope) -> None:
+        self._choices = choices
+        self._envelope = envelope
+
+    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:
+        choice = self._choices.get(index)
+        field, collected = choice.text_field(event) if choice is not None else (b"", None)
+        before, _, after = (_FAST_FRAME % (self._envelope.head, index, b'"%b":@@' % field)).rpartition(b"@@")
+        return DeltaTemplate(before, after, collected).render if field else None
+
+
 class ChatEmitter:
     """Emitter for one reply: `emit` writes new frames, `forward` passes on chunks that need no change."""
 
@@ -146,9 +187,8 @@ class ChatEmitter:
         self._served_as = options.served_as
         self._options = options
         self._choices: dict[int, _ChoiceWriter] = {}
-        self._envelope = envelope(options) | {"object": CHUNK_OBJECT_TYPE}
-        self._envelope_values: tuple[Any, ...] = ()  # the values that the upstream sent last
-        self._head = msgspec.json.encode(self._envelope)[:-1]
+        self._envelope = _Envelope(options)
+        self.fast = ChatFastWriter(self._choices, self._envelope)
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the chunk unchanged except for the model's name.
@@ -156,7 +196,7 @@ class ChatEmitter:
         A frame with the role comes before it for each choice that starts without one. Returns None if the model's name
         cannot be replaced safely.
         """
-        self._update_envelope(chunk)
+        self._envelope.update(chunk)
         if self._served_as not in ("", chunk.get("model")) and not (raw := self._with_served_model(chunk, raw)):
             return None
         role_choices = []
@@ -187,7 +227,7 @@ class ChatEmitter:
         template = unwrap_chunk(template) if template else {}
         extra_fields: Json = {}
         if template:
-            self._update_envelope(template)
+            self._envelope.update(template)
         if (
             not common
             and (not template or _allows_fast_frame(template))
@@ -211,13 +251,7 @@ class ChatEmitter:
         frames[0] |= extra_fields
         if usage is not None:
             frames[-1]["usage"] = usage_object(usage)
-        return b"".join([encode_event(msgspec.json.encode({**self._envelope, **fields})) for fields in frames])
-
-    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:
-        choice = self._choices.get(index)
-        field, collected = choice.text_field(event) if choice is not None else (b"", None)
-        before, _, after = (_FAST_FRAME % (self._head, index, b'"%b":@@' % field)).rpartition(b"@@")
-        return DeltaTemplate(before, after, collected).render if field else None
+        return b"".join([encode_event(msgspec.json.encode({**self._envelope.fields, **fields})) for fields in frames])
 
     def fail(self, failure: ev.Failure) -> bytes:
         """Return the error frame that ends a failed stream. No frame follows it."""
@@ -234,22 +268,11 @@ class ChatEmitter:
         index, events = choice_events[0]
         choice = self._choices.get(index)
         delta = choice.encode_fast(events[0]) if choice is not None else b""
-        return _FAST_FRAME % (self._head, index, delta) if delta else b""
+        return _FAST_FRAME % (self._envelope.head, index, delta) if delta else b""
 
     def _encode_frame(self, row: Json) -> bytes:
         """Return a frame with one entry of `choices` after the pre-encoded envelope, which rarely changes."""
-        return b'data: %b,"choices":[%b]}\n\n' % (self._head, msgspec.json.encode(row))
-
-    def _update_envelope(self, chunk: Json) -> None:
-        values = tuple(map(chunk.get, _ENVELOPE_FIELDS))
-        if values == self._envelope_values:  # the usual case
-            return
-        self._envelope_values = values
-        self._envelope |= {key: value for key, value in zip(_ENVELOPE_FIELDS, values, strict=True) if value}
-        self._envelope["object"] = CHUNK_OBJECT_TYPE
-        if self._served_as:
-            self._envelope["model"] = self._served_as
-        self._head = msgspec.json.encode(self._envelope)[:-1]
+        return b'data: %b,"choices":[%b]}\n\n' % (self._envelope.head, msgspec.json.encode(row))
 
     def _choice_rows(self, index: int, events: list[ev.Event], raw_choice: Json) -> list[Json]:
         """Return the events as entries of `choices`."""
@@ -281,7 +304,7 @@ class ChatEmitter:
             if type(event) is ev.Stop:
                 deltas.append(({}, FINISH_REASONS[event.reason or "stop"]))
             elif type(event) is ev.Begin:
-                self._update_envelope({"id": event.id, "created": event.created, "model": event.model})
+                self._envelope.update({"id": event.id, "created": event.created, "model": event.model})
             elif (write := _DELTA_WRITERS.get(type(event))) and (delta := write(choice, event)):
                 deltas.append((delta, None))
         return deltas

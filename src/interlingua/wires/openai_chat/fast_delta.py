@@ -1,17 +1,24 @@
-"""Fast path for chunks in which one choice only continues its text, its reasoning or one call.
+"""Fast codec for chunks in which one choice only continues its text, its reasoning or one call.
 
 All other meaningful fields of a chunk are typed as absent, so that msgspec rejects a chunk that has one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-__all__ = ["FastChoice", "FastChunk", "FastToolCall", "read_fast_chunk"]
+from interlingua import events as ev
+from interlingua.wires.base import Choice, Chunk, StreamedDelta
+from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
 
+__all__ = ["CHUNK_OBJECT_TYPE", "ChatFastReader", "ChatRepeatReader"]
+
+CHUNK_OBJECT_TYPE = "chat.completion.chunk"
+"""Value of `object` in every chunk."""
 _Absent: TypeAlias = UnsetType | None
 
 
@@ -20,7 +27,7 @@ class _Function(msgspec.Struct, gc=False):
     name: _Absent = UNSET
 
 
-class FastToolCall(msgspec.Struct, gc=False):
+class _ToolCall(msgspec.Struct, gc=False):
     """Delta of a call's arguments. `has_only_arguments`: it repeats no other field of the call."""
 
     index: int
@@ -37,14 +44,14 @@ class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[FastToolCall] | None = None
+    tool_calls: list[_ToolCall] | None = None
     role: None = None
     refusal: None = None
     function_call: None = None
     reasoning_details: None = None
 
 
-class FastChoice(msgspec.Struct, gc=False):
+class _FastChoice(msgspec.Struct, gc=False):
     index: int
     delta: _Delta
     finish_reason: None = None
@@ -52,18 +59,78 @@ class FastChoice(msgspec.Struct, gc=False):
     error: None = None
 
 
-class FastChunk(msgspec.Struct, gc=False):
-    choices: list[FastChoice]
+class _FastChunk(msgspec.Struct, gc=False):
+    choices: list[_FastChoice]
     object: str = ""
     usage: None = None
     error: None = None
 
 
-_decode = msgspec.json.Decoder(FastChunk).decode
+_decode = msgspec.json.Decoder(_FastChunk).decode
 
 
-def read_fast_chunk(data: bytes) -> FastChunk | None:
-    """Decode the chunk; None if the fast path does not apply to it."""
+class ChatFastReader:
+    """Fast codec of a `ChatReader`. `assemblers`: the calls of each choice that has begun, by the choice's index."""
+
+    __slots__ = ("_assemblers", "repeats")
+
+    def __init__(self, assemblers: Mapping[int, ToolCallAssembler]) -> None:
+        self._assemblers = assemblers
+        self.repeats = ChatRepeatReader(assemblers)
+
+    def read(self, data: bytes) -> Chunk | None:
+        chunk = _decode_chunk(data)
+        if chunk is None:
+            return None
+        choice = chunk.choices[0]
+        delta, assembler = choice.delta, self._assemblers.get(choice.index)
+        if assembler is None:
+            return None
+        events: list[ev.Event] = []
+        exact = chunk.object == CHUNK_OBJECT_TYPE
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            events.append(ev.ReasoningDelta(reasoning))
+        if delta.content:
+            events.append(ev.TextDelta(delta.content))
+        if delta.tool_calls:
+            entry = delta.tool_calls[0]
+            result = assembler.read_arguments(entry.index, entry.function.arguments)
+            if result is None:
+                return None
+            events += result[0]
+            exact &= result[1] and entry.has_only_arguments
+        return Chunk([Choice(choice.index, events, exact)], [], exact)
+
+
+class ChatRepeatReader:
+    """Fast codec of a `ChatReader` for repeated chunks."""
+
+    __slots__ = ("_assemblers",)
+
+    def __init__(self, assemblers: Mapping[int, ToolCallAssembler]) -> None:
+        self._assemblers = assemblers
+
+    def probe_delta(self, data: bytes) -> tuple[int, StreamedDelta] | None:
+        chunk = _decode_chunk(data)
+        if chunk is None:
+            return None
+        delta = chunk.choices[0].delta
+        reasoning = delta.reasoning_content or delta.reasoning
+        if delta.tool_calls and not reasoning and not delta.content:
+            entry = delta.tool_calls[0]
+            return chunk.choices[0].index, ev.ArgsDelta(entry.index, entry.function.arguments)
+        if delta.tool_calls or bool(reasoning) is bool(delta.content):
+            return None
+        return chunk.choices[0].index, ev.ReasoningDelta(reasoning) if reasoning else ev.TextDelta(delta.content or "")
+
+    def read_arguments(self, index: int, call: int, arguments: str) -> list[ev.Event] | None:
+        assembler = self._assemblers.get(index)
+        result = assembler.read_arguments(call, arguments) if assembler else None
+        return None if result is None else result[0]
+
+
+def _decode_chunk(data: bytes) -> _FastChunk | None:
+    """Decode the chunk; None if it is of another kind."""
     try:
         chunk = _decode(data)
     except (msgspec.MsgspecError, UnicodeError):

@@ -25,7 +25,7 @@ from interlingua.core.options import Options
 from interlingua.core.reasoning_signatures import write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
-from interlingua.wires.base import ChoiceEvents, Json
+from interlingua.wires.base import ChoiceEvents, ContentDelta, Json
 from interlingua.wires.openai_responses.event_reader import INCOMPLETE_STOP_REASONS
 from interlingua.wires.openai_responses.event_types import (
     CUSTOM_TOOL_INPUT,
@@ -47,7 +47,7 @@ from interlingua.wires.openai_responses.output_items import Frame, OutputItem, O
 from interlingua.wires.openai_responses.response_object import derive_id, error_object, response_defaults, usage_object
 from interlingua.wires.streaming.sse import encode_event, event_name
 
-__all__ = ["ResponsesEmitter"]
+__all__ = ["ResponsesEmitter", "ResponsesFastWriter"]
 
 UNSIGNED_WIRE = "openai-chat"
 """Wire that is written into the signature of reasoning that had no signature."""
@@ -76,6 +76,52 @@ _OPENING_EVENTS = {_Mode.NOT_STARTED: (RESPONSE_CREATED, RESPONSE_IN_PROGRESS), 
 """Opening events of a response that have not been sent yet."""
 
 
+class _FrameWriter:
+    """Encodes the events of one stream and numbers them. `take` returns the frames written since the last call."""
+
+    __slots__ = ("_pending", "next_sequence_number")
+
+    def __init__(self) -> None:
+        self.next_sequence_number = 0
+        self._pending: list[bytes] = []
+
+    def write(self, *frames: Frame) -> None:
+        for frame in frames:
+            if isinstance(frame, bytes):
+                self._pending.append(self.number(frame))
+                continue
+            event_type, fields = frame
+            event = {"type": event_type, **fields, "sequence_number": self.next_sequence_number}
+            self.next_sequence_number += 1
+            self._pending.append(encode_event(write_json(event).encode(), event_name(event_type)))
+
+    def number(self, frame: bytes) -> bytes:
+        """Return a frame that lacks only its sequence number with this number."""
+        number, self.next_sequence_number = self.next_sequence_number, self.next_sequence_number + 1
+        return b'%b,"sequence_number":%d}\n\n' % (frame, number)
+
+    def take(self) -> bytes:
+        joined_frames, self._pending = b"".join(self._pending), []
+        return joined_frames
+
+
+class ResponsesFastWriter:
+    """Fast codec of a `ResponsesEmitter`. `items`: the items that it has written."""
+
+    __slots__ = ("_frames", "_items")
+
+    def __init__(self, items: OutputItems, frames: _FrameWriter) -> None:
+        self._items = items
+        self._frames = frames
+
+    def delta_writer(self, index: int, event: ContentDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
+        item = self._items.open_item_for(OUTPUT_TEXT if type(event) is ev.TextDelta else REASONING_SUMMARY)
+        if item is None or not item.has_open_part:
+            return None
+        number = self._frames.number
+        return lambda text: number(item.delta_frame(text))
+
+
 class ResponsesEmitter:
     """Writes the events of one response. `findings` lists problems with the events that it had to write."""
 
@@ -86,12 +132,12 @@ class ResponsesEmitter:
         self._mode = _Mode.NOT_STARTED
         self._response_fields = response_defaults(self._options)
         self._upstream_wire = _UpstreamWire.OTHER
-        self._next_sequence_number = 0
         self._output_items = OutputItems(self._missing_signature)
+        self._frames = _FrameWriter()
+        self.fast = ResponsesFastWriter(self._output_items, self._frames)
         self._final_event: Json | None = None  # the upstream's final event
         self._stop = ev.Stop(None)
         self._usage = ev.Usage(input=self._options.input_tokens)
-        self._frames: list[bytes] = []
 
     def forward(self, chunk: Json, raw: bytes) -> bytes | None:
         """Return the bytes that pass an upstream event through, or None if the emitter rewrites the response."""
@@ -103,7 +149,7 @@ class ResponsesEmitter:
             self._mode = _Mode.CREATED
         self._read_response_fields(chunk)
         if isinstance(number := chunk.get("sequence_number"), int):
-            self._next_sequence_number = number + 1
+            self._frames.next_sequence_number = number + 1
         self._output_items.track_upstream_event(chunk)
         return self._with_served_model(chunk, raw)
 
@@ -122,42 +168,36 @@ class ResponsesEmitter:
             self._final_event = template
         elif template and self._mode is not _Mode.NOT_STARTED:
             self._start_rewriting()
-            self._write_frames(*self._output_items.adopt_template(template))
+            self._frames.write(*self._output_items.adopt_template(template))
         for event in events:
             self._write_event(event, template)
         if template and self._mode is _Mode.REWRITING:
-            self._write_frames(*self._output_items.forward_untranslated(template))
-        return self._take_frames()
-
-    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> Callable[[str], bytes] | None:  # noqa: ARG002
-        item = self._output_items.open_item_for(OUTPUT_TEXT if type(event) is ev.TextDelta else REASONING_SUMMARY)
-        if self._mode is not _REWRITING or item is None or not item.has_open_part:
-            return None
-        return lambda text: self._with_sequence_number(item.delta_frame(text))
+            self._frames.write(*self._output_items.forward_untranslated(template))
+        return self._frames.take()
 
     def fail(self, failure: ev.Failure) -> bytes:
         """Return the frame that ends a stream with an error, preceded by the opening events if they are missing."""
         self._start_rewriting()
-        self._write_frames(
+        self._frames.write(
             (RESPONSE_FAILED, {"response": self._response_object("failed", error=error_object(failure))})
         )
-        return self._take_frames()
+        return self._frames.take()
 
     def finish(self, raw: bytes = b"") -> bytes:
         """Return the final event of a stream: the upstream's own bytes if all events were passed through."""
         if self._mode in (_Mode.CREATED, _Mode.PASSTHROUGH) and raw and self._final_event is not None:
             return self._with_served_model(self._final_event, raw)
         response = self.finish_response()
-        self._write_frames(
+        self._frames.write(
             (RESPONSE_INCOMPLETE if response["status"] == "incomplete" else RESPONSE_COMPLETED, {"response": response})
         )
-        return self._take_frames()
+        return self._frames.take()
 
     def finish_response(self) -> Json:
         """End the open items and return the whole response object."""
         self._start_rewriting()
         incomplete_reason = _INCOMPLETE_REASON_BY_STOP.get(self._stop.reason or "stop")
-        self._write_frames(*self._output_items.end_open_items("incomplete" if incomplete_reason else "completed"))
+        self._frames.write(*self._output_items.end_open_items("incomplete" if incomplete_reason else "completed"))
         details = {"reason": incomplete_reason} if incomplete_reason else None
         return self._response_object(
             "incomplete" if incomplete_reason else "completed",
@@ -212,21 +252,7 @@ class ResponsesEmitter:
         if not self._response_fields["id"]:
             self._assign_id(ev.Begin())
         for event_type in opening_events:
-            self._write_frames((event_type, {"response": self._response_object("in_progress")}))
-
-    def _write_frames(self, *frames: Frame) -> None:
-        for frame in frames:
-            if isinstance(frame, bytes):
-                self._frames.append(self._with_sequence_number(frame))
-                continue
-            event_type, fields = frame
-            event = {"type": event_type, **fields, "sequence_number": self._next_sequence_number}
-            self._next_sequence_number += 1
-            self._frames.append(encode_event(write_json(event).encode(), event_name(event_type)))
-
-    def _with_sequence_number(self, frame: bytes) -> bytes:
-        number, self._next_sequence_number = self._next_sequence_number, self._next_sequence_number + 1
-        return b'%b,"sequence_number":%d}\n\n' % (frame, number)
+            self._frames.write((event_type, {"response": self._response_object("in_progress")}))
 
     def _single_delta_frame(self, choice_events: ChoiceEvents) -> bytes:
         """Fast path for a single delta of the open item, which is the most common input.
@@ -247,11 +273,7 @@ class ResponsesEmitter:
             return b""
         if item is None or not item.has_open_part or not event.text:
             return b""
-        return self._with_sequence_number(item.delta_frame(event.text))
-
-    def _take_frames(self) -> bytes:
-        joined_frames, self._frames = b"".join(self._frames), []
-        return joined_frames
+        return self._frames.number(item.delta_frame(event.text))
 
     # ── one event ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,7 +307,7 @@ class ResponsesEmitter:
             text_kind, {"role": "assistant"} if text_kind.item_type == "message" else {}
         )
         logprobs = template.get("logprobs") if template and template.get("delta") == text else None
-        self._write_frames(*item.text_frames(text, logprobs))
+        self._frames.write(*item.text_frames(text, logprobs))
         self._output_items.map_upstream_index(template, item)
 
     def _write_signature(self, event: ev.Seal) -> None:
@@ -297,7 +319,7 @@ class ResponsesEmitter:
         else:
             reasoning = Reasoning(item.text, event)
             item.body["encrypted_content"] = self._sign_reasoning(reasoning, event.wire)
-        self._write_frames(*self._output_items.end_item(item, "completed"))
+        self._frames.write(*self._output_items.end_item(item, "completed"))
 
     def _missing_signature(self, item: OutputItem) -> Json:
         """Sign reasoning that has no signature, so that clients can send it back. Not for same-wire upstreams."""
@@ -321,7 +343,7 @@ class ResponsesEmitter:
         self._start_rewriting()
         item = self._output_items.open_call()
         if text := item.custom_text.feed(args) if item.custom_text else args:
-            self._write_frames(*item.text_frames(text))
+            self._frames.write(*item.text_frames(text))
 
     def _end_call(self, complete: bool) -> None:
         self._start_rewriting()
@@ -330,14 +352,14 @@ class ResponsesEmitter:
             self._output_items.truncate_item(item)
             return
         if item.custom_text is not None and (remainder := item.custom_text.end()):
-            self._write_frames(*item.text_frames(remainder))
+            self._frames.write(*item.text_frames(remainder))
         if item.custom_text is not None and item.custom_text.note:
             self.findings.append(ev.Finding("guessed-input", f"{item.body['name']}: {item.custom_text.note}"))
-        self._write_frames(*self._output_items.end_item(item, "completed"))
+        self._frames.write(*self._output_items.end_item(item, "completed"))
 
     def _start_item(self, text_kind: TextKind, fields: Json) -> OutputItem:
         self._start_rewriting()
-        self._write_frames(*self._output_items.end_open_items("completed"))
+        self._frames.write(*self._output_items.end_open_items("completed"))
         item = self._output_items.start_item(text_kind, fields, str(self._response_fields["id"]))
-        self._write_frames(item.start_frame())
+        self._frames.write(item.start_frame())
         return item

@@ -15,8 +15,9 @@ from interlingua.wires.openai_responses.event_types import (
     RESPONSE_FAILED,
     TRANSLATED_EVENTS,
 )
-from interlingua.wires.openai_responses.fast_delta import read_fast_delta
+from interlingua.wires.openai_responses.fast_delta import ResponsesFastReader
 from interlingua.wires.openai_responses.item_reader import ItemReader
+from interlingua.wires.openai_responses.item_state import EventSequence
 
 __all__ = ["INCOMPLETE_STOP_REASONS", "ResponsesReader"]
 
@@ -29,9 +30,10 @@ class ResponsesReader:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._items = ItemReader(limits or Limits())
+        self._sequence = EventSequence()
+        self.fast = ResponsesFastReader(self._items, self._sequence)
         self._reply_start: ev.Begin | None = None
         self._stop: ev.Stop | None = None
-        self._sequence_number = -1
 
     def read(self, chunk: Json) -> Chunk:
         if failure := find_failure(chunk):
@@ -40,7 +42,7 @@ class ResponsesReader:
         if not isinstance(event_type, str) or event_type not in TRANSLATED_EVENTS:
             return Chunk([], self._items.report_untranslated(chunk), exact=True)
         response = as_dict(chunk.get("response"))
-        choice = Choice(0, [], exact=self._is_next_in_sequence(chunk))
+        choice = Choice(0, [], exact=self._sequence.advance(chunk.get("sequence_number")))
         self._start_reply(event_type, response, choice)
         result = Chunk([choice], [], exact=True, model=as_str(response.get("model")) or "")
         if event_type in FINAL_EVENTS:
@@ -57,22 +59,6 @@ class ResponsesReader:
             self._items.read(chunk, choice)
         result.exact = choice.exact
         return result
-
-    def read_fast(self, data: bytes) -> Chunk | None:
-        delta = read_fast_delta(data)
-        if delta is None or self._reply_start is None:
-            return None
-        choice = Choice(0, [], exact=delta.sequence_number > self._sequence_number)
-        if not self._items.read_fast_delta(delta, choice):
-            return None
-        self._sequence_number = delta.sequence_number
-        return Chunk([choice], [], choice.exact)
-
-    def probe_delta(self, data: bytes) -> None:
-        """Not supported: the `sequence_number` differs in every event, so no two events share the bytes around text."""
-
-    def read_arguments(self, index: int, call: int, arguments: str) -> None:
-        """Not supported, for the same reason as `probe_delta`."""
 
     def read_response(self, response: Json) -> Chunk:
         """Read a whole response object as one chunk."""
@@ -91,11 +77,6 @@ class ResponsesReader:
         elif self._stop is None:
             choice.events.append(ev.Failure("the upstream ended before response.completed"))
         return [(0, choice.events)]
-
-    def _is_next_in_sequence(self, chunk: Json) -> bool:
-        number, previous = chunk.get("sequence_number"), self._sequence_number
-        self._sequence_number = number if isinstance(number, int) else previous
-        return isinstance(number, int) and number > previous
 
     def _start_reply(self, event_type: str, response: Json, choice: Choice) -> None:
         if self._reply_start is not None:

@@ -1,4 +1,4 @@
-"""Fast decoding of the most common event: a delta of an open item's text, reasoning or arguments."""
+"""Fast codec for the most common event: a delta of an open item's text, reasoning or arguments."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Literal
 
 import msgspec
 
+from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_responses.event_types import KIND_BY_EVENT_PREFIX, REASONING_SUMMARY, TextKind
+from interlingua.wires.openai_responses.item_reader import ItemReader
+from interlingua.wires.openai_responses.item_state import WHOLE_ITEM, EventSequence, PartKey
 
-__all__ = ["WHOLE_ITEM", "FastDelta", "read_fast_delta"]
+__all__ = ["ResponsesFastReader"]
 
 
-class FastDelta(msgspec.Struct, gc=False):
+class _FastDelta(msgspec.Struct, gc=False):
     type: Literal[
         "response.output_text.delta",
         "response.reasoning_summary_text.delta",
@@ -31,22 +34,38 @@ class FastDelta(msgspec.Struct, gc=False):
     def text_kind(self) -> TextKind:
         return _KIND_BY_EVENT_TYPE[self.type]
 
-    def part_key(self, text_kind: TextKind) -> tuple[str, int]:
+    def part_key(self, text_kind: TextKind) -> PartKey:
         """Return the part of the item that the delta belongs to: the field with the parts, and the index."""
         if not text_kind.parts_field:
             return WHOLE_ITEM
         return text_kind.parts_field, self.summary_index if text_kind is REASONING_SUMMARY else self.content_index
 
 
-WHOLE_ITEM = ("", 0)
-"""Part key of the arguments of a call, which has no parts."""
 _KIND_BY_EVENT_TYPE = {f"{prefix}.delta": kind for prefix, kind in KIND_BY_EVENT_PREFIX.items()}
-_decode = msgspec.json.Decoder(FastDelta).decode
+_decode = msgspec.json.Decoder(_FastDelta).decode
 
 
-def read_fast_delta(data: bytes) -> FastDelta | None:
-    """Decode the event, or return None if it is not a plain delta."""
-    try:
-        return _decode(data)
-    except (msgspec.MsgspecError, UnicodeError):
-        return None
+class ResponsesFastReader:
+    """Fast codec of a `ResponsesReader`. `items` and `sequence`: the items and sequence numbers that it has read."""
+
+    __slots__ = ("_items", "_sequence")
+
+    repeats = None
+    """The sequence number differs in every event, so no two events have the same bytes around their text."""
+
+    def __init__(self, items: ItemReader, sequence: EventSequence) -> None:
+        self._items = items
+        self._sequence = sequence
+
+    def read(self, data: bytes) -> Chunk | None:
+        try:
+            delta = _decode(data)
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+        text_kind, number = delta.text_kind, delta.sequence_number
+        choice = Choice(0, [], exact=number > self._sequence.last)
+        part_key = delta.part_key(text_kind)
+        if not self._items.append_text(delta.output_index, delta.item_id, text_kind, part_key, delta.delta, choice):
+            return None
+        self._sequence.last = number
+        return Chunk([choice], [], choice.exact)

@@ -30,12 +30,13 @@ from interlingua.wires.openai_responses.event_types import (
     TextKind,
     text_kind_of,
 )
-from interlingua.wires.openai_responses.fast_delta import WHOLE_ITEM, FastDelta
 from interlingua.wires.openai_responses.item_state import (
     CUSTOM_INPUT_PREFIX,
+    WHOLE_ITEM,
     CallState,
     ItemIndex,
     ItemState,
+    PartKey,
     UntranslatedLog,
 )
 
@@ -79,16 +80,17 @@ class ItemReader:
                 (text_kind.parts_field, _part_index(chunk, text_kind))
             )
 
-    def read_fast_delta(self, delta: FastDelta, choice: Choice) -> bool:
-        """Read a delta of an item whose index and id both match.
+    def append_text(
+        self, index: int, item_id: str, text_kind: TextKind, part_key: PartKey, text: str, choice: Choice
+    ) -> bool:
+        """Fast path of `read` for a delta of an item whose index and id both match.
 
-        Returns:
-            False if no such item is open. Then the state is unchanged, and `read` has to be used.
+        Returns: False, with the state unchanged, if no such item is open.
         """
-        text_kind, item = delta.text_kind, self._items.get(delta.output_index)
-        if item is None or item.id != delta.item_id or item.type != text_kind.item_type:
+        item = self._items.get(index)
+        if item is None or item.id != item_id or item.type != text_kind.item_type:
             return False
-        self._emit_delta(item, text_kind, delta.part_key(text_kind), delta.delta, choice)
+        self._emit_delta(item, text_kind, part_key, text, choice)
         return True
 
     def read_output(self, output: list[Any], choice: Choice) -> None:
@@ -256,7 +258,7 @@ class ItemReader:
         choice.exact &= len(choice.events) == event_count
 
     def _emit_remainder(
-        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], full_text: str, choice: Choice
+        self, item: ItemState, text_kind: TextKind, part_key: PartKey, full_text: str, choice: Choice
     ) -> None:
         """Emit the part of a whole text that has not been sent. Report a text that does not start with its deltas."""
         remainder = item.text_digest(part_key).remainder(full_text) if part_key in item.text_digests else full_text
@@ -271,15 +273,11 @@ class ItemReader:
         elif remainder:
             self._emit_text(item, text_kind, part_key, remainder, choice)
 
-    def _emit_delta(
-        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], text: str, choice: Choice
-    ) -> None:
+    def _emit_delta(self, item: ItemState, text_kind: TextKind, part_key: PartKey, text: str, choice: Choice) -> None:
         choice.exact &= not text_kind.parts_field or text_kind is REASONING_TEXT or part_key in item.text_digests
         self._emit_text(item, text_kind, part_key, text, choice)
 
-    def _emit_text(
-        self, item: ItemState, text_kind: TextKind, part_key: tuple[str, int], text: str, choice: Choice
-    ) -> None:
+    def _emit_text(self, item: ItemState, text_kind: TextKind, part_key: PartKey, text: str, choice: Choice) -> None:
         event_class = _DELTA_EVENTS.get(text_kind)
         if event_class is None:
             self._emit_arguments(item, part_key, text, choice)
@@ -290,7 +288,7 @@ class ItemReader:
             choice.events.append(event_class(separator + text))
             digest.add(text)
 
-    def _emit_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
+    def _emit_arguments(self, item: ItemState, part_key: PartKey, text: str, choice: Choice) -> None:
         if item.finished:
             if text.strip() not in EMPTY_ARGUMENTS:
                 choice.report("no-such-call", f"arguments for a call that has ended: dropped {text!r:.60}")
@@ -311,7 +309,7 @@ class ItemReader:
         if accepted or runaway:
             choice.events.append(ev.ArgsDelta(item.call.key, accepted, runaway))
 
-    def _buffer_arguments(self, item: ItemState, part_key: tuple[str, int], text: str, choice: Choice) -> None:
+    def _buffer_arguments(self, item: ItemState, part_key: PartKey, text: str, choice: Choice) -> None:
         """Buffer arguments until the name of the call arrives."""
         choice.exact = False
         item.pending_arguments.append(text)

@@ -1,11 +1,11 @@
-"""State of the items received so far, and lookup of the item that an event belongs to.
+"""State of the events and items received so far, and lookup of the item that an event belongs to.
 
 Of the text of an item, only length and checksum are kept.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
@@ -16,14 +16,43 @@ from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import ANNOTATION_ADDED, FUNCTION_ARGUMENTS, TextKind
 from interlingua.wires.streaming.text_digest import TextDigest
 
-__all__ = ["CUSTOM_INPUT_PREFIX", "CallState", "ItemIndex", "ItemState", "UntranslatedLog"]
+__all__ = [
+    "CUSTOM_INPUT_PREFIX",
+    "WHOLE_ITEM",
+    "CallState",
+    "EventSequence",
+    "ItemIndex",
+    "ItemState",
+    "PartKey",
+    "UntranslatedLog",
+]
 
-
+PartKey: TypeAlias = tuple[str, int]
+"""A part of an item: the field that lists the parts, and the index in it."""
+WHOLE_ITEM: PartKey = ("", 0)
+"""Part key of the arguments of a call, which has no parts."""
 CUSTOM_INPUT_PREFIX, CUSTOM_INPUT_SUFFIX = '{"input":"', '"}'
 """Text before and after the input of a custom tool that turns it into the arguments of a function."""
 _ANNOTATIONS_LABEL = "annotations of a text"
 _IGNORED_EVENTS = ("ping", "keepalive")
 """Event types without content."""
+
+
+class EventSequence:
+    """Sequence numbers of the events of one stream. `last`: the number of the event that was read last."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = -1
+
+    def advance(self, number: object) -> bool:
+        """Take the number of the next event. Returns: whether it is a number, and greater than the last one."""
+        if not isinstance(number, int):
+            return False
+        is_next = number > self.last
+        self.last = number
+        return is_next
 
 
 class CallState:
@@ -62,7 +91,7 @@ class ItemState:
         self.id = raw_item.get("id")
         self.call_id = raw_item.get("call_id")
         self.initial_item = raw_item
-        self.text_digests: dict[tuple[str, int], TextDigest] = {}
+        self.text_digests: dict[PartKey, TextDigest] = {}
         self.pending_arguments: list[str] = []
         self.call: CallState | None = None
         self.finished = False
@@ -72,7 +101,7 @@ class ItemState:
     def has_text(self) -> bool:
         return any(digest.size for digest in self.text_digests.values())
 
-    def text_digest(self, part_key: tuple[str, int]) -> TextDigest:
+    def text_digest(self, part_key: PartKey) -> TextDigest:
         digest = self.text_digests.get(part_key)
         if digest is None:
             digest = self.text_digests[part_key] = TextDigest()

@@ -13,6 +13,10 @@ __all__ = ["CollectingEmitter"]
 
 
 class CollectingEmitter:
+    """Collects the events of one reply."""
+
+    fast = None
+
     def __init__(self, wire: Wire, options: Options, tool_set: ToolSet) -> None:
         self.findings: list[ev.Finding] = []
         self._wire = wire
@@ -29,9 +33,6 @@ class CollectingEmitter:
             self._events_by_choice.setdefault(index, []).extend(events)
         self._common.extend(common)
         return b""
-
-    def delta_writer(self, index: int, event: ev.TextDelta | ev.ReasoningDelta) -> None:  # noqa: ARG002
-        return None
 
     def fail(self, failure: ev.Failure) -> bytes:
         self._common.append(failure)
