@@ -32,7 +32,7 @@ class TranslatedRequest(msgspec.Struct):
 def translate(source: str, body: Json, target: str, upstream: Profile | None = None) -> TranslatedRequest:
     """Translate a request for an upstream, without history repair."""
     request = WIRES[source].read_request({"model": "m", **MINIMAL_REQUESTS[source], **body}, Options(seal_key=KEY))
-    request, adapt_findings = adapt(request, upstream or UNKNOWN_PROFILE, target)
+    request, adapt_findings = adapt(request, upstream or UNKNOWN_PROFILE, WIRES[target].TRAITS)
     written_body, write_findings = WIRES[target].write_request(request, upstream or UNKNOWN_PROFILE)
     return TranslatedRequest(written_body, adapt_findings + write_findings)
 

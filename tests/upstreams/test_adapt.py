@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import (
     CacheMark,
@@ -23,11 +24,13 @@ from interlingua.core.request import (
     ToolChoice,
 )
 from interlingua.core.tools import Tool
-from interlingua.events import Seal
+from interlingua.core.wire_traits import DEFAULT_WIRE
+from interlingua.events import Finding, Seal
 from interlingua.translation.history_repair import repair_history
+from interlingua.upstreams import adapt as adaptation
 from interlingua.upstreams import get_profile, list_profiles, ownership_check, profile_for_model
-from interlingua.upstreams.adapt import adapt
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
+from interlingua.wires import get_wire
 from tests.support.histories import (
     call,
     message_lists,
@@ -49,6 +52,14 @@ ASK = user("hi")
 PNG, PDF = Image("data:image/png;base64,AAAA"), Document("data:application/pdf;base64,AAAA")
 TOOLS = [Tool("ls"), Tool("rm"), Tool("cp")]
 REQUIRED = ToolChoice("required")
+
+
+def adapt(
+    original: Request, profile: Profile, wire: str = "", *is_own: OwnershipCheck
+) -> tuple[Request, list[Finding]]:
+    """Adapt a request. Default wire: the one on which the upstream signs thinking, else chat completions."""
+    return adaptation.adapt(original, profile, get_wire(wire or profile.seal_wire or DEFAULT_WIRE).TRAITS, *is_own)
+
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -274,7 +285,8 @@ OWNERSHIP: list[tuple[str, Reasoning, Reasoning]] = [
 @pytest.mark.parametrize(("upstream", "reasoning", "expected"), OWNERSHIP)
 def test_signature_of_another_upstream_is_dropped(upstream: str, reasoning: Reasoning, expected: Reasoning) -> None:
     original = request([ASK, model(reasoning, "so", call("a")), user(result("a"))])
-    adapted, _ = adapt(original, UNKNOWN_PROFILE, "anthropic-messages", ownership_check(upstream, "anthropic-messages"))
+    is_own = ownership_check(upstream, get_wire("anthropic-messages").TRAITS)
+    adapted, _ = adapt(original, UNKNOWN_PROFILE, "anthropic-messages", is_own)
     assert adapted == request([ASK, model(expected, "so", call("a")), user(result("a"))])
 
 

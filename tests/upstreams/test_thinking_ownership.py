@@ -12,6 +12,7 @@ import interlingua as il
 from interlingua.core.reasoning_signatures import ENVELOPE_PREFIX, read_envelope, read_value_envelope
 from interlingua.translation.request_translation import PreparedRequest, prepare_request
 from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
+from interlingua.wires import get_wire
 from interlingua.wires.reasoning_fields import sign_reasoning
 from tests.support.pair_clients import FOLLOW_UPS, SDK_READERS
 from tests.support.pair_scenes import SCENES, Scene, ThinkingPart
@@ -120,7 +121,7 @@ def test_official_sdks_accept_envelopes(scene: Scene, wire: str) -> None:
     ],
 )
 def test_body_without_signatures_is_unchanged(wire: str, body: Json) -> None:
-    assert sign_reasoning(body, wire, options("x")) is body
+    assert sign_reasoning(body, get_wire(wire).REASONING_FIELDS, options("x")) is body
 
 
 @each_wire

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from interlingua.upstreams.profile import MESSAGES
+from interlingua.wires import WIRES, get_wire
+from interlingua.wires.http_api import VERSION_PATH
 
 __all__ = ["DEFAULT_CONTEXT_TOKENS", "KEY_VARIABLE", "Agent", "AgentSetup", "AgentTarget"]
 
@@ -33,8 +34,9 @@ class AgentTarget(Struct, frozen=True, kw_only=True):
 
     @property
     def api_base_url(self) -> str:
-        """Base URL for SDKs. SDKs of the Messages API add the version path themselves."""
-        return self.gateway_url if self.api == MESSAGES else f"{self.gateway_url}/v1"
+        """Base URL for SDKs, without the version path if the SDKs of the API add it themselves."""
+        adds_version = self.api in WIRES and get_wire(self.api).HTTP_API.always_versioned
+        return self.gateway_url if adds_version else self.gateway_url + VERSION_PATH
 
     @property
     def max_reply_tokens(self) -> int:

@@ -22,6 +22,7 @@ from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Call, Reply, ReplyBuilder
 from interlingua.core.tools import ToolsLike
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UpstreamError, UsageError, shorten
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.reply_decoder import DONE, ReplyDecoder
@@ -52,7 +53,7 @@ class Accumulator:
 
     def __init__(
         self,
-        wire: str = "openai-chat",
+        wire: str = DEFAULT_WIRE,
         *,
         dialect: str | Dialect = "auto",
         model: str | None = None,

@@ -31,6 +31,7 @@ from interlingua.events import Seal
 
 __all__ = [
     "ENVELOPE_PREFIX",
+    "UNSIGNED_WIRE",
     "VALUE_KEY",
     "OwnershipCheck",
     "SignedValue",
@@ -45,6 +46,9 @@ __all__ = [
 ENVELOPE_PREFIX = "il1."
 VALUE_KEY = "value"
 """Key in an envelope that contains a single value of the client's own wire and nothing else."""
+UNSIGNED_WIRE = "openai-chat"
+"""Wire in the envelope of thinking without a signature: the one whose upstreams send such thinking. Clients keep
+envelopes, so it must not change."""
 ENVELOPE_PATTERN = re.compile(r"il1\.([\w-]+)\.([\w-]{43})", re.ASCII)
 ENVELOPES_PATTERN = re.compile(f"(?:{ENVELOPE_PATTERN.pattern})+", re.ASCII)
 """One envelope, or several concatenated."""

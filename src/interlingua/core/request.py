@@ -151,6 +151,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     wire: str
     """Wire that the request came on: `extra` and every `Extra` belong to it."""
+    file_store: str = ""
+    """Vendor that stores the files of file ids. An id is valid on all wires of the vendor; empty: only on `wire`."""
     model: str
     system: list[Content] = []
     messages: list[Message] = []

@@ -24,7 +24,7 @@ from interlingua.upstreams import get_profile, ownership_check, profile_for_mode
 from interlingua.upstreams.adapt import adapt
 from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from interlingua.wires import get_wire, reasoning_fields
-from interlingua.wires.base import Json, RequestCodec
+from interlingua.wires.base import Json, RequestCodec, Wire
 from interlingua.wires.requests.downgrades import visible_tools
 from interlingua.wires.requests.passthrough import preserve_unchanged
 
@@ -113,9 +113,7 @@ _Translated: TypeAlias = tuple[Request, Request, Json, list[Finding]]
 """The client's request, the request for the upstream, its body, and the findings."""
 
 
-def _translate_across_wires(
-    body: Json, context: _RequestContext, source_wire: RequestCodec, target_wire: RequestCodec
-) -> _Translated:
+def _translate_across_wires(body: Json, context: _RequestContext, source_wire: Wire, target_wire: Wire) -> _Translated:
     """Translate a request to another wire."""
     options = context.options
     original = source_wire.read_request(body, options)
@@ -125,12 +123,11 @@ def _translate_across_wires(
             "refers to a conversation stored by another server; nothing is stored here",
             "send the whole conversation with each request (store: false)",
         )
-    signature_findings = reasoning_fields.unreadable_signatures(body, source_wire.NAME, options.seal_key)
+    signature_findings = reasoning_fields.unreadable_signatures(body, source_wire.REASONING_FIELDS, options.seal_key)
     repaired, history_findings = repair_history(original, context.strict)
     profile = profile_for_model(context.profile, original.model)
-    request, adapt_findings = adapt(
-        repaired, profile, target_wire.NAME, ownership_check(options.upstream, target_wire.NAME)
-    )
+    traits = target_wire.TRAITS
+    request, adapt_findings = adapt(repaired, profile, traits, ownership_check(options.upstream, traits))
     written, write_findings = target_wire.write_request(request, profile)
     return (
         original,
@@ -140,16 +137,16 @@ def _translate_across_wires(
     )
 
 
-def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCodec) -> _Translated:
+def _translate_same_wire(body: Json, context: _RequestContext, wire: Wire) -> _Translated:
     """Prepare a request for an upstream on the same wire, and keep everything that needs no change.
 
     So prompt caches stay valid, and unknown fields reach the upstream. For an unknown upstream nothing is adapted,
     because the client knows best what it accepts.
     """
     options, is_known_upstream = context.options, context.profile != UNKNOWN_PROFILE
-    is_own_signature = ownership_check(options.upstream, wire.NAME)
+    is_own_signature = ownership_check(options.upstream, wire.TRAITS)
     incoming, signature_findings = reasoning_fields.restore_reasoning(
-        body, wire.NAME, options.seal_key, is_own_signature, context.profile.own_seals
+        body, wire.REASONING_FIELDS, options.seal_key, is_own_signature, context.profile.own_seals
     )
     original = wire.read_request(body if signature_findings else incoming, options)
     parsed = (
@@ -163,7 +160,7 @@ def _translate_same_wire(body: Json, context: _RequestContext, wire: RequestCode
     profile, adapt_findings = None, list[Finding]()
     if is_known_upstream:
         profile = profile_for_model(context.profile, original.model)
-        request, adapt_findings = adapt(request, profile, wire.NAME)
+        request, adapt_findings = adapt(request, profile, wire.TRAITS)
     written, write_findings = preserve_unchanged(incoming, parsed, request, profile, wire)
     return (
         original,

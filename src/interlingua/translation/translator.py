@@ -253,7 +253,7 @@ class Translator:
         self._state = TranslatorState.CLOSED
         body = self._decoder.join_characters(body)
         if self._signs_for_upstream:
-            body = reasoning_fields.sign_reasoning(body, self._source.NAME, self._options)
+            body = reasoning_fields.sign_reasoning(body, self._source.REASONING_FIELDS, self._options)
         return body, self._decoder.read_body(body)
 
     def _process_body(self, chunk: Chunk) -> list[tuple[Choice, list[ev.Event]]]:
@@ -353,7 +353,7 @@ class Translator:
 
     def _sign_chunk(self, decoded: DecodedChunk, message: sse.SseMessage) -> tuple[DecodedChunk, bytes]:
         """Put the upstream's name into the reasoning that only this upstream can read."""
-        chunk = reasoning_fields.sign_reasoning(decoded.chunk, self._source.NAME, self._options)
+        chunk = reasoning_fields.sign_reasoning(decoded.chunk, self._source.REASONING_FIELDS, self._options)
         if chunk is decoded.chunk:
             return decoded, message.raw
         return DecodedChunk(chunk, decoded.exact), sse.encode_event(write_json(chunk), message.event)

@@ -6,11 +6,12 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from interlingua.core.reasoning_signatures import OwnershipCheck
+from interlingua.core.wire_traits import WireTraits
 from interlingua.errors import UnknownUpstream, expect_type
 from interlingua.events import Seal
 from interlingua.upstreams.catalog import PROFILES
 from interlingua.upstreams.model_overrides import profile_for_model
-from interlingua.upstreams.profile import CHAT, UNKNOWN_PROFILE, Profile
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 
 __all__ = ["get_profile", "list_profiles", "ownership_check", "profile_for_model", "profile_for_url", "signs_on_wire"]
 
@@ -38,14 +39,15 @@ def signs_on_wire(upstream: str, wire: str) -> bool:
     return any(profile.name == upstream and profile.seal_wire == wire for profile in PROFILES)
 
 
-def ownership_check(upstream: str, wire: str) -> OwnershipCheck:
-    """Return a predicate: true for signed data that came from the upstream of this name on this wire.
+def ownership_check(upstream: str, traits: WireTraits) -> OwnershipCheck:
+    """Return a predicate: true for signed data that came from the upstream of this name on the wire with these traits.
 
-    Data that clients receive unchanged contains no upstream name. It is accepted from the upstream that defines the
-    wire's signatures, and in chat completions. Without an upstream name, all data of the wire is accepted, because its
-    owner is unknown.
+    Data that clients receive unchanged contains no upstream name. It is accepted for the upstream that defines the
+    wire's signatures, and for all upstreams if the traits say so. Without an upstream name, all data of the wire is
+    accepted, because its owner is unknown.
     """
-    accepts_unnamed = not upstream or wire == CHAT or signs_on_wire(upstream, wire)
+    wire = traits.wire
+    accepts_unnamed = not upstream or traits.accepts_unnamed_signatures or signs_on_wire(upstream, wire)
 
     def is_own(seal: Seal) -> bool:
         return seal.wire == wire and (upstream in ("", seal.upstream) or (accepts_unnamed and not seal.upstream))

@@ -9,7 +9,7 @@ import msgspec
 __all__ = ["CHAT", "MESSAGES", "RESPONSES", "UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
-"""Names of the wires in settings."""
+"""Names of three wires, for code that is about one of them. Code for all wires reads their `WireTraits` instead."""
 
 UNKNOWN = "any"
 """Name of the profile for an unknown upstream."""
@@ -31,7 +31,8 @@ ReplayField: TypeAlias = Literal["reasoning_content", "reasoning", "reasoning_de
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Differences of one upstream from the documentation of its wires. The defaults are for an unknown upstream.
 
-    A field that mentions chat completions applies only to them; on the other wires the wire's documentation applies.
+    A field that mentions chat completions applies to wires that vary by server (see `WireTraits`). On the other wires
+    the wire's documentation applies.
     """
 
     name: str = UNKNOWN

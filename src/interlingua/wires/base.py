@@ -19,8 +19,11 @@ from interlingua import events as ev
 from interlingua.core.options import Limits, Options
 from interlingua.core.request import Request
 from interlingua.core.tools import ToolSet
+from interlingua.core.wire_traits import WireTraits
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.http_api import HttpApi
+from interlingua.wires.openapi import ApiDescription
+from interlingua.wires.reasoning_fields import ReasoningFields
 
 __all__ = [
     "Choice",
@@ -175,8 +178,14 @@ class Wire(RequestCodec, Protocol):
 
     SINGLE_CHOICE: bool
     """True if a reply can have only one choice."""
+    TRAITS: WireTraits
+    """Capabilities and requirements of the protocol, to which requests are adapted."""
+    REASONING_FIELDS: ReasoningFields
+    """Places of signed and encrypted reasoning in requests and replies."""
     HTTP_API: HttpApi
-    """Paths, headers and error types."""
+    """Paths, headers and errors."""
+    API_DESCRIPTION: ApiDescription
+    """Operations and JSON Schemas for OpenAPI documents."""
 
     def reader(self, limits: Limits, /) -> Reader: ...
 

@@ -1,22 +1,11 @@
-"""Error types that both wires of OpenAI share, and the HTTP statuses of all error types."""
+"""HTTP statuses of the error types and codes of all wires."""
 
 from __future__ import annotations
 
-__all__ = ["CONTEXT_LENGTH_CODE", "OPENAI_ERROR_TYPES", "OPENAI_SERVER_ERROR_TYPE", "status_of"]
+__all__ = ["CONTEXT_LENGTH_CODE", "status_of"]
 
 CONTEXT_LENGTH_CODE = "context_length_exceeded"
 """Error code for a conversation that is too long for the model. Agents react to it, for example by compacting."""
-OPENAI_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "insufficient_quota",
-    403: "permission_error",
-    404: "invalid_request_error",
-    413: "invalid_request_error",
-    429: "rate_limit_error",
-    504: "timeout_error",
-}
-OPENAI_SERVER_ERROR_TYPE = "server_error"
 _STATUS_BY_ERROR_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -33,7 +22,7 @@ _STATUS_BY_ERROR_TYPE = {
     "slow_down": 503,
     CONTEXT_LENGTH_CODE: 400,
 }
-"""HTTP status for the error types and codes of all wires."""
+"""HTTP status for each error type and code. The reader of a wire with other names converts them to these."""
 
 
 def status_of(type: str, code: str | int | None) -> int | None:

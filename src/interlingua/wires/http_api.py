@@ -1,23 +1,42 @@
-"""HTTP side of a wire: paths, headers, keep-alive frame and error types, as data. Each wire declares its own."""
+"""HTTP side of a wire: paths, headers, keep-alive frame and errors, as data. Each wire declares its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-__all__ = ["EVENT_STREAM_TYPE", "JSON_TYPE", "VERSION_PATH", "HttpApi"]
+__all__ = ["EVENT_STREAM_TYPE", "JSON_TYPE", "VERSION_PATH", "HttpApi", "HttpError"]
 
 VERSION_PATH = "/v1"
 JSON_TYPE, EVENT_STREAM_TYPE = "application/json", "text/event-stream"
 """Content types of whole replies and of streams."""
 
 
-class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
-    """Paths, headers and error types of one wire."""
+class HttpError(msgspec.Struct, frozen=True, kw_only=True):
+    """An error for the client, independent of its wire."""
 
+    status: int
+    type: str
+    """Error type that the client's wire has for the status."""
+    message: str
+    request_id: str
+    """Id of the request in the log."""
+    code: str = ""
+    """Machine-readable code of the error; empty if there is none."""
+    param: str | None = None
+    """Path of the field at fault in the request, empty for the whole request; None if the request is not at fault."""
+    is_rejection: bool = False
+    """True if the server has rejected the request, for the reason that the status states."""
+
+
+class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths, headers and errors of one wire."""
+
+    provider: str
+    """Name of the vendor that defines the API, as traces name it (`gen_ai.provider.name`)."""
     path: str
     """Path that returns a reply, below the version path."""
     count_path: str = ""
@@ -27,9 +46,11 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     count_reply: Mapping[str, str] = {}
     """Fixed fields of a reply of the count path."""
     counts_by_default: bool = False
-    """True if most servers of this API have the count path."""
+    """True if most servers of this API have the count path, and servers of other APIs do not."""
     version_headers: Mapping[str, str] = {}
     """Headers that every request needs."""
+    client_header: str = ""
+    """Header that only clients of this API send. It identifies them on paths that several APIs share."""
     forwarded_headers: tuple[str, ...] = ()
     """Headers of a client that are forwarded to an upstream of the same wire."""
     forwarded_query: str = ""
@@ -45,10 +66,16 @@ class HttpApi(msgspec.Struct, frozen=True, kw_only=True):
     """Error type for each HTTP status that has its own."""
     server_error_type: str
     """Error type for all other statuses from 500."""
+    error_body: Callable[[HttpError], dict[str, Any]]
+    """Function that returns the JSON body of an error response."""
 
     def error_type(self, status: int) -> str:
         """Return the error type that clients expect for an HTTP status."""
         return self.error_types.get(status, "invalid_request_error" if status < 500 else self.server_error_type)
+
+    def all_error_types(self) -> list[str]:
+        """Return the error types for all statuses, sorted."""
+        return sorted({*self.error_types.values(), self.error_type(400), self.error_type(500)})
 
     def request_headers(self, *, stream: bool) -> dict[str, str]:
         """Return the headers that every request needs, except the API key."""

@@ -6,8 +6,10 @@ import argparse
 import os
 from collections.abc import Mapping
 
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.gateway.settings.loader import LoadedSettings, load_settings
 from interlingua.gateway.settings.overrides import Flags
+from interlingua.wires import WIRES
 
 __all__ = ["add_observability_options", "add_options", "add_upstream_options", "settings_from_args"]
 
@@ -38,7 +40,7 @@ def add_upstream_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--upstream-api",
         metavar="API",
-        help="API of the upstream: openai-chat (default), anthropic-messages or openai-responses",
+        help=f"API of the upstream: {', '.join(WIRES)}; default: {DEFAULT_WIRE}",
     )
     add(
         "--upstream-profile",

@@ -19,9 +19,9 @@ from interlingua.client.sdk.httpx_transport import (
 )
 from interlingua.client.sdk.upstream_config import ExchangeSummary, UpstreamConfig
 from interlingua.core.options import Delivery, ReasoningPolicy
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Dialect
-from interlingua.upstreams.profile import CHAT
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -39,10 +39,10 @@ def openai(base_url: str | URL, **options: Any) -> OpenAI:
 
     Args:
         base_url: Address of the upstream. A query string in it is sent with every request.
-        options: Options of `openai.OpenAI`, and also `upstream_api` (openai-chat, anthropic-messages or
-            openai-responses), `profile`, `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, `on_exchange` (called
-            after every reply) and `inner` (the HTTP client that sends the requests; by default one of the SDK's own
-            class, which respects HTTPS_PROXY).
+        options: Options of `openai.OpenAI`, and also `upstream_api` (the upstream's wire; by default Chat Completions),
+            `profile`, `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, `on_exchange` (called after every reply)
+            and `inner` (the HTTP client that sends the requests; by default one of the SDK's own class, which respects
+            HTTPS_PROXY).
     """
     client: OpenAI = _build_sdk_client("openai", "OpenAI", SYNC_CLIENT_CLASS, base_url, options)
     return client
@@ -127,7 +127,7 @@ def _split_options(
     url: str,
     query: str,
     *,
-    upstream_api: str = CHAT,
+    upstream_api: str = DEFAULT_WIRE,
     profile: str = "auto",
     dialect: str | Dialect = "auto",
     delivery: Delivery = "stream",

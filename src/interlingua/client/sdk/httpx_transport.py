@@ -11,10 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from interlingua.client.sdk.session import SdkResponse, SdkSession, error_response
-from interlingua.client.sdk.upstream_config import UpstreamConfig, wire_for_path
+from interlingua.client.sdk.upstream_config import UpstreamConfig, count_wire_for_path, wire_for_path
 from interlingua.errors import UsageError
 from interlingua.events import Failure
-from interlingua.upstreams.profile import MESSAGES
 
 __all__ = ["make_async_transport_class", "make_self_closing_class", "make_transport_class"]
 
@@ -177,8 +176,10 @@ def _forwarded_request(httpx: ModuleType, upstream: UpstreamConfig, request: Any
 
 def _unsupported_response(httpx: ModuleType, upstream: UpstreamConfig, request: Any) -> Any | None:
     """Return the error response for a request that this upstream does not support, or None if it does."""
-    reason = upstream.unsupported_reason(request.url.path)
-    return _httpx_response(httpx, error_response(MESSAGES, NOT_FOUND_STATUS, Failure(reason)), []) if reason else None
+    reason, wire = upstream.unsupported_reason(request.url.path), count_wire_for_path(request.url.path)
+    if not reason or wire is None:
+        return None
+    return _httpx_response(httpx, error_response(wire, NOT_FOUND_STATUS, Failure(reason)), [])
 
 
 def _opens_stream(session: SdkSession, response: Any) -> bool:

@@ -9,17 +9,18 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from interlingua.core.options import Delivery, Options, ReasoningPolicy
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UsageError, expect_type
 from interlingua.events import Finding
 from interlingua.parsing.dialect import Dialect
 from interlingua.translation.exchange import UpstreamTarget
 from interlingua.upstreams import get_profile, profile_for_url
-from interlingua.upstreams.profile import CHAT, MESSAGES, Profile
+from interlingua.upstreams.profile import Profile
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.http_api import VERSION_PATH, HttpApi
 
-__all__ = ["Exchange", "ExchangeSummary", "UpstreamConfig", "wire_for_path"]
+__all__ = ["Exchange", "ExchangeSummary", "UpstreamConfig", "count_wire_for_path", "wire_for_path"]
 
 
 class ExchangeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     query: str = ""
     """Query string of every request, such as `api-version=1`."""
-    api: str = CHAT
+    api: str = DEFAULT_WIRE
     profile: str = "auto"
     dialect: str | Dialect = "auto"
     delivery: Delivery = "stream"
@@ -123,7 +124,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def unsupported_reason(self, path: str) -> str:
         """Return the reason why the upstream cannot serve this path, or "" if it can."""
-        if self.api != MESSAGES and path.endswith("/messages/count_tokens"):
+        if count_wire_for_path(path) not in (None, self.api):
             return f"tokens cannot be counted: the upstream's API {self.api} has no endpoint for that"
         return ""
 
@@ -148,3 +149,9 @@ def extract_api_key(headers: Mapping[str, str]) -> str:
 def wire_for_path(path: str) -> str | None:
     """Return the wire of a request to this path, or None if the path does not return a reply."""
     return next((wire for wire in WIRES if path.rstrip("/").endswith(get_wire(wire).HTTP_API.path)), None)
+
+
+def count_wire_for_path(path: str) -> str | None:
+    """Return the wire whose servers alone count tokens at this path, or None if there is none."""
+    apis = {wire: get_wire(wire).HTTP_API for wire in WIRES}
+    return next((wire for wire, api in apis.items() if api.counts_by_default and path.endswith(api.count_path)), None)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
 from aiohttp import web
 
 from interlingua.common.jsontext.codec import encode_json
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import InterlinguaError
 from interlingua.gateway.api.model_list import ModelList
 from interlingua.gateway.api.openapi import openapi_document
@@ -18,8 +20,8 @@ from interlingua.gateway.http.error_responses import NotFound, error_body
 from interlingua.gateway.http.request_body import decode_body, read_body
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
 from interlingua.gateway.state import GatewayState
-from interlingua.upstreams.profile import CHAT, MESSAGES
-from interlingua.wires import get_wire
+from interlingua.wires import WIRES, get_wire
+from interlingua.wires.http_api import VERSION_PATH
 
 __all__ = ["Endpoints", "Handler"]
 
@@ -55,7 +57,7 @@ class Endpoints:
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            available = "POST /v1/chat/completions, /v1/messages and /v1/responses"
+            available = f"POST {', '.join(VERSION_PATH + get_wire(wire).HTTP_API.path for wire in WIRES)}"
             not_found = NotFound(f"no endpoint {request.method} {request.path[:200]}", f"available: {available}")
             not_found.status = error.status
             return _error_response(
@@ -116,7 +118,11 @@ def _model_object(id: str) -> dict[str, Any]:
 
 
 def _client_wire(request: web.Request) -> str:
-    return MESSAGES if "anthropic-version" in request.headers or "messages" in request.path else CHAT
+    """Return the wire of a client by its headers, else by its path, else the default wire."""
+    apis = {wire: get_wire(wire).HTTP_API for wire in WIRES}
+    by_header = (wire for wire, api in apis.items() if api.client_header and api.client_header in request.headers)
+    by_path = (wire for wire, api in apis.items() if api.path in request.path)
+    return next(chain(by_header, by_path), DEFAULT_WIRE)
 
 
 def _error_response(

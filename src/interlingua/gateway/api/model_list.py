@@ -11,12 +11,13 @@ from interlingua.gateway.routing.routes import Route
 from interlingua.gateway.state import GatewayState
 from interlingua.gateway.upstream.http_client import headers_for, models_url, read_full_body, send_request
 from interlingua.translation.upstream_errors import UpstreamFailed
-from interlingua.upstreams.profile import CHAT
 
 __all__ = ["ModelList"]
 
 MODEL_LIST_TTL_SECONDS = 60.0
 """Seconds for which the model list of an upstream is cached."""
+NO_WIRE = ""
+"""Wire of the client: all APIs share the path of the model list, so no header of one API is forwarded."""
 MAX_MODEL_LIST_BYTES = 4 * 1024 * 1024
 MODEL_LIST_TIMEOUT_SECONDS = 5.0
 
@@ -48,7 +49,7 @@ class ModelList:
         session = self._gateway.session
         assert session is not None, "the session is opened before the gateway listens"
         passthrough_key = self._gateway.config.authenticator.passthrough_key(client_headers)
-        headers = headers_for(route, CHAT, client_headers, passthrough_key, stream=False)
+        headers = headers_for(route, NO_WIRE, client_headers, passthrough_key, stream=False)
         try:
             async with asyncio.timeout(MODEL_LIST_TIMEOUT_SECONDS):
                 async with await send_request(session, route, models_url(route.upstream), None, headers) as response:

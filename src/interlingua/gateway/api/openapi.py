@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from interlingua import __version__
-from interlingua.gateway.api.openapi_schemas import SCHEMAS
+from interlingua.gateway.api.openapi_schemas import (
+    COUNTED_REQUEST,
+    EITHER_ERROR,
+    KNOWN_MODEL,
+    MODELS,
+    TOKENS,
+    gateway_schemas,
+)
 from interlingua.gateway.observability.metrics import CONTENT_TYPE
+from interlingua.wires import WIRES, get_wire
+from interlingua.wires.base import Wire
+from interlingua.wires.openapi import ApiDescription, schema_reference
 
 __all__ = ["BASE_PATHS", "openapi_document"]
 
@@ -45,26 +55,30 @@ RESPONSE_HEADERS = {
     "x-interlingua-dialect": "Dialect in which the model writes tool calls.",
     "x-interlingua-findings": "Kinds of findings about the request and the complete reply, separated by commas.",
 }
-API_DESCRIPTION = """\
-Three LLM APIs in front of upstreams that support any one of them. Request fields that are not described here are
+DESCRIPTION = """\
+{apis} in front of upstreams that support any one of them. Request fields that are not described here are
 forwarded to the upstream or reported as a finding. Streams always end as their protocol requires: if the upstream fails
 in the middle of a reply, the stream ends with an error event."""
 
 
 def openapi_document() -> Json:
     """Return the OpenAPI document. The paths of the LLM APIs exist under every base URL of `servers`."""
+    wires = [get_wire(name) for name in WIRES]
+    titles = [wire.API_DESCRIPTION.title for wire in wires]
+    api_paths = {path: operation for wire in wires for path, operation in _wire_operations(wire).items()}
+    gateway_paths = {path: {"servers": [{"url": "/"}], **item} for path, item in _GATEWAY_PATHS.items()}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Interlingua",
             "version": __version__,
-            "description": API_DESCRIPTION.replace("\n", " "),
+            "description": DESCRIPTION.format(apis=f"{', '.join(titles[:-1])} and {titles[-1]}").replace("\n", " "),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base or "/"} for base in BASE_PATHS],
         "security": [{"bearer": []}, {"key": []}, {}],
-        "paths": {**_API_PATHS, **{path: {"servers": [{"url": "/"}], **item} for path, item in _GATEWAY_PATHS.items()}},
-        "components": {"schemas": SCHEMAS, "securitySchemes": _SECURITY_SCHEMES},
+        "paths": {**api_paths, **_MODEL_PATHS, **gateway_paths},
+        "components": {"schemas": gateway_schemas(wires), "securitySchemes": _SECURITY_SCHEMES},
     }
 
 
@@ -75,7 +89,7 @@ _SECURITY_SCHEMES: Json = {
 
 
 def _json_content(schema: str) -> Json:
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"application/json": {"schema": schema_reference(schema)}}
 
 
 def _response(summary: str, content: Json, headers: dict[str, str] | None = None) -> Json:
@@ -90,41 +104,48 @@ def _error_responses(error: str, *statuses: int) -> Json:
     """
     return {
         str(status): _response(
-            ERROR_DESCRIPTIONS[status], _json_content("EitherError" if status in CONNECTION_STATUSES else error)
+            ERROR_DESCRIPTIONS[status], _json_content(EITHER_ERROR if status in CONNECTION_STATUSES else error)
         )
         for status in statuses
     }
 
 
-def _relay_operation(summary: str, id: str, request: str, reply: str, error: str) -> Json:
+def _wire_operations(wire: Wire) -> Json:
+    """Describe the endpoints of a wire, by path."""
+    api, description = wire.HTTP_API, wire.API_DESCRIPTION
+    relayed = {api.path: _relay_operation(description)}
+    return relayed | ({api.count_path: _count_operation(description)} if api.count_path else {})
+
+
+def _relay_operation(api: ApiDescription) -> Json:
     """Describe an endpoint that is relayed to an upstream."""
-    content = {**_json_content(reply), "text/event-stream": {}}  # OpenAPI 3.1 cannot describe server-sent events
+    content = {**_json_content(api.reply), "text/event-stream": {}}  # OpenAPI 3.1 cannot describe server-sent events
     return {
         "post": {
-            "summary": summary,
-            "operationId": id,
-            "requestBody": {"required": True, "content": _json_content(request)},
+            "summary": api.title,
+            "operationId": api.operation_id,
+            "requestBody": {"required": True, "content": _json_content(api.request)},
             "responses": {
                 "200": _response("The reply, as one JSON object or as server-sent events.", content, RESPONSE_HEADERS),
-                **_error_responses(error, *ERROR_DESCRIPTIONS),
-                "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(error)),
+                **_error_responses(api.error, *ERROR_DESCRIPTIONS),
+                "default": _response(UPSTREAM_ERROR_DESCRIPTION, _json_content(api.error)),
             },
         }
     }
 
 
-def _count_operation(id: str, reply: str, error: str) -> Json:
+def _count_operation(api: ApiDescription) -> Json:
     """Describe an endpoint that counts tokens."""
     headers = {"x-interlingua-estimate": "`true` if the count is an estimate of the gateway"}
     return {
         "post": {
             "summary": "Count the input tokens of a request: by the upstream, or as an estimate",
-            "operationId": id,
-            "requestBody": {"required": True, "content": _json_content("CountedRequest")},
+            "operationId": api.count_operation_id,
+            "requestBody": {"required": True, "content": _json_content(COUNTED_REQUEST)},
             "responses": {
-                "200": _response("The count.", _json_content(reply), headers),
-                **_error_responses(error, 400, *AUTH_STATUSES, *COMMON_STATUSES, 413, 415, 500),
-                "default": _response(OTHER_ERROR_DESCRIPTION, _json_content(error)),
+                "200": _response("The count.", _json_content(TOKENS), headers),
+                **_error_responses(api.error, 400, *AUTH_STATUSES, *COMMON_STATUSES, 413, 415, 500),
+                "default": _response(OTHER_ERROR_DESCRIPTION, _json_content(api.error)),
             },
         }
     }
@@ -132,7 +153,7 @@ def _count_operation(id: str, reply: str, error: str) -> Json:
 
 def _get_operation(summary: str, id: str, content: Json, *statuses: int, **fields: Any) -> Json:
     """Describe a GET endpoint that the gateway answers itself."""
-    responses = {"200": _response(summary, content), **_error_responses("EitherError", *statuses, *COMMON_STATUSES)}
+    responses = {"200": _response(summary, content), **_error_responses(EITHER_ERROR, *statuses, *COMMON_STATUSES)}
     return {"get": {"summary": summary, "operationId": id, **fields, "responses": responses}}
 
 
@@ -143,21 +164,12 @@ def _public_operation(summary: str, id: str) -> Json:
 
 _TEXT_CONTENT = {"text/plain": {"schema": {"type": "string"}}}
 _MODEL_ID_PARAMETER = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-_API_PATHS: Json = {
-    "/chat/completions": _relay_operation(
-        "OpenAI Chat Completions", "chat_completions", "ChatRequest", "Completion", "OpenAIError"
-    ),
-    "/messages": _relay_operation(
-        "Anthropic Messages", "messages", "MessagesRequest", "MessagesReply", "AnthropicError"
-    ),
-    "/messages/count_tokens": _count_operation("count_tokens", "Tokens", "AnthropicError"),
-    "/responses": _relay_operation("OpenAI Responses", "responses", "ResponsesRequest", "Response", "OpenAIError"),
-    "/responses/input_tokens": _count_operation("input_tokens", "Tokens", "OpenAIError"),
-    "/models": _get_operation("List all known models", "models", _json_content("Models"), *AUTH_STATUSES),
+_MODEL_PATHS: Json = {
+    "/models": _get_operation("List all known models", "models", _json_content(MODELS), *AUTH_STATUSES),
     "/models/{id}": _get_operation(
         "Get one model. The id may contain slashes",
         "model",
-        _json_content("KnownModel"),
+        _json_content(KNOWN_MODEL),
         *AUTH_STATUSES,
         404,
         parameters=[_MODEL_ID_PARAMETER],

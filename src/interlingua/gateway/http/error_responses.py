@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from interlingua.common.jsontext.codec import encode_json
 from interlingua.errors import BadRequest, InterlinguaError
 from interlingua.translation.upstream_errors import UpstreamFailed
-from interlingua.upstreams.profile import MESSAGES
 from interlingua.wires import get_wire
-from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
+from interlingua.wires.http_api import HttpError
 
 __all__ = [
     "SERVER_NAME",
@@ -24,7 +21,6 @@ __all__ = [
 
 SERVER_NAME = "interlingua"
 """Value of the `server` response header."""
-OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 
 
 class Unauthorized(InterlinguaError):
@@ -68,19 +64,14 @@ class TooManyRequests(InterlinguaError):
 
 def error_body(wire: str, error: InterlinguaError, id: str) -> bytes:
     """Return the body of an error response. `id` is the id of the exchange in the log."""
-    status = error.status
-    message = f"{error} ({error.hint})" if error.hint else str(error)
-    code = getattr(error, "code", "")
-    type_ = get_wire(wire).HTTP_API.error_type(status)
-    if wire == MESSAGES:
-        if code == CONTEXT_LENGTH_CODE and "prompt is too long" not in message:
-            message = f"prompt is too long: {message}"  # Claude Code looks for this text
-        inner: dict[str, Any] = {"type": type_, "message": message}
-        if isinstance(error, BadRequest) and code:
-            inner["details"] = {"error_code": code}
-        return encode_json({"type": "error", "error": inner, "request_id": id})
-    if not code and not isinstance(error, UpstreamFailed | NotFound):
-        code = OPENAI_CODES.get(status, "")
-    param = error.path if isinstance(error, BadRequest) and error.path else None
-    inner = {"message": message, "type": type_, "param": param, "code": code or None}
-    return encode_json({"error": inner})
+    api = get_wire(wire).HTTP_API
+    http_error = HttpError(
+        status=error.status,
+        type=api.error_type(error.status),
+        message=f"{error} ({error.hint})" if error.hint else str(error),
+        request_id=id,
+        code=getattr(error, "code", ""),
+        param=error.path if isinstance(error, BadRequest) else None,
+        is_rejection=not isinstance(error, UpstreamFailed | NotFound),
+    )
+    return encode_json(api.error_body(http_error))

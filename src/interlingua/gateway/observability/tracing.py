@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UsageError
 from interlingua.gateway.observability.exchange_record import ExchangeRecord
 from interlingua.gateway.settings.redaction import printable
 from interlingua.gateway.settings.schema import Settings
+from interlingua.wires import get_wire
 
 __all__ = ["RequestTrace", "Tracer", "check_tracing"]
 
@@ -86,7 +88,7 @@ def _span_attributes(exchange: ExchangeRecord) -> dict[str, Any]:
     error_type = (str(status) if status >= 400 else exchange.outcome) if exchange.outcome != "ok" else None
     return {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "anthropic" if exchange.upstream_wire == "anthropic-messages" else "openai",
+        "gen_ai.provider.name": get_wire(exchange.upstream_wire or DEFAULT_WIRE).HTTP_API.provider,
         "gen_ai.request.model": exchange.upstream_model or exchange.model,
         "gen_ai.request.stream": exchange.stream,
         "gen_ai.response.finish_reasons": [exchange.stop_reason] if exchange.stop_reason else None,

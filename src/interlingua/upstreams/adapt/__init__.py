@@ -10,10 +10,11 @@ from __future__ import annotations
 from interlingua import events as ev
 from interlingua.core.reasoning_signatures import OwnershipCheck
 from interlingua.core.request import Request
+from interlingua.core.wire_traits import WireTraits
 from interlingua.upstreams.adapt import call_id_formats, messages, thinking, tool_files
 from interlingua.upstreams.adapt import generation_settings as settings
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.profile import CHAT, Profile
+from interlingua.upstreams.profile import Profile
 
 __all__ = ["adapt"]
 
@@ -33,14 +34,14 @@ def _accept_any_seal(_: ev.Seal) -> bool:
 
 
 def adapt(
-    request: Request, profile: Profile, wire: str = "", is_own: OwnershipCheck = _accept_any_seal
+    request: Request, profile: Profile, traits: WireTraits, is_own: OwnershipCheck = _accept_any_seal
 ) -> tuple[Request, list[ev.Finding]]:
     """Return the request in the form that this upstream accepts, and a finding for each loss. Repair its history first.
 
     Args:
         request: The request.
         profile: The upstream's profile.
-        wire: The wire of the upstream. Default: the wire on which it signs thinking, else chat completions.
+        traits: The traits of the upstream's wire.
         is_own: Predicate that is true for the upstream's own signatures. Default: all that its wire can carry.
     """
     findings: list[ev.Finding] = []
@@ -48,7 +49,7 @@ def adapt(
     def report(kind: str, message: str) -> None:
         findings.append(ev.Finding(kind, message))
 
-    context = AdaptContext(profile, wire or profile.seal_wire or CHAT, report, is_own)
+    context = AdaptContext(profile, traits, report, is_own)
     for step in ADAPT_STEPS:
         request = step(request, context)
     return request, findings

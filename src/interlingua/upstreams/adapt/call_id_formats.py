@@ -14,7 +14,6 @@ import msgspec
 from interlingua.core.reply import Call
 from interlingua.core.request import Message, Piece, Request, Result
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.profile import MESSAGES
 
 __all__ = ["rebuild_call_ids"]
 
@@ -26,7 +25,7 @@ NINE_CHARS_PATTERN = re.compile(r"[a-zA-Z0-9]{9}")
 
 def rebuild_call_ids(request: Request, context: AdaptContext) -> Request:
     make = ID_MAKERS.get(context.profile.ids)
-    if make is None or context.wire == MESSAGES:  # Messages has its own id format, and the upstream generates its ids
+    if make is None or context.traits.has_own_call_ids:
         return request
     rebuilder = _IdRebuilder(make)
     messages = [

@@ -20,12 +20,11 @@ from interlingua.upstreams.adapt.thinking import (
     no_thinking_after_prefill,
     no_thinking_in_tool_loop,
 )
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 
 __all__ = ["STEPS"]
 
 DEFAULT_MAX_TOKENS = 32_000
-"""Token limit of a reply if the client sends none, on the wire that requires one."""
+"""Token limit of a reply if the client sends none, on a wire that requires one."""
 SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 """Fields for which some upstreams accept only their fixed value."""
 DEFAULT_FIELD_VALUES: dict[str, Any] = {"user": "", "metadata": {}, "cache_key": ""}
@@ -39,7 +38,7 @@ replace = msgspec.structs.replace
 
 def limit_max_tokens(request: Request, context: AdaptContext) -> Request:
     requested, maximum = request.max_tokens, context.profile.largest
-    if requested is None and context.wire == MESSAGES:
+    if requested is None and context.traits.requires_max_tokens:
         requested = min(DEFAULT_MAX_TOKENS, maximum or DEFAULT_MAX_TOKENS)
         context.report("no-max-tokens", f"no token limit, and the wire requires one: {requested} tokens")
     elif requested is not None and 0 < maximum < requested:
@@ -118,7 +117,8 @@ def narrow_tools_to_choice(request: Request, context: AdaptContext) -> Request:
 
 
 def drop_strict(request: Request, context: AdaptContext) -> Request:
-    if context.wire != CHAT or context.profile.strict_tools or all(tool.strict is None for tool in request.tools):
+    accepts_strict = context.profile.strict_tools or not context.traits.varies_by_server
+    if accepts_strict or all(tool.strict is None for tool in request.tools):
         return request
     if any(tool.strict for tool in request.tools):
         context.report("setting-dropped", "`strict` of tools: not sent, so arguments may not match their schema")
@@ -129,15 +129,15 @@ def drop_strict(request: Request, context: AdaptContext) -> Request:
 
 
 def ensure_message(request: Request, context: AdaptContext) -> Request:
-    """Add a user message if there is none. On Messages the system prompt is not a message, and one is required."""
-    if context.wire != MESSAGES or request.messages:
+    """Add a user message if there is none and the wire requires one."""
+    if not context.traits.requires_message or request.messages:
         return request
     context.report("empty-content", f"no messages: a user message {NO_CONTENT!r} is added")
     return replace(request, messages=[Message("user", [Text(NO_CONTENT)])])
 
 
 def limit_stop_sequences(request: Request, context: AdaptContext) -> Request:
-    if context.wire == RESPONSES:  # Responses has no stop sequences
+    if not context.traits.has_stop_sequences:
         return request
     kept = [text for text in request.stop if context.accepts_blank_text or text.strip()]
     kept = kept[: context.profile.stop or None]
@@ -150,9 +150,9 @@ def limit_stop_sequences(request: Request, context: AdaptContext) -> Request:
 
 
 def drop_unsupported_sampling(request: Request, context: AdaptContext) -> Request:
-    """Drop sampling settings that the upstream fixes itself, and those that its chat completions do not have."""
+    """Drop sampling settings that the upstream fixes itself, and those that it does not have."""
     unsupported = () if context.profile.sampling else SAMPLING_FIELDS
-    if context.wire == CHAT and not context.profile.top_k:
+    if context.traits.varies_by_server and not context.profile.top_k:
         unsupported = (*unsupported, "top_k")
     dropped = [key for key in request.sampling if key in unsupported]
     if not dropped:
@@ -162,17 +162,16 @@ def drop_unsupported_sampling(request: Request, context: AdaptContext) -> Reques
 
 
 def rename_seed(request: Request, context: AdaptContext) -> Request:
-    """Rename `seed` to the upstream's field in chat completions."""
+    """Rename `seed` to the upstream's field."""
     name = context.profile.seed
-    if context.wire != CHAT or "seed" not in request.sampling:
+    if not context.traits.varies_by_server or "seed" not in request.sampling:
         return request
     return replace(request, sampling={name if key == "seed" else key: value for key, value in request.sampling.items()})
 
 
 def drop_unsupported_fields(request: Request, context: AdaptContext) -> Request:
-    """Drop fields of chat completions that the upstream does not support. Some upstreams reject them, the others ignore
-    them."""
-    if context.wire != CHAT:
+    """Drop optional fields that the upstream does not support. Some upstreams reject them, the others ignore them."""
+    if not context.traits.varies_by_server:
         return request
     dropped = [name for name in DEFAULT_FIELD_VALUES if getattr(request, name) and not getattr(context.profile, name)]
     if dropped:
@@ -185,9 +184,9 @@ def drop_unsupported_fields(request: Request, context: AdaptContext) -> Request:
 
 
 def drop_unknown_fields(request: Request, context: AdaptContext) -> Request:
-    """Drop fields of chat completions that are not in the profile's list, for upstreams that reject unknown fields."""
+    """Drop fields that are not in the profile's list, for upstreams that reject unknown fields."""
     allowed = context.profile.known_fields
-    if context.wire != CHAT or not allowed:
+    if not context.traits.varies_by_server or not allowed:
         return request
     sampling = {key: value for key, value in request.sampling.items() if key in allowed}
     extra = {key: value for key, value in request.extra.items() if key in allowed}

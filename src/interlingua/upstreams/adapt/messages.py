@@ -12,7 +12,6 @@ import msgspec
 from interlingua.core.reply import Call, Reasoning, Text
 from interlingua.core.request import NO_CONTENT, CacheMark, Content, Extra, Message, Piece, Request, Result
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.profile import CHAT
 
 __all__ = ["CONTENT_STEPS", "TURN_STEPS"]
 
@@ -95,7 +94,7 @@ def drop_unsupported_thinking(request: Request, context: AdaptContext) -> Reques
     requires its own signature."""
     if not request.has_piece(Reasoning):
         return request
-    no_replay_field = context.wire == CHAT and context.profile.replay == "none"
+    no_replay_field = context.traits.varies_by_server and context.profile.replay == "none"
     accepts_text = not context.profile.own_seals
 
     def keep_supported(piece: Piece) -> Piece | None:
@@ -163,7 +162,7 @@ def _is_empty_user_message(message: Message) -> bool:
 
 
 def drop_cache_marks(request: Request, context: AdaptContext) -> Request:
-    if context.wire != CHAT or context.profile.cache_marks or not request.has_piece(CacheMark):
+    if not context.traits.varies_by_server or context.profile.cache_marks or not request.has_piece(CacheMark):
         return request
 
     def unmark_result(piece: Piece) -> Piece:

@@ -12,7 +12,6 @@ from interlingua.core.reply import Reasoning
 from interlingua.core.request import EFFORT_BUDGET_TOKENS, Message, Piece, Request, Result, Thinking
 from interlingua.events import Seal
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.profile import MESSAGES
 
 __all__ = [
     "convert_effort",
@@ -26,20 +25,18 @@ __all__ = [
 ]
 
 MIN_BUDGET_TOKENS = 1024
-"""Minimum thinking budget of upstreams that have one."""
+"""Smallest budget that a small token limit leaves for thinking; below it, thinking is disabled."""
 EFFORTS = tuple(EFFORT_BUDGET_TOKENS)
 """All effort names, in increasing order."""
 DEFAULT_EFFORT = "high"
 """Replacement for an unknown effort, and the highest effort that Claude Opus 5 accepts without thinking."""
-CLEAR_THINKING = "clear_thinking_20251015"
-"""Edit type with which Claude Code removes old thinking. It is rejected if the model does not think."""
 
 replace = msgspec.structs.replace
 
 
 def disable_thinking(thinking: Thinking, context: AdaptContext) -> Thinking:
-    """Return the settings with thinking disabled. On Messages the effort applies to the whole reply, so it is kept."""
-    if context.wire != MESSAGES or thinking.effort in (None, "none"):
+    """Return the settings with thinking disabled. An effort that applies to the whole reply is kept."""
+    if not context.traits.has_effort_without_thinking or thinking.effort in (None, "none"):
         return Thinking(on=False)
     if thinking.effort in EFFORTS[: EFFORTS.index(DEFAULT_EFFORT) + 1]:
         return Thinking(on=False, effort=thinking.effort)
@@ -117,12 +114,8 @@ def limit_thinking_budget(request: Request, context: AdaptContext) -> Request:
         context.report(
             "budget-lowered", f"{requested} of {max_tokens} tokens for thinking: lowered to {budget} for the answer"
         )
-    elif (
-        context.wire == MESSAGES
-        and requested < MIN_BUDGET_TOKENS
-        and (max_tokens is None or max_tokens > MIN_BUDGET_TOKENS)
-    ):
-        budget = MIN_BUDGET_TOKENS
+    elif requested < (minimum := context.traits.min_thinking_budget) and (max_tokens is None or max_tokens > minimum):
+        budget = minimum
         context.report("thinking-wish", f"{requested} tokens for thinking: raised to the minimum of {budget}")
     return request if budget == requested else replace(request, thinking=replace(request.thinking, budget=budget))
 
@@ -179,23 +172,24 @@ def no_thinking_after_prefill(request: Request, context: AdaptContext) -> Reques
 
 
 def drop_thinking_edits(request: Request, context: AdaptContext) -> Request:
-    """Drop Claude Code's edit that removes old thinking, if thinking is disabled."""
-    context_management = request.extra.get("context_management")
-    if context.wire != MESSAGES or request.wire != MESSAGES or request.thinking.requested is not False:
+    """Drop the edit that removes old thinking, as Claude Code sends it, if thinking is disabled."""
+    edit_type = context.traits.clear_thinking_edit
+    if not edit_type or request.wire != context.wire or request.thinking.requested is not False:
         return request
+    context_management = request.extra.get("context_management")
     edits = context_management.get("edits") if isinstance(context_management, dict) else None
-    kept = [edit for edit in edits if not _is_clear_thinking(edit)] if isinstance(edits, list) else edits
+    kept = [edit for edit in edits if not _has_type(edit, edit_type)] if isinstance(edits, list) else edits
     if not isinstance(context_management, dict) or kept == edits:
         return request
-    context.report("setting-dropped", f"{CLEAR_THINKING}: not sent, because thinking is disabled")
+    context.report("setting-dropped", f"{edit_type}: not sent, because thinking is disabled")
     extra = {key: value for key, value in request.extra.items() if key != "context_management"}
     return replace(
         request, extra=extra | ({"context_management": {**context_management, "edits": kept}} if kept else {})
     )
 
 
-def _is_clear_thinking(edit: Any) -> bool:
-    return isinstance(edit, dict) and edit.get("type") == CLEAR_THINKING
+def _has_type(edit: Any, edit_type: str) -> bool:
+    return isinstance(edit, dict) and edit.get("type") == edit_type
 
 
 def drop_foreign_signatures(request: Request, context: AdaptContext) -> Request:

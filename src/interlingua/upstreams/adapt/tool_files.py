@@ -13,7 +13,6 @@ import msgspec
 from interlingua.core.reply import Text
 from interlingua.core.request import CacheMark, Content, Document, Image, Message, Piece, Request, Result, with_marks
 from interlingua.upstreams.adapt.context import AdaptContext
-from interlingua.upstreams.profile import CHAT
 
 __all__ = ["is_file", "move_files", "restore_files"]
 
@@ -32,7 +31,8 @@ def _origin_line(piece: object, id: str) -> Text:
 
 
 def move_files(request: Request, context: AdaptContext) -> Request:
-    if context.wire != CHAT or context.profile.images_in_results or not request.has_piece(Image, Document):
+    accepts_files = context.profile.images_in_results or not context.traits.varies_by_server
+    if accepts_files or not request.has_piece(Image, Document):
         return request
     messages = [_move_message_files(message) for message in request.messages]
     if messages != request.messages:

@@ -7,17 +7,23 @@ streams and complete messages share.
 
 from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
+from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
 from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
 from interlingua.wires.anthropic_messages.event_reader import NAME, MessagesReader
 from interlingua.wires.anthropic_messages.http_api import HTTP_API
+from interlingua.wires.anthropic_messages.openapi import API_DESCRIPTION
+from interlingua.wires.anthropic_messages.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.anthropic_messages.request_reader import read_request
 from interlingua.wires.anthropic_messages.request_writer import write_request
 
 __all__ = [
+    "API_DESCRIPTION",
     "HTTP_API",
     "NAME",
+    "REASONING_FIELDS",
     "SINGLE_CHOICE",
+    "TRAITS",
     "emitter",
     "is_body",
     "read_body",
@@ -28,6 +34,18 @@ __all__ = [
 ]
 
 SINGLE_CHOICE = True
+TRAITS = WireTraits(
+    wire=NAME,
+    requires_max_tokens=True,
+    requires_message=True,  # the system prompt is not a message
+    accepts_blank_text=False,
+    has_own_call_ids=True,
+    thinking_control="budget",
+    min_thinking_budget=1024,
+    has_effort_without_thinking=True,
+    clear_thinking_edit="clear_thinking_20251015",
+    rejects_foreign_thinking=True,
+)
 
 
 def reader(limits: Limits) -> MessagesReader:

@@ -1,6 +1,10 @@
 """HTTP side of Messages."""
 
-from interlingua.wires.http_api import HttpApi
+from __future__ import annotations
+
+from interlingua.wires.base import Json
+from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
+from interlingua.wires.http_api import HttpApi, HttpError
 
 __all__ = ["ERROR_TYPES", "HTTP_API"]
 
@@ -16,13 +20,30 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+PROMPT_TOO_LONG = "prompt is too long"
+"""Text by which Claude Code recognises that the conversation is too long for the model."""
+
+
+def _error_body(error: HttpError) -> Json:
+    message = error.message
+    if error.code == CONTEXT_LENGTH_CODE and PROMPT_TOO_LONG not in message:
+        message = f"{PROMPT_TOO_LONG}: {message}"
+    details = {"details": {"error_code": error.code}} if error.param is not None and error.code else {}
+    return {
+        "type": "error",
+        "error": {"type": error.type, "message": message, **details},
+        "request_id": error.request_id,
+    }
+
 
 HTTP_API = HttpApi(
+    provider="anthropic",
     path="/messages",
     count_path="/messages/count_tokens",
     counted_fields=("model", "messages", "system", "tools", "tool_choice", "thinking"),
     counts_by_default=True,
     version_headers={"anthropic-version": "2023-06-01"},
+    client_header="anthropic-version",
     forwarded_headers=("anthropic-beta", "anthropic-version"),
     forwarded_query="beta=true",
     key_header="x-api-key",
@@ -30,4 +51,5 @@ HTTP_API = HttpApi(
     keepalive_frame=b'event: ping\ndata: {"type": "ping"}\n\n',
     error_types=ERROR_TYPES,
     server_error_type="api_error",
+    error_body=_error_body,
 )

@@ -16,7 +16,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS
 from interlingua.common.jsontext.codec import INVALID_JSON_KEY, wrap_invalid_arguments, write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import write_envelope
+from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.wires.anthropic_messages.content_blocks import NAME
 from interlingua.wires.anthropic_messages.objects import message_object, stop_fields, usage_object
@@ -64,9 +64,6 @@ class BlockDelta(msgspec.Struct, frozen=True, gc=False):
 
 MessageFrame: TypeAlias = Json | BlockDelta | bytes
 """A frame as an object or delta, or already encoded as bytes."""
-
-UNSIGNED_REASONING_WIRE = "openai-chat"
-"""The wire whose upstreams send thinking without a signature."""
 
 
 class MessageState(Enum):
@@ -225,7 +222,7 @@ class MessageWriter:
                     "input_json_delta", write_json(wrap_invalid_arguments("".join(block.invalid_arguments)))
                 )
             if block.block_type == "thinking" and self.upstream == "another":
-                signature = self._sign(Reasoning("".join(block.reasoning_texts)), UNSIGNED_REASONING_WIRE)
+                signature = self._sign(Reasoning("".join(block.reasoning_texts)), UNSIGNED_WIRE)
                 self._append_delta("signature_delta", signature)
             self._send_stop(block)
         self.open_block = None

@@ -12,8 +12,9 @@ from interlingua.core.request import CacheMark, Document, Extra, Image, Message,
 from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.anthropic_messages.content_blocks import NAME
+from interlingua.wires.anthropic_messages.reasoning_fields import thinking_blocks
 from interlingua.wires.base import Json
-from interlingua.wires.reasoning_fields import report_foreign_signature, thinking_nodes
+from interlingua.wires.reasoning_fields import report_foreign_signature
 from interlingua.wires.requests.data_urls import read_data_url
 from interlingua.wires.requests.downgrades import (
     as_functions,
@@ -207,7 +208,7 @@ class _BlockWriter:
         if thinking.seal is not None and thinking.seal.wire != NAME:
             report_foreign_signature(thinking, self._notes, path)
             thinking = Reasoning(thinking.text)
-        return next(iter(thinking_nodes(thinking, NAME)), None)
+        return next(iter(thinking_blocks(thinking)), None)
 
     def _document(self, document: Document, path: str) -> Json:
         title = {"title": document.name} if document.name else {}

@@ -6,17 +6,23 @@ upstreams send. `custom_tools` converts calls of custom tools, which take text.
 
 from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
+from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
 from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
 from interlingua.wires.openai_chat.http_api import HTTP_API
+from interlingua.wires.openai_chat.openapi import API_DESCRIPTION
+from interlingua.wires.openai_chat.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.openai_chat.request_reader import read_request
 from interlingua.wires.openai_chat.request_writer import write_request
 
 __all__ = [
+    "API_DESCRIPTION",
     "HTTP_API",
     "NAME",
+    "REASONING_FIELDS",
     "SINGLE_CHOICE",
+    "TRAITS",
     "emitter",
     "is_body",
     "read_body",
@@ -27,6 +33,14 @@ __all__ = [
 ]
 
 SINGLE_CHOICE = False
+TRAITS = WireTraits(
+    wire=NAME,
+    varies_by_server=True,
+    has_allowed_tools=True,
+    has_refusal_field=True,
+    thinking_control="profile",
+    accepts_unnamed_signatures=True,  # no vendor defines them
+)
 
 
 def reader(limits: Limits) -> ChatReader:

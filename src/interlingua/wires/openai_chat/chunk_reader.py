@@ -12,7 +12,6 @@ from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
 from interlingua.wires.openai_chat.fast_delta import CHUNK_OBJECT_TYPE, ChatFastReader
 from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
-from interlingua.wires.reasoning_fields import REASONING_DETAILS
 
 __all__ = [
     "NAME",
@@ -28,6 +27,7 @@ __all__ = [
 ]
 
 NAME = "openai-chat"
+REASONING_DETAILS = "reasoning_details"
 STOP_REASONS: dict[str, ev.StopReason] = {
     "stop": "stop",
     "length": "length",

@@ -23,7 +23,7 @@ from interlingua.wires.openai_chat.chunk_reader import (
 from interlingua.wires.openai_chat.request_thinking import read_thinking
 from interlingua.wires.requests.downgrades import unmark_error
 from interlingua.wires.requests.object_reader import ObjectReader
-from interlingua.wires.requests.openai_common import read_format
+from interlingua.wires.requests.openai_common import FILE_STORE, read_format
 from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 
@@ -60,6 +60,7 @@ def read_request(body: Json, options: Options) -> Request:
     sampling["n"] = fields.integer("n")
     return Request(
         wire=NAME,
+        file_store=FILE_STORE,
         model=fields.text("model"),
         system=reader.system,
         messages=reader.messages,

@@ -38,8 +38,8 @@ from interlingua.wires.requests.downgrades import (
     tools_for_wire,
 )
 from interlingua.wires.requests.openai_common import (
+    FILE_STORE,
     SHARED_FIELDS,
-    SHARED_FILE_ID_WIRES,
     wire_tool_name,
     write_schema,
     write_user_fields,
@@ -242,7 +242,7 @@ class _MessageWriter:
                 detail = {"detail": piece.detail} if piece.detail else {}
                 return {"type": "image_url", "image_url": {"url": piece.url, **detail}}
             case Document() if piece.url.startswith("data:") or (
-                piece.file_id and self._request.wire in SHARED_FILE_ID_WIRES
+                piece.file_id and self._request.file_store == FILE_STORE
             ):
                 file = {"file_data": piece.url, "file_id": piece.file_id, "filename": piece.name}
                 return {"type": "file", "file": {key: value for key, value in file.items() if value}}

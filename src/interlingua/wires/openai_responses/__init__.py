@@ -7,18 +7,24 @@ that both sides share. `custom_tool_text` extracts the text of custom tools from
 
 from interlingua.core.options import Limits, Options
 from interlingua.core.tools import ToolSet
+from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.openai_responses.body import is_body, read_body, write_body
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter
 from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from interlingua.wires.openai_responses.event_types import NAME
 from interlingua.wires.openai_responses.http_api import HTTP_API
+from interlingua.wires.openai_responses.openapi import API_DESCRIPTION
+from interlingua.wires.openai_responses.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.openai_responses.request_reader import read_request
 from interlingua.wires.openai_responses.request_writer import write_request
 
 __all__ = [
+    "API_DESCRIPTION",
     "HTTP_API",
     "NAME",
+    "REASONING_FIELDS",
     "SINGLE_CHOICE",
+    "TRAITS",
     "emitter",
     "is_body",
     "read_body",
@@ -29,6 +35,9 @@ __all__ = [
 ]
 
 SINGLE_CHOICE = True
+TRAITS = WireTraits(
+    wire=NAME, conversation_field="input", has_stop_sequences=False, has_allowed_tools=True, thinking_control="effort"
+)
 
 
 def reader(limits: Limits) -> ResponsesReader:

@@ -22,7 +22,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Options
-from interlingua.core.reasoning_signatures import write_envelope
+from interlingua.core.reasoning_signatures import UNSIGNED_WIRE, write_envelope
 from interlingua.core.reply import Reasoning
 from interlingua.core.tools import ToolSet
 from interlingua.wires.base import ChoiceEvents, ContentDelta, Json
@@ -49,8 +49,6 @@ from interlingua.wires.streaming.sse import encode_event, event_name
 
 __all__ = ["ResponsesEmitter", "ResponsesFastWriter"]
 
-UNSIGNED_WIRE = "openai-chat"
-"""Wire that is written into the signature of reasoning that had no signature."""
 _INCOMPLETE_REASON_BY_STOP = {stop: incomplete for incomplete, stop in INCOMPLETE_STOP_REASONS.items()}
 _TRANSIENT_FIELDS = ("status", "output", "usage", "error", "incomplete_details", "completed_at")
 """Fields of the response object that change during the stream."""

@@ -31,7 +31,7 @@ from interlingua.wires.base import Json
 from interlingua.wires.openai_responses.event_types import NAME
 from interlingua.wires.requests.downgrades import unmark_error
 from interlingua.wires.requests.object_reader import ObjectReader
-from interlingua.wires.requests.openai_common import read_format
+from interlingua.wires.requests.openai_common import FILE_STORE, read_format
 from interlingua.wires.requests.source_paths import SourcePaths
 from interlingua.wires.requests.tool_reader import read_tools
 
@@ -61,6 +61,7 @@ def read_request(body: Json, options: Options) -> Request:
     messages = [Message(role, pieces) for role, pieces in conversation.messages]
     request = Request(
         wire=NAME,
+        file_store=FILE_STORE,
         model=fields.text("model"),
         system=conversation.system,
         messages=messages,

@@ -13,7 +13,8 @@ from interlingua.events import Finding
 from interlingua.upstreams.profile import Profile
 from interlingua.wires.base import Json
 from interlingua.wires.openai_responses.event_types import NAME
-from interlingua.wires.reasoning_fields import report_foreign_signature, thinking_nodes
+from interlingua.wires.openai_responses.reasoning_fields import reasoning_items
+from interlingua.wires.reasoning_fields import report_foreign_signature
 from interlingua.wires.requests.downgrades import (
     as_text,
     complete_schema,
@@ -29,8 +30,8 @@ from interlingua.wires.requests.downgrades import (
     tools_for_wire,
 )
 from interlingua.wires.requests.openai_common import (
+    FILE_STORE,
     SHARED_FIELDS,
-    SHARED_FILE_ID_WIRES,
     wire_tool_name,
     write_schema,
     write_user_fields,
@@ -226,7 +227,7 @@ class _ConversationWriter:
             case Image() if not from_assistant:
                 return [{"type": "input_image", "image_url": piece.url, "detail": piece.detail or "auto"}]
             case Document() if not from_assistant and (
-                piece.url or (piece.file_id and self._request.wire in SHARED_FILE_ID_WIRES)
+                piece.url or (piece.file_id and self._request.file_store == FILE_STORE)
             ):
                 field = "file_data" if piece.url.startswith("data:") else "file_url"
                 file = {field: piece.url, "file_id": piece.file_id, "filename": piece.name}
@@ -242,7 +243,7 @@ class _ConversationWriter:
         if reasoning.seal is not None and reasoning.seal.wire != NAME:
             report_foreign_signature(reasoning, self._notes, path)
             reasoning = Reasoning(reasoning.text)
-        return thinking_nodes(reasoning, NAME)
+        return reasoning_items(reasoning)
 
     def _call_item(self, call: Call) -> Json:
         tool = self._tools.get(call.name, Tool(call.name))

@@ -1,17 +1,16 @@
-"""Request fields that both OpenAI wires share: user fields, response format, length limit of tool names."""
+"""Request fields that both OpenAI wires share: files, user fields, response format, length limit of tool names."""
 
 from __future__ import annotations
 
 from interlingua.core.findings import FindingCollector
 from interlingua.core.request import JsonFormat, Request
 from interlingua.core.tools import shorten_name
-from interlingua.upstreams.profile import CHAT, RESPONSES
 from interlingua.wires.base import Json
 from interlingua.wires.requests.object_reader import ObjectReader
 
 __all__ = [
+    "FILE_STORE",
     "SHARED_FIELDS",
-    "SHARED_FILE_ID_WIRES",
     "read_format",
     "wire_tool_name",
     "write_schema",
@@ -20,8 +19,8 @@ __all__ = [
 
 SHARED_FIELDS = ("service_tier", "safety_identifier", "prompt_cache_retention", "moderation")
 """Fields with the same meaning on both wires."""
-SHARED_FILE_ID_WIRES = (CHAT, RESPONSES)
-"""The wires that share their file ids."""
+FILE_STORE = "openai"
+"""Vendor that stores the files: both wires share their file ids."""
 
 
 def wire_tool_name(name: str, notes: FindingCollector) -> str:

@@ -1,0 +1,68 @@
+"""OpenAPI description of Responses: JSON Schemas of requests, replies and errors."""
+
+from __future__ import annotations
+
+from interlingua.wires.openai_errors import error_schema
+from interlingua.wires.openai_responses.http_api import HTTP_API
+from interlingua.wires.openapi import (
+    MODEL,
+    OBJECT,
+    STREAM,
+    TEXT,
+    ApiDescription,
+    nullable,
+    nullable_list,
+    object_schema,
+)
+
+__all__ = ["API_DESCRIPTION"]
+
+RESPONSES_REQUEST = object_schema(
+    {
+        "model": MODEL,
+        "input": {"anyOf": [TEXT, {"type": "array", "items": OBJECT}]},
+        "instructions": nullable("string"),
+        "stream": STREAM,
+        "tools": nullable_list(OBJECT),
+        "tool_choice": {"anyOf": [{"enum": ["auto", "required", "none", None]}, OBJECT]},
+        "parallel_tool_calls": nullable("boolean"),
+        "max_output_tokens": nullable("integer"),
+        "reasoning": nullable("object"),
+        "text": nullable("object"),
+        "temperature": nullable("number"),
+        "top_p": nullable("number"),
+        "user": nullable("string"),
+        "metadata": nullable("object"),
+        "prompt_cache_key": nullable("string"),
+    },
+    "model",
+    "input",
+)
+RESPONSE = object_schema(
+    {
+        "id": TEXT,
+        "object": {"const": "response"},
+        "created_at": {"type": "number"},
+        "model": TEXT,
+        "status": {"enum": ["completed", "incomplete", "failed"]},
+        "output": {"type": "array", "items": object_schema({"type": TEXT}, "type")},
+        "error": nullable("object"),
+        "incomplete_details": nullable("object"),
+        "usage": nullable("object"),
+    },
+    *("id", "object", "created_at", "model", "status", "output"),
+)
+
+API_DESCRIPTION = ApiDescription(
+    title="OpenAI Responses",
+    operation_id="responses",
+    count_operation_id="input_tokens",
+    request="ResponsesRequest",
+    reply="Response",
+    error="OpenAIError",
+    schemas={
+        "ResponsesRequest": RESPONSES_REQUEST,
+        "Response": RESPONSE,
+        "OpenAIError": error_schema(HTTP_API),
+    },
+)
