@@ -23,7 +23,8 @@ from pathlib import Path
 
 from bench.loopback import CORES, Load, Measurement, Process, compile_program, gateway, nginx, upstream
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
+
+CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
 STREAMS = 100
 LITELLM = 10.0

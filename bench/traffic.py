@@ -8,7 +8,8 @@ from typing import Any
 
 import interlingua as il
 from bench.measure import CODE, PROSE, repeat_to_size
-from interlingua.upstreams.profile import CHAT
+
+CHAT = "openai-chat"
 
 __all__ = ["EVENT", "PATHS", "STAMP", "agent_request", "http_request", "native", "short", "small_request", "structured"]
 

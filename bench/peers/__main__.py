@@ -36,7 +36,8 @@ from bench.loopback import (
 from bench.peers import ccr, install, litellm
 from bench.peers.report import Loads, Row, report
 from bench.traffic import PATHS, agent_request, http_request, native, short, small_request, structured
-from interlingua.upstreams.profile import CHAT, MESSAGES
+
+CHAT, MESSAGES = "openai-chat", "anthropic-messages"
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 STREAMS, RATE = 20, 10

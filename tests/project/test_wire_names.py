@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 from interlingua.gateway.settings.schema import Api
-from interlingua.upstreams import profile
 from interlingua.wires import WIRES, get_wire
 from tests.support.paths import ROOT
 
 PACKAGE = ROOT / "src" / "interlingua"
 FOLDERS = {wire: str(getattr(get_wire(wire), "__name__", "")).rpartition(".")[2] for wire in WIRES}
 """Folder in `wires/` of each wire."""
-CONSTANTS = {name: value for name, value in vars(profile).items() if isinstance(value, str) and value in WIRES}
-"""Constants whose value is the name of a wire."""
 NAMES = re.compile(r"(?<![\w-])(" + "|".join([*WIRES, *FOLDERS.values()]) + r")(?![\w-])")
 
 REGISTRATION = {
@@ -43,10 +39,9 @@ SPECIFIC = {
     "client/tools/toolbox.py": "example in the docstring",
     "core/reasoning_signatures.py": "wire of unsigned thinking, which envelopes at clients contain",
     "core/wire_traits.py": "the default wire",
-    "gateway/relay/upstream_request.py": "Messages reports usage first, Chat Completions only on request",
+    "translation/exchange.py": "example in the docstring",
     "translation/translator.py": "default of public parameters",
     "upstreams/catalog.py": "the wires on which Anthropic and OpenAI sign thinking",
-    "upstreams/profile.py": "constants for code that is about one wire",
 }
 """Files about certain wires, with the reason. A new wire does not change them. Do not add a file to avoid a trait:
 code for all wires reads `WireTraits`, `HttpApi`, `ReasoningFields` or `ApiDescription`."""
@@ -63,13 +58,9 @@ def relative_name(path: Path) -> str:
 
 @cache
 def named_wires(path: Path) -> set[str]:
-    """Return the wires that the file names: in text or code, by folder, or by an imported constant."""
-    text = path.read_text("utf-8")
-    wires = {wire for wire, folder in FOLDERS.items() if {wire, folder} & {*NAMES.findall(text)}}
-    may_import = any(name in text for name in CONSTANTS) and path.suffix == ".py"
-    imports = ast.walk(ast.parse(text)) if may_import else ()
-    constants = {alias.name for node in imports if isinstance(node, ast.ImportFrom) for alias in node.names}
-    return wires | {CONSTANTS[name] for name in constants & CONSTANTS.keys()}
+    """Return the wires that the file names, in text or code, by name or by folder."""
+    names = {*NAMES.findall(path.read_text("utf-8"))}
+    return {wire for wire, folder in FOLDERS.items() if {wire, folder} & names}
 
 
 def own_wire(path: Path) -> set[str]:

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 import interlingua as il
 from interlingua.translation.request_translation import prepare_request
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, UNKNOWN_PROFILE
+from interlingua.upstreams.profile import UNKNOWN_PROFILE
 from tests.support.chat_scenarios import kimi_call
+
+CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
 Json = dict[str, Any]
 POLICIES = ("any", "functions", "nine")

@@ -11,13 +11,14 @@ import pytest
 import interlingua as il
 from interlingua.core.reasoning_signatures import ENVELOPE_PREFIX, read_envelope, read_value_envelope
 from interlingua.translation.request_translation import PreparedRequest, prepare_request
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES
 from interlingua.wires import get_wire
 from interlingua.wires.reasoning_fields import sign_reasoning
 from tests.support.pair_clients import FOLLOW_UPS, SDK_READERS
 from tests.support.pair_scenes import SCENES, Scene, ThinkingPart
 from tests.support.pair_sources import BODIES, STREAMS
 from tests.support.sdk import Json
+
+CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
 KEY = b"a key"
 WIRES = [CHAT, MESSAGES, RESPONSES]

@@ -9,8 +9,10 @@ from interlingua.cli.dialects.show import field_docs
 from interlingua.errors import UnknownUpstream, UsageError
 from interlingua.upstreams import get_profile, list_profiles, profile_for_model, profile_for_url
 from interlingua.upstreams.model_overrides import MODEL_OVERRIDES, ModelOverride
-from interlingua.upstreams.profile import CHAT, MESSAGES, RESPONSES, UNKNOWN_PROFILE, Profile
+from interlingua.upstreams.profile import UNKNOWN_PROFILE, Profile
 from interlingua.wires import anthropic_messages, openai_chat, openai_responses
+
+CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
 
 ADDRESSES = {
     "https://api.openai.com/v1": "openai",

@@ -49,6 +49,13 @@ class WireTraits(msgspec.Struct, frozen=True, kw_only=True):
     has_refusal_field: bool = False
     """True if an assistant message has a field for a refusal. If not, a refusal is sent back as text."""
 
+    # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    reports_input_first: bool = False
+    """True if a stream begins with the number of input tokens, before the upstream has sent it."""
+    reports_usage_on_request: bool = False
+    """True if a stream reports usage only if `stream_options.include_usage` asks for it."""
+
     # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     thinking_control: ThinkingControl = "effort"

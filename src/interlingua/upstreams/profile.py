@@ -6,10 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["CHAT", "MESSAGES", "RESPONSES", "UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
-
-CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic-messages", "openai-responses"
-"""Names of three wires, for code that is about one of them. Code for all wires reads their `WireTraits` instead."""
+__all__ = ["UNKNOWN", "UNKNOWN_PROFILE", "Profile", "ReplayField", "ThinkingStyle"]
 
 UNKNOWN = "any"
 """Name of the profile for an unknown upstream."""

@@ -14,7 +14,7 @@ from interlingua.gateway.settings.schema import Settings
 from interlingua.gateway.tokens.calibration import EstimateCalibration, tokens_from_size
 from interlingua.gateway.tokens.estimator import estimate_tokens
 from interlingua.translation.exchange import Exchange, ReplyReceiver
-from interlingua.upstreams.profile import CHAT, MESSAGES
+from interlingua.wires import get_wire
 
 __all__ = ["ClientRequest", "UpstreamRequest", "prepare_upstream_request"]
 
@@ -76,14 +76,16 @@ def _estimate_input_tokens(
 ) -> int:
     """Estimate the input tokens to report to the client; 0 if the client does not want usage.
 
-    A Messages stream reports them in its first event, before the upstream has sent its count. The other wires report
-    them at the end, but the request body is released by then. A Chat Completions stream reports usage only on request.
+    Some wires report them in the first event of a stream, before the upstream has sent its count. The others report
+    them at the end, but the request body is released by then.
     """
+    traits = get_wire(client_request.wire).TRAITS
     names = route.name, route.model
-    if client_request.wire == CHAT and client_request.stream and not _requests_usage(client_request.body):
+    if traits.reports_usage_on_request and client_request.stream and not _requests_usage(client_request.body):
         return 0
     expected = calibration.estimate_for_comparison(client_request.body, *names)
-    if expected is None and client_request.stream and MESSAGES == client_request.wire != route.upstream.api:
+    is_other_wire = client_request.wire != route.upstream.api
+    if expected is None and client_request.stream and traits.reports_input_first and is_other_wire:
         expected = estimate_tokens(client_request.body, route.model)
     record.estimated_tokens = expected or 0
     return (

@@ -40,6 +40,7 @@ TRAITS = WireTraits(
     requires_message=True,  # the system prompt is not a message
     accepts_blank_text=False,
     has_own_call_ids=True,
+    reports_input_first=True,
     thinking_control="budget",
     min_thinking_budget=1024,
     has_effort_without_thinking=True,

@@ -6,7 +6,7 @@ from interlingua.wires.base import Json
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 from interlingua.wires.http_api import HttpApi, HttpError
 
-__all__ = ["ERROR_TYPES", "HTTP_API"]
+__all__ = ["ERROR_TYPES", "HTTP_API", "error_message"]
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -24,10 +24,14 @@ PROMPT_TOO_LONG = "prompt is too long"
 """Text by which Claude Code recognises that the conversation is too long for the model."""
 
 
+def error_message(message: str, code: str | int | None) -> str:
+    """Return the message, with the text that clients look for if the conversation is too long."""
+    is_marked = code != CONTEXT_LENGTH_CODE or PROMPT_TOO_LONG in message.lower()
+    return message if is_marked else f"{PROMPT_TOO_LONG}: {message}"
+
+
 def _error_body(error: HttpError) -> Json:
-    message = error.message
-    if error.code == CONTEXT_LENGTH_CODE and PROMPT_TOO_LONG not in message:
-        message = f"{PROMPT_TOO_LONG}: {message}"
+    message = error_message(error.message, error.code)
     details = {"details": {"error_code": error.code}} if error.param is not None and error.code else {}
     return {
         "type": "error",

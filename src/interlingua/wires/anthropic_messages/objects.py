@@ -8,7 +8,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.wires.anthropic_messages.event_reader import STOP_REASONS, has_counts
-from interlingua.wires.anthropic_messages.http_api import ERROR_TYPES
+from interlingua.wires.anthropic_messages.http_api import ERROR_TYPES, error_message
 from interlingua.wires.base import Json
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 
@@ -22,7 +22,6 @@ _STOP_REASON_NAMES: dict[ev.StopReason, str] = {
 }
 _ILLEGAL_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
-PROMPT_TOO_LONG_MESSAGE = "prompt is too long"
 """The text by which Claude Code recognises a conversation that is too long."""
 _STATUS_BY_CODE = {  # error codes of other wires
     "invalid_prompt": 400,
@@ -89,9 +88,7 @@ def error_object(failure: ev.Failure) -> Json:
     """Return the error object for streams and HTTP responses; the upstream's own if it is of this wire."""
     if failure.native is not None and failure.native.get("type") == "error":
         return failure.native
-    message = failure.message
-    if failure.code == CONTEXT_LENGTH_CODE and PROMPT_TOO_LONG_MESSAGE not in message.lower():
-        message = f"{PROMPT_TOO_LONG_MESSAGE}: {message}"
+    message = error_message(failure.message, failure.code)
     return {"type": "error", "error": {"type": _error_type(failure), "message": message}}
 
 

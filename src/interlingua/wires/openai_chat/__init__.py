@@ -38,6 +38,7 @@ TRAITS = WireTraits(
     varies_by_server=True,
     has_allowed_tools=True,
     has_refusal_field=True,
+    reports_usage_on_request=True,
     thinking_control="profile",
     accepts_unnamed_signatures=True,  # no vendor defines them
 )
