@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
+from interlingua.common.schema.coercion import ConvertedValue, DeclaredType, ValueCoercion
 from interlingua.core.tools import Tool, ToolSet
 
 DEFS = {
@@ -20,6 +20,7 @@ DEFS = {
     "wheel": {"anyOf": [{"$ref": "#/$defs/wheel"}, {"$ref": "#/$defs/wheel"}]},
     "a/b c": {"type": "boolean"},
     "list": [{"type": "null"}],
+    "mode": {"enum": ["r", "w"]},
 }
 
 
@@ -40,6 +41,42 @@ STRING, INTEGER, NUMBER, BOOLEAN, NULL, OBJECT, ARRAY = (
     {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object", "array")
 )
 BIG = "123456789012345678901234567890"
+
+
+MODE = {"type": "string", "enum": ["r", "w", " padded "]}
+NULL_OR_WORD = any_of({"const": "null"}, NULL)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "declared", "expected"),
+    [
+        # Whitespace around a listed value is dropped, unless the value is listed with it.
+        (MODE, "\t\tw\r", "", '"w"'),
+        (MODE, "\nw\n", "string", '"w"'),
+        (MODE, " padded ", "", '" padded "'),
+        (MODE, '"w"', "", '"w"'),
+        (MODE, " other ", "", '" other "'),
+        ({"const": "w"}, " w", "", '"w"'),
+        ({"enum": [1, 2]}, " 2\n", "", "2"),
+        ({"$ref": "#/$defs/mode"}, " w ", "", '"w"'),
+        ({"$ref": "#/$defs/mode", "nullable": True}, " w ", "", '"w"'),
+        ({"$ref": "#/$defs/mode", "nullable": True}, " null ", "", "null"),
+        (any_of({"$ref": "#/$defs/mode"}, NULL), "\tw", "", '"w"'),
+        # The type that the text declares decides where the schema allows several.
+        (NULL_OR_WORD, "null", "json", "null"),
+        (NULL_OR_WORD, "null", "string", '"null"'),
+        (NULL_OR_WORD, '"null"', "json", '"null"'),
+        (typed("string", "null"), "null", "string", '"null"'),
+        (typed("string", "integer"), "5", "string", '"5"'),
+        (typed("string", "integer"), "5", "json", "5"),
+        (any_of({"enum": ["true"]}, BOOLEAN), "true", "json", "true"),
+        (any_of({"enum": ["true"]}, BOOLEAN), "true", "string", '"true"'),
+        (INTEGER, "5", "string", "5"),
+        (STRING, "5", "json", '"5"'),
+    ],
+)
+def test_convert_listed_and_declared_values(schema: object, text: str, declared: DeclaredType, expected: str) -> None:
+    assert coercion(schema).convert(text, declared) == ConvertedValue(expected)
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,11 @@ from interlingua.common.schema.resolver import (
     types_of,
 )
 
-__all__ = ["UNTYPED", "ConvertedValue", "ValueCoercion", "ValueKind"]
+__all__ = ["UNTYPED", "ConvertedValue", "DeclaredType", "ValueCoercion", "ValueKind"]
 
 ValueKind: TypeAlias = Literal["string", "object", "array", "scalar", "any"]
+DeclaredType: TypeAlias = Literal["", "string", "json"]
+"""Type that the text of a value declares: a string, a JSON value, or nothing."""
 
 _BOOLEANS = {"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false"}
 _BRACKETS = ("{", "[", "(")
@@ -51,7 +53,9 @@ class ValueCoercion:
         self._types = types
         self._parts = facts.parts
         self._root = root
-        self._choices = {} if self.is_string_only or self.is_untyped else _spellings(facts.choices, types)
+        self._choices = {} if self.is_untyped else _spellings(facts.choices, types)
+        self.has_choices = bool(self._choices)
+        """True if the schema lists values. A listed value is found also with whitespace around it."""
         self._readers = [read for read in _READERS if read.type in types]
         self._first_chars = "".join(read.first_chars for read in self._readers) + ('"' if self._choices else "")
         self._members: dict[str | None, ValueCoercion] = {}  # None: undeclared keys, which models may invent
@@ -68,9 +72,19 @@ class ValueCoercion:
             return first_char in _UNTYPED_FIRST_CHARS
         return not self.is_string_only and ("string" not in self._types or first_char in self._first_chars)
 
-    def convert(self, text: str) -> ConvertedValue:
-        """Convert raw text to JSON text. In a union of types, a string is used only if no other type matches."""
-        json = None if self.is_string_only else self._choices.get(text) or self._read_typed(text.strip())
+    def convert(self, text: str, declared: DeclaredType = "") -> ConvertedValue:
+        """Convert raw text to JSON text.
+
+        Args:
+            text: The raw text.
+            declared: The type that the text itself declares, if any. It decides where the schema allows several types.
+                Otherwise a string is used only if no other type matches.
+        """
+        is_string = self.is_string_only or (declared == "string" and self.accepts_string)
+        json = self._read_declared(text) if declared == "json" else None
+        json = json or self._find_choice(text, strings_only=is_string)
+        if json is None and not is_string:
+            json = self._read_typed(text.strip())
         if json is not None:
             return ConvertedValue(json)
         if "string" in self._types:
@@ -78,6 +92,19 @@ class ValueCoercion:
         return ConvertedValue(
             write_json(text), f"expected {_describe_types(self._types)}, found {text[:40]!r}; kept as a string"
         )
+
+    def _read_declared(self, text: str) -> str | None:
+        """Return the JSON value that the text is written as, if the schema allows its type."""
+        json = literal_to_json(text)
+        if json is None or self.is_untyped:
+            return json
+        is_number = json[0] in _DIGITS  # the readers decide which numbers are integers
+        return json if not is_number and _TYPES_BY_FIRST_CHAR[json[0]] in self._types else None
+
+    def _find_choice(self, text: str, *, strings_only: bool) -> str | None:
+        """Return the listed value that the text spells, with or without whitespace around it."""
+        json = self._choices.get(text) or self._choices.get(text.strip())
+        return json if json is None or not strings_only or json[0] == '"' else None
 
     def _read_typed(self, text: str) -> str | None:
         if self.is_untyped:
@@ -169,6 +196,7 @@ _READERS = [
     _TypeReader("number", "a number", _DIGITS, _read_number),
     _TypeReader("integer", "an integer", _DIGITS, _read_integer),
 ]
+_TYPES_BY_FIRST_CHAR = {"{": "object", "[": "array", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}
 _UNTYPED_FIRST_CHARS = "{[ntf" + _DIGITS
 """First characters of JSON values except strings: strings of unknown type are kept with their quotes."""
 

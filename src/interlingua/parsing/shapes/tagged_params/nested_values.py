@@ -16,7 +16,7 @@ from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
 from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
-from interlingua.parsing.shapes.tagged_params.values import ParamContext
+from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["NestedValues"]
@@ -84,11 +84,7 @@ class NestedValues:
         self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         if coercion.is_string_only and (yield from source.peek(self._end_markers)) not in self._tag.open:
-            args.write_raw('"')
-            marker = yield from self._copy_string(args, source)
-            if marker is not None:
-                args.write_raw('"')
-            return (yield from self._read_closing_tag(key, marker, source, sink))
+            return (yield from self._read_string(key, coercion, args, source, sink))
         buffered: list[str] = []
         marker = yield from source.copy_value(self._end_markers, buffered.append, sink.limits.args)
         text = "".join(buffered)
@@ -99,13 +95,33 @@ class NestedValues:
             self._write_leaf(key, text, coercion, args, sink)
         return (yield from self._read_closing_tag(key, marker, source, sink))
 
-    def _copy_string(self, args: ObjectWriter, source: TextBuffer) -> Read[str | None]:
-        """Copy a string. An opener of an element inside it is data."""
+    def _read_string(
+        self, key: str, coercion: ValueCoercion, args: ObjectWriter, source: TextBuffer, sink: EventSink
+    ) -> Read[str | None]:
+        """Read a string: as it arrives, or at its end if the schema lists its values."""
+        buffered: list[str] = []
+        if coercion.has_choices:
+            channel = source.channel
+            marker = yield from self._copy_string(buffered.append, sink.limits.args, source)
+            is_too_long = marker == "" and source.channel is channel
+            if not is_too_long:
+                if marker is not None:
+                    self._write_leaf(key, "".join(buffered), coercion, args, sink)
+                return (yield from self._read_closing_tag(key, marker, source, sink))
+        args.write_raw('"')
+        args.write_text("".join(buffered))
+        marker = yield from self._copy_string(args.write_text, NO_LIMIT, source)
+        if marker is not None:
+            args.write_raw('"')
+        return (yield from self._read_closing_tag(key, marker, source, sink))
+
+    def _copy_string(self, write: Callable[[str], None], limit: int, source: TextBuffer) -> Read[str | None]:
+        """Copy a string, as `copy_value` does. An opener inside it is data."""
         while True:
-            marker = yield from source.copy_value(self._end_markers, args.write_text, 1 << 62)
+            marker = yield from source.copy_value(self._end_markers, write, limit)
             if not marker or marker not in self._tag.open:
                 return marker
-            args.write_text(marker)
+            write(marker)
 
     def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
         if not text.strip() and not (text and coercion.accepts_string):

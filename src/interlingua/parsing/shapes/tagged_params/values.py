@@ -12,8 +12,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.common.jsontext.literals import literal_to_json
-from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
+from interlingua.common.schema.coercion import DeclaredType, ValueCoercion
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Span
@@ -29,7 +28,7 @@ from interlingua.parsing.shapes.tagged_params.unclosed_values import (
 )
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["ParamContext", "TextValues"]
+__all__ = ["NO_LIMIT", "ParamContext", "TextValues"]
 
 NO_LIMIT = 1 << 62
 _EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
@@ -153,20 +152,25 @@ class TextValues:
         if not param.wraps_all and self._is_string(param, first, quoted):
             marker = yield from self._stream_string("", param, args, ends, source, sink)
         else:
-            marker = yield from self._read_buffered(param, args, ends, source, sink)
+            declared_type = self._declared_type(param, quoted)
+            marker = yield from self._read_buffered(param, declared_type, args, ends, source, sink)
         if marker in self._tag_context.tokens:
             args.mark_incomplete()  # the model stopped here, and the value may be truncated
         return marker
 
     def _is_string(self, param: ParamContext, first: str, quoted: bool) -> bool:
         """Return whether the value is certainly a string, so that it can be streamed before its end is known."""
-        declared_type = self._declared_type(param)
-        if declared_type == "string" or quoted:
+        if param.coercion.has_choices:
+            return False
+        declared_type = self._declared_type(param, quoted)
+        if declared_type == "string":
             return param.coercion.accepts_string
         return declared_type != "json" and not param.coercion.can_be_value(first)
 
-    def _declared_type(self, param: ParamContext) -> str:
-        """Return the type that the attributes declare: "string", "json", or "" if they declare none."""
+    def _declared_type(self, param: ParamContext, quoted: bool) -> DeclaredType:
+        """Return the type that the quotes or the attributes declare."""
+        if quoted:
+            return "string"
         attributes = _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
         name = self._string_when.partition("=")[0] + "="
         if not self._string_when or not any(attribute.startswith(name) for attribute in attributes):
@@ -195,7 +199,13 @@ class TextValues:
         return marker
 
     def _read_buffered(
-        self, param: ParamContext, args: ObjectWriter, ends: MarkerSet, source: TextBuffer, sink: EventSink
+        self,
+        param: ParamContext,
+        declared_type: DeclaredType,
+        args: ObjectWriter,
+        ends: MarkerSet,
+        source: TextBuffer,
+        sink: EventSink,
     ) -> Read[str | None]:
         buffered: list[str] = []
         limit = sink.limits.args
@@ -206,7 +216,7 @@ class TextValues:
         if marker is _Overflow.LIMIT:
             sink.report("bad-value", f"{param.key!r} is longer than {limit:,} characters: treated as a string")
             return (yield from self._stream_string(text, param, args, ends, source, sink))
-        value = self._convert(text, param)
+        value = param.coercion.convert(text, declared_type)
         if value.problem is not None:
             sink.report("bad-value", f"{param.key!r}: {value.problem}")
         if param.wraps_all and value.json.startswith("{"):
@@ -216,12 +226,6 @@ class TextValues:
             args.begin_member(param.key)
             args.write_raw(value.json)
         return marker
-
-    def _convert(self, text: str, param: ParamContext) -> ConvertedValue:
-        json = literal_to_json(text) if self._declared_type(param) == "json" else None
-        if json is not None and (param.coercion.is_untyped or (param.coercion.accepts_string and json.startswith('"'))):
-            return ConvertedValue(json)
-        return param.coercion.convert(text)
 
     # ── end of a value ────────────────────────────────────────────────────────────────────────────────────────
 
