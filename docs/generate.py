@@ -17,6 +17,7 @@ from unittest.mock import patch
 import msgspec
 
 import interlingua as il
+from interlingua import events, trace
 from interlingua.agents import AGENTS, DEFAULT_CONTEXT_TOKENS, Agent, AgentTarget, format_shell_command
 from interlingua.cli import build_parser
 from interlingua.cli.common.command_parser import CommandParser
@@ -442,6 +443,97 @@ def openapi_page() -> str:
     return json.dumps(openapi_document(), indent=2, ensure_ascii=False) + "\n"
 
 
+# ── traces ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+TRACE_EXAMPLE = (
+    'data: {"model":"kimi-k2","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi <|tool_"}}]}\n\n',
+    'data: {"model":"kimi-k2","choices":[{"index":0,"delta":{"content":"box|>"}}]}\n\n',
+)
+
+
+def trace_page() -> str:
+    kinds = "\n".join(map(_trace_section, get_args(trace.TraceEvent)))
+    roles = "".join(f"| `{role}` | {meaning} |\n" for role, meaning in trace.MARKER_ROLES.items())
+    reasons = "".join(f"| `{reason}` | {meaning} |\n" for reason, meaning in trace.HOLD_REASONS.items())
+    neutral = "".join(map(_neutral_event_row, [*get_args(events.ReplyEvent), events.Finding]))
+    return f"""# Trace events
+
+A trace shows what was done with each message of an upstream's reply, and why: the bytes received, the markers that the
+parser saw, the text that it held back, the neutral events, and the bytes for the client. `interlingua translate
+--explain` prints it for people. `interlingua translate --trace` prints it as JSON lines, and a program gets it from an
+observer:
+
+```python
+import interlingua as il
+from interlingua import trace
+
+
+def observe(event: trace.TraceEvent) -> None:
+    if isinstance(event, trace.HeldBack):
+        print(event.message, event.text, event.reason)
+
+
+translator = il.Translator(model="kimi-k2", observer=observe)
+```
+
+Every event has a `kind`, and the number of the `message` that it belongs to. Messages are counted from 1, comments
+included; the end of the stream has a number of its own. A message begins with `MessageReceived` (or `InputEnded`) and
+ends with `FramesSent`, so that a reader can show the two and everything between them side by side. An observer does not
+disable the fast path: `Passed` reports it. Structured calls that the wire's reader holds back, because they have no
+name yet, are not reported.
+
+`trace.decode_trace` reads JSON lines. This is the trace of two chunks:
+
+```json
+{_trace_example()}```
+
+{kinds}
+## Roles of markers
+
+| role | meaning |
+|---|---|
+{roles}
+## Reasons for holding text back
+
+| reason | meaning |
+|---|---|
+{reasons}
+## Neutral events
+
+The events of a reply on any wire, as `event` of `EventSent` and `Passed`. Their own field `event` has the name of the
+type. A finding has no such field.
+
+| event | fields |
+|---|---|
+{neutral}"""
+
+
+def _trace_example() -> str:
+    lines: list[str] = []
+    translator = il.Translator(observer=lambda event: lines.append(trace.encode_trace_event(event).decode()))
+    for message in TRACE_EXAMPLE:
+        translator.feed(message.encode())
+    return "".join(lines)
+
+
+def _trace_section(struct: type[msgspec.Struct]) -> str:
+    docs = struct_field_docs(struct)
+    paragraphs = inspect.cleandoc(struct.__doc__ or "").split("\n\n")
+    description = "\n\n".join(wrap(" ".join(paragraph.split())) for paragraph in paragraphs)
+    fields = "".join(
+        wrap(f"- `{field.name}`: {docs[field.name]}") + "\n"
+        for field in msgspec.structs.fields(struct)
+        if field.name != "message"
+    )
+    return f"## {struct.__name__}\n\n{description}\n\n{fields}".rstrip() + "\n"
+
+
+def _neutral_event_row(struct: type[msgspec.Struct]) -> str:
+    fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(struct))
+    return f"| `{struct.__name__}` | {fields} |\n"
+
+
 # ── the command line ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -505,6 +597,7 @@ PAGES = {
     "parity.md": parity_page,
     "settings.md": settings_page,
     "agents.md": agents_page,
+    "trace.md": trace_page,
     "commands.md": commands_page,
     "openapi.json": openapi_page,
 }

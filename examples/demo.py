@@ -14,7 +14,6 @@ import interlingua as il
 from interlingua.cli.common import console as io
 from interlingua.cli.common import two_columns as columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator import TraceStep
 from interlingua.wires.streaming import sse
 
 STREAM = Path(__file__).with_name("kimi_stream.sse")
@@ -23,8 +22,8 @@ PIECE = 700  # bytes per read, as a network might cut the stream
 
 def main() -> None:
     layout = columns.ColumnLayout(io.terminal_width(), columns.style_for(io.stdout_is_terminal()))
-    translator = il.Translator("openai-chat", "openai-chat")
-    explainer = Explainer(translator)
+    explainer = Explainer()
+    translator = il.Translator("openai-chat", "openai-chat", observer=explainer.observe)
     sent = b""
     show(
         layout.format_note(
@@ -33,18 +32,19 @@ def main() -> None:
         + "\n"
     )
     show(layout.format_header("upstream sends", "client receives, and why"))
-    for step in steps(translator):
-        show(layout.format_row(explainer.explain(step)))
-        sent += step.sent
+    for frames in translate(translator):
+        for row in explainer.take_rows():
+            show(layout.format_row(row))
+        sent += frames
     show(f"\n{layout.format_note(explainer.summary() + '. Result at the client:')}\n")
     show(json.dumps(assemble(sent), indent=2, ensure_ascii=False) + "\n")
 
 
-def steps(translator: il.Translator) -> Iterator[TraceStep]:
+def translate(translator: il.Translator) -> Iterator[bytes]:
     raw = STREAM.read_bytes()
     for start in range(0, len(raw), PIECE):
-        yield from translator.trace(raw[start : start + PIECE])
-    yield from translator.trace_end()
+        yield translator.feed(raw[start : start + PIECE])
+    yield translator.close()
 
 
 def show(text: str) -> None:

@@ -13,6 +13,7 @@ from fuzz.engine import BrokenPromise, ByteChooser, instrument_imports
 
 with instrument_imports():
     import interlingua as il
+    from interlingua import trace
     from interlingua.core.options import Limits
     from interlingua.errors import InterlinguaError
     from interlingua.wires.streaming import sse
@@ -58,9 +59,14 @@ class Route:
         source, target, dialect = chooser.pick(WIRES), chooser.pick(WIRES), chooser.pick(DIALECTS)
         return cls(source, target, dialect, chooser.below(len(TOOLS)), chooser.below(len(OPTIONS)))
 
-    def translator(self) -> il.Translator:
+    def translator(self, observer: trace.TraceObserver | None = None) -> il.Translator:
         return il.Translator(
-            self.source, self.target, self.dialect, tools=TOOLS[self.tools], options=OPTIONS[self.options]
+            self.source,
+            self.target,
+            self.dialect,
+            tools=TOOLS[self.tools],
+            options=OPTIONS[self.options],
+            observer=observer,
         )
 
 
@@ -218,4 +224,14 @@ def check_fold(row: Row) -> None:
         return
 
 
-CHECKS = [check_cuts, check_ends_once, check_strict_client, check_bounded, check_fold]
+def check_trace(row: Row) -> None:
+    """Check that an observer changes nothing, and that every trace can be written and read."""
+    lines: list[bytes] = []
+    translator = row.way.translator(lambda event: lines.append(trace.encode_trace_event(event)))
+    if translator.feed(row.stream) + translator.close() != row.sent:
+        raise BrokenPromise("an observer changes nothing", "sent", f"sent without an observer: {row.sent!r:.3000}")
+    if len(trace.decode_trace(b"".join(lines))) != len(lines):
+        raise BrokenPromise("a trace can be read", "lines", f"trace: {b''.join(lines)!r:.3000}")
+
+
+CHECKS = [check_cuts, check_ends_once, check_strict_client, check_bounded, check_fold, check_trace]

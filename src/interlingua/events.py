@@ -15,6 +15,8 @@ frozen: an event that was emitted is never taken back or changed. The legal orde
     any but stopped and failed: Failure      failed
 
 Usage and Finding may come in any state. A reply may start without Begin.
+
+In JSON, the field `event` has the name of the type, except for findings, which are also written on their own.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ __all__ = [
     "Finding",
     "ReasoningDelta",
     "RefusalDelta",
+    "ReplyEvent",
     "ReplyState",
     "Seal",
     "Stop",
@@ -51,7 +54,11 @@ TRUNCATION_REASONS: tuple[StopReason, ...] = ("length", "content_filter")
 """Stop reasons that can cut a reply at any place, also inside the arguments of a call."""
 
 
-class Begin(msgspec.Struct, frozen=True):
+class _TaggedEvent(msgspec.Struct, frozen=True, tag=True, tag_field="event"):
+    pass
+
+
+class Begin(_TaggedEvent, frozen=True):
     """The upstream has started to reply. Fields that it did not send are None."""
 
     id: str | None = None
@@ -59,15 +66,15 @@ class Begin(msgspec.Struct, frozen=True):
     created: int | None = None
 
 
-class TextDelta(msgspec.Struct, frozen=True):
+class TextDelta(_TaggedEvent, frozen=True):
     text: str
 
 
-class ReasoningDelta(msgspec.Struct, frozen=True):
+class ReasoningDelta(_TaggedEvent, frozen=True):
     text: str
 
 
-class Seal(msgspec.Struct, frozen=True):
+class Seal(_TaggedEvent, frozen=True):
     """Data that the upstream sends with the preceding reasoning and expects back in the next request: a signature, or
     the reasoning itself, encrypted. `wire` is the upstream's wire, and `data` holds the fields as that wire has them.
     `upstream` is the upstream's name, if the client returned the data with one."""
@@ -77,11 +84,11 @@ class Seal(msgspec.Struct, frozen=True):
     upstream: str = ""
 
 
-class RefusalDelta(msgspec.Struct, frozen=True):
+class RefusalDelta(_TaggedEvent, frozen=True):
     text: str
 
 
-class CallStart(msgspec.Struct, frozen=True):
+class CallStart(_TaggedEvent, frozen=True):
     """Start of a call, sent when its name is known. `id` is the model's own id, or None if it sent none; the guard
     replaces None.
 
@@ -94,7 +101,7 @@ class CallStart(msgspec.Struct, frozen=True):
     extra: dict[str, Any] | None = None
 
 
-class ArgsDelta(msgspec.Struct, frozen=True):
+class ArgsDelta(_TaggedEvent, frozen=True):
     """The next characters of a call's arguments, as JSON text.
 
     `runaway` is for the guard: the arguments go on with more whitespace than `Limits.blanks` allows, and are cut here.
@@ -105,14 +112,14 @@ class ArgsDelta(msgspec.Struct, frozen=True):
     runaway: bool = False
 
 
-class CallEnd(msgspec.Struct, frozen=True):
+class CallEnd(_TaggedEvent, frozen=True):
     """End of a call. `complete` is true if the model closed the call, and false if the reply was cut inside it."""
 
     index: int
     complete: bool = True
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(_TaggedEvent, frozen=True):
     """Tokens counted by the upstream so far; a later event replaces an earlier one.
 
     `input` includes `cached` and `cache_written`, `output` includes `reasoning`. `native` is the upstream's own object.
@@ -128,7 +135,7 @@ class Usage(msgspec.Struct, frozen=True):
     """True if the upstream reported no usage and the values are an estimate."""
 
 
-class Stop(msgspec.Struct, frozen=True):
+class Stop(_TaggedEvent, frozen=True):
     """Regular end of a reply. A `reason` of None means that the upstream sent none; the guard replaces None.
 
     `sequence` is the stop sequence that ended the reply. `native` is the upstream's own value, if it is more specific
@@ -140,7 +147,7 @@ class Stop(msgspec.Struct, frozen=True):
     native: str | None = None
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(_TaggedEvent, frozen=True):
     """End of a reply by an error. No event may follow, and an open call stays open."""
 
     message: str
@@ -157,20 +164,11 @@ class Finding(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-Event: TypeAlias = (
-    Begin
-    | TextDelta
-    | ReasoningDelta
-    | RefusalDelta
-    | Seal
-    | CallStart
-    | ArgsDelta
-    | CallEnd
-    | Usage
-    | Stop
-    | Failure
-    | Finding
+ReplyEvent: TypeAlias = (
+    Begin | TextDelta | ReasoningDelta | RefusalDelta | Seal | CallStart | ArgsDelta | CallEnd | Usage | Stop | Failure
 )
+"""An event of the reply itself, for clients."""
+Event: TypeAlias = ReplyEvent | Finding
 
 
 class ReplyState(Enum):

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import interlingua as il
+from interlingua import trace
 from interlingua.cli import main
 from interlingua.cli.common import two_columns
 from interlingua.cli.translate.explain import Explainer
-from interlingua.translation.translator import TraceStep
 from tests.support.paths import ROOT
 
 STREAM = ROOT / "examples" / "kimi_stream.sse"
@@ -137,6 +137,7 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "unknown dialect to translate": (["translate", "--dialect", "kimik2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown wire": (["translate", "--to", "openai-chta"], "", 2, "did you mean 'openai-chat'?"),
     "unknown delivery": (["translate", "--delivery", "later"], "", 2, "'later'"),
+    "explain and trace": (["translate", "--explain", "--trace"], "", 2, "not allowed with"),
     "quiet and json": (["translate", "--quiet", "--json"], "", 2, "not allowed with"),
     "no such file": (["parse", "--dialect", "kimi_k2", "no/such/file"], "", 1, "no/such/file: no such file"),
     "no such tools": (["translate", "--tools", "no/such/file"], "", 1, "no/such/file: no such file"),
@@ -516,11 +517,25 @@ def test_explain_shows_reasons(cli: Cli, monkeypatch: pytest.MonkeyPatch, stream
 
 
 @pytest.mark.parametrize(
-    ("sent", "why"), [(b"", "nothing to send"), (b"data: {}\n\n", "rewritten for the client")], ids=["silent", "sent"]
+    ("sent", "why"), [("", "nothing to send"), ("data: {}\n\n", "rewritten for the client")], ids=["silent", "sent"]
 )
-def test_explain_step_without_events(sent: bytes, why: str) -> None:
-    row = Explainer(il.Translator(dialect="standard")).explain(TraceStep(b'data: {"x":1}\n\n', '{"x":1}', [], sent, ""))
+def test_explain_step_without_events(sent: str, why: str) -> None:
+    explainer = Explainer()
+    explainer.observe(trace.MessageReceived(1, 'data: {"x":1}\n\n'))
+    explainer.observe(trace.FramesSent(1, sent))
+    (row,) = explainer.take_rows()
     assert row.right[-1].text == why
+
+
+def test_explain_message_over_the_size_limit() -> None:
+    explainer = Explainer()
+    limits = il.Limits(event=100)
+    translator = il.Translator(options=il.Options(limits=limits), observer=explainer.observe)
+    translator.feed(b"data: " + b"x" * 80)
+    translator.feed(b"x" * 80)
+    (row,) = explainer.take_rows()
+    assert row.left[0].text == "(an event over the size limit)"
+    assert row.right[-1].text == "failed: the upstream sent an event of more than 100 bytes"
 
 
 def test_columns_are_aligned_for_wide_and_combining_characters() -> None:
@@ -533,12 +548,40 @@ def test_columns_are_aligned_for_wide_and_combining_characters() -> None:
 
 
 def test_explain_and_translate_send_the_same_frames() -> None:
-    translator = il.Translator()
-    explainer = Explainer(translator)
-    steps = translator.trace(STREAM.read_bytes()) + translator.trace_end()
-    rows = [explainer.explain(step) for step in steps]
+    explainer = Explainer()
+    translator = il.Translator(observer=explainer.observe)
+    sent = translator.feed(STREAM.read_bytes()) + translator.close()
+    rows = explainer.take_rows()
     assert [row.number for row in rows if row.number] == [str(n) for n in range(1, 40)]
-    assert b"".join(step.sent for step in steps) == il.Translator().feed(STREAM.read_bytes())
+    assert sent == il.Translator().feed(STREAM.read_bytes())
+
+
+# ── trace ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_trace_prints_json_lines(cli: Cli) -> None:
+    result = cli("translate", "--trace", STREAM)
+    assert (result.status, result.err) == (0, "")
+    events = trace.decode_trace(result.out.encode())
+    assert "".join(event.data for event in events if isinstance(event, trace.MessageReceived)) == STREAM.read_text()
+    sent = "".join(event.data for event in events if isinstance(event, trace.FramesSent))
+    assert sent == cli("translate", STREAM).out
+
+
+def test_trace_of_a_whole_reply(cli: Cli) -> None:
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+    result = cli("translate", "--trace", stdin=json.dumps(body))
+    received, *_, sent = trace.decode_trace(result.out.encode())
+    assert isinstance(received, trace.MessageReceived)
+    assert isinstance(sent, trace.FramesSent)
+    assert (received.whole, json.loads(received.data)) == (True, body)
+    assert (sent.whole, json.loads(sent.data)) == (True, body)
+
+
+def test_trace_escapes_control_characters(cli: Cli) -> None:
+    result = cli("translate", "--trace", stdin=chunk({"content": "x"}).replace('"x"', '"\x9b\u202e"') + DONE)
+    assert result.out.replace("\n", "").isprintable()
+    assert trace.decode_trace(result.out.encode())
 
 
 # ── subprocesses ──────────────────────────────────────────────────────────────────────────────────────────────────────

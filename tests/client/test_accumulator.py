@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua import events as ev
+from interlingua import trace
 from interlingua.core.reply import Reasoning, Text
 from interlingua.errors import UsageError
 from interlingua.wires.streaming import sse
@@ -196,9 +197,18 @@ SCENARIOS = [
 
 def reply_of_translator(wire: str, stream: bytes, tools: Any) -> il.Reply:
     """Return the reply of a Translator. Failures are sorted to the end, because it flushes its buffers after them."""
-    translator = il.Translator(source=wire, target=wire, tools=tools)
-    steps = [*translator.trace(stream), *translator.trace_end()]
-    return il.fold(sorted((event for step in steps for event in step.events), key=lambda e: isinstance(e, ev.Failure)))
+    events: list[ev.Event] = []
+
+    def collect(event: trace.TraceEvent) -> None:
+        if isinstance(event, trace.EventSent):
+            events.append(event.event)
+        elif isinstance(event, trace.FindingReported):
+            events.append(event.finding)
+
+    translator = il.Translator(source=wire, target=wire, tools=tools, observer=collect)
+    translator.feed(stream)
+    translator.close()
+    return il.fold(sorted(events, key=lambda event: isinstance(event, ev.Failure)))
 
 
 @pytest.mark.parametrize(("wire", "scenario"), SCENARIOS)

@@ -12,7 +12,7 @@ import interlingua as il
 SIGNATURES = {
     "Accumulator": "(wire, dialect, model, tools, limits)",
     "Parser": "(dialect, tools, prefill, options)",
-    "Translator": "(source, target, dialect, model, tools, options)",
+    "Translator": "(source, target, dialect, model, tools, options, observer)",
     "dialect_for": "(model)",
     "dialects": "()",
     "fold": "(events)",
@@ -32,6 +32,10 @@ MODULES = {
     "interlingua.events": [
         *("ArgsDelta", "Begin", "CallEnd", "CallStart", "Event", "Failure", "Finding", "ReasoningDelta"),
         *("RefusalDelta", "Seal", "Stop", "TextDelta", "Usage"),
+    ],
+    "interlingua.trace": [
+        *("DialectChosen", "EventSent", "FindingReported", "FramesSent", "HeldBack", "InputEnded", "MarkerSeen"),
+        *("MessageReceived", "Passed", "Released", "TraceEvent", "decode_trace", "encode_trace_event"),
     ],
     "interlingua.request_translation": ["Translation", "prepare_request", "translate_request"],
 }

@@ -17,6 +17,7 @@ import pytest
 import interlingua as il
 from interlingua.errors import UsageError
 from interlingua.events import Finding
+from interlingua.trace import Passed, TraceEvent
 from interlingua.translation import translator
 from interlingua.wires import get_wire
 from interlingua.wires.base import Emitter, FastReader, Reader
@@ -420,24 +421,26 @@ def test_text_after_an_error_is_dropped(target: str) -> None:
 
 @pytest.mark.parametrize("target", WIRES)
 def test_text_after_part_of_an_event_belongs_to_that_event(target: str) -> None:
-    traced, fed = begin_text(target), begin_text(target)
-    traced.translator.trace(b"data: ")
-    fed.translator.feed(b"data: ")
-    assert traced.feed(NEXT_TEXT) == fed.feed(NEXT_TEXT)
-    assert [finding.kind for finding in fed.translator.findings] == ["bad-json"]
-    assert traced.translator.findings == fed.translator.findings
+    at_once, in_parts = begin_text(target), begin_text(target)
+    in_parts.feed(b"data: ")
+    assert in_parts.feed(NEXT_TEXT) == at_once.feed(b"data: " + NEXT_TEXT)
+    assert [finding.kind for finding in in_parts.translator.findings] == ["bad-json"]
+    assert in_parts.translator.findings == at_once.translator.findings
 
 
 @pytest.mark.parametrize("target", WIRES)
-def test_steps_and_feeds_in_turn(target: str) -> None:
+def test_observer_does_not_change_the_output(target: str) -> None:
     chance = random.Random(target)
+    passed = 0
     for _ in range(100):
-        given = cut(spoken(CHAT, chance), chance)
-        traced, expected = (il.Translator(CHAT, target, "kimi_k2") for _ in range(2))
-        for data in given:
-            sent = expected.feed(data)
-            by_step = chance.random() < 0.3
-            assert sent == (b"".join(step.sent for step in traced.trace(data)) if by_step else traced.feed(data))
+        trace: list[TraceEvent] = []
+        traced = il.Translator(CHAT, target, "kimi_k2", observer=trace.append)
+        expected = il.Translator(CHAT, target, "kimi_k2")
+        for data in cut(spoken(CHAT, chance), chance):
+            assert traced.feed(data) == expected.feed(data)
+        assert traced.close() == expected.close()
+        passed += sum(isinstance(event, Passed) for event in trace)
+    assert passed, "the fast path is taken with an observer, too"
 
 
 # ── a call's arguments ────────────────────────────────────────────────────────────────────────────────────────────────

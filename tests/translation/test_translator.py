@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import interlingua as il
+from interlingua import trace
 from interlingua.core.options import Limits, ReasoningPolicy
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UnknownWire, UsageError
@@ -312,15 +313,17 @@ def test_deep_json() -> None:
 # ── the object ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_steps_tell_what_feed_and_close_do() -> None:
+def test_trace_tells_what_feed_and_close_do() -> None:
     stream = text_stream(["a <|tool_", "calls_section_", "x"], finish=None, done=False)
-    translator = il.Translator()
-    steps = translator.trace(stream)
-    assert b"".join(step.received for step in steps) == stream
-    assert [step.buffered for step in steps] == ["", "<|tool_", "<|tool_calls_section_", ""]
-    (last,) = translator.trace_end()
-    assert (last.received, last.buffered) == (b"", "")
-    assert b"".join(step.sent for step in [*steps, last]) == translate_all(stream)
+    events: list[trace.TraceEvent] = []
+    translator = il.Translator(observer=events.append)
+    sent = translator.feed(stream) + translator.close()
+    assert "".join(event.data for event in events if isinstance(event, trace.MessageReceived)).encode() == stream
+    held = {event.message: event.text for event in events if isinstance(event, trace.HeldBack)}
+    assert held == {2: "<|tool_", 3: "<|tool_calls_section_"}
+    assert [event.message for event in events if isinstance(event, trace.InputEnded)] == [5]
+    assert "".join(event.data for event in events if isinstance(event, trace.FramesSent)).encode() == sent
+    assert sent == translate_all(stream)
 
 
 def translate_all(stream: bytes) -> bytes:

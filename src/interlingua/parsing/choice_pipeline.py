@@ -14,14 +14,18 @@ from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.guard import Guard
 from interlingua.parsing.parser import NativeTextParser
 from interlingua.parsing.text_buffer import Channel
+from interlingua.parsing.tracer import ChoiceTracer
 
 __all__ = ["ChoicePipeline"]
 
 
 class ChoicePipeline:
-    """Turns the events that a wire's reader has read into parsed and guarded events."""
+    """Turns the events that a wire's reader has read into parsed and guarded events, and reports them to the tracer."""
 
-    def __init__(self, dialect: Dialect, offer: ToolSet, options: Options, seed: str = "") -> None:
+    def __init__(
+        self, dialect: Dialect, offer: ToolSet, options: Options, seed: str = "", tracer: ChoiceTracer | None = None
+    ) -> None:
+        self._tracer = tracer
         self._offer = offer
         self._options = options
         self._parser: NativeTextParser | None = None
@@ -35,15 +39,23 @@ class ChoicePipeline:
             taken_ids=options.taken_ids,
             seed=seed,
         )
+        self._send = tracer.trace_events(self._guard.process) if tracer is not None else self._guard.process
+        """Sends events through the guard and returns what comes out."""
         self.set_dialect(dialect)
 
     @classmethod
     def for_choice(
-        cls, index: int, events: Iterable[ev.Event], dialect: Dialect, offer: ToolSet, options: Options
+        cls,
+        index: int,
+        events: Iterable[ev.Event],
+        dialect: Dialect,
+        offer: ToolSet,
+        options: Options,
+        tracer: ChoiceTracer | None = None,
     ) -> ChoicePipeline:
         """Return the pipeline of a choice that begins with these events."""
         reply_start = next((event for event in events if isinstance(event, ev.Begin)), ev.Begin())
-        return cls(dialect, offer, options, seed=f"{reply_start.id or ''}/{index}")
+        return cls(dialect, offer, options, seed=f"{reply_start.id or ''}/{index}", tracer=tracer)
 
     @property
     def pending_calls(self) -> list[Call]:
@@ -79,29 +91,38 @@ class ChoicePipeline:
 
         It is true if the parser would copy a further text delta as it is, and then counts the text as read.
         """
-        return self._parser.passthrough_check if self._parser else _accept_all
+        check = self._parser.passthrough_check if self._parser else _accept_all
+        if check is None or self._tracer is None:
+            return check
+        return self._tracer.watch_fast_path(check, self._parser.channel if self._parser else None)
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
-        return self._guard.process(self._parse(events) if self._parser else events)
+        return self._send(self._parse(events) if self._parser else events)
 
     def flush(self) -> list[ev.Event]:
         """End the text: return what was held back."""
         parser, self._parser = self._parser, None
-        return self._guard.process(parser.close()) if parser else []
+        return self._send(parser.close()) if parser else []
 
     def end_of_text(self) -> list[ev.Event]:
         """End a reply that is only text. If it ends inside a call, it was truncated."""
         events = self.flush()
         if self._guard.stopped:  # it has failed
             return events
-        return events + self._guard.process([ev.Stop("length" if self._guard.open_call_name else None)])
+        return events + self._send([ev.Stop("length" if self._guard.open_call_name else None)])
 
     def set_dialect(self, dialect: Dialect) -> None:
         """Read the text in this dialect from here on."""
         self._grammar = dialect.grammar
         self._guard.ids.style = dialect.ids
         if dialect.markers and not self._guard.stopped:
-            self._parser = NativeTextParser(dialect, self._offer, self._options.prefill, self._options.limits)
+            self._parser = NativeTextParser(
+                dialect,
+                self._offer,
+                self._options.prefill,
+                self._options.limits,
+                tracer=self._tracer.for_parser(dialect.marker_roles) if self._tracer is not None else None,
+            )
 
     def end_of_stream(self, finished: bool) -> list[ev.Event]:
         """End the stream. The upstream should have sent a stop reason before.
@@ -114,17 +135,24 @@ class ChoicePipeline:
         if self._guard.stopped:
             return events
         if interrupted and not self._guard.open_call_name:
-            return events + self._guard.process([ev.Failure("the upstream ended inside a section of calls")])
+            return events + self._send([ev.Failure("the upstream ended inside a section of calls")])
         if self._guard.open_call_name or finished:
             finding = ev.Finding(
                 "no-finish-reason", "the upstream sent no finish reason: derived from the content of the reply"
             )
-            return events + self._guard.process([finding, ev.Stop(None)])
-        return events + self._guard.process([ev.Failure("the upstream ended without finishing its reply")])
+            return events + self._send([finding, ev.Stop(None)])
+        return events + self._send([ev.Failure("the upstream ended without finishing its reply")])
 
     def process_text(self, text: str) -> list[ev.Event]:
         """`process` one TextDelta without creating it: this runs for every token."""
-        return self._guard.process(self._parser.feed(text) if self._parser else [ev.TextDelta(text)])
+        return self._send(self._parser.feed(text) if self._parser else [ev.TextDelta(text)])
+
+    def report_held(self) -> None:
+        """Report the texts that wait, if the reply is traced."""
+        if self._tracer is not None:
+            if self._parser is not None:
+                self._tracer.report_held(self._parser.held_back(), self._parser.held_channel)
+            self._tracer.report_held(self._guard.held_back(), None)
 
     def _parse(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         parsed: list[ev.Event] = []

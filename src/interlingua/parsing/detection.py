@@ -16,6 +16,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.markers import assign_roles
 from interlingua.parsing.parser import NativeTextParser
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
@@ -71,6 +72,7 @@ class DetectGrammar:
                     opener, [(d, d.grammar.openers) for d in dialects if d.grammar]
                 )
         self.openers = tuple(self._dialects_by_opener)
+        self.marker_roles = assign_roles(("opener", self.openers))
 
     def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (always raises)
         raise RenderError("the dialect 'detect' cannot write calls", "choose the dialect of the model")
@@ -93,6 +95,7 @@ class DetectGrammar:
             source.mark_as_text()
             return
         source.discard_recording()
+        winner.start_tracing()
         sink.report("detected", f"detected the dialect {winner.name!r}: used for the rest of the reply", start)
         yield from self._follow(winner, source, sink)
 
@@ -123,6 +126,7 @@ class DetectGrammar:
 
     def _follow(self, winner: _Candidate, source: TextBuffer, sink: EventSink) -> Read[None]:
         """Feed the rest of the reply to the winner."""
+        sink.inner_held_back = winner.parser.held_back
         for event in winner.events:
             sink.emit(event)
         while not winner.closed and not source.closed:
@@ -160,13 +164,26 @@ class _Candidate:
 
     def __init__(self, dialect: Dialect, start: int, source: TextBuffer, sink: EventSink) -> None:
         self.name = dialect.name
-        self.parser = NativeTextParser(dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=start)
+        self._tracer = sink.tracer.defer(dialect.marker_roles) if sink.tracer is not None else None
+        self.parser = NativeTextParser(
+            dialect,
+            sink.offer,
+            limits=sink.limits,
+            thinking=sink.thinking,
+            offset=start,
+            tracer=self._tracer,
+        )
         self.events: list[ev.Event] = []
         self._content_events: list[ev.Event] = []
         self.closed = False
         self._channel = source.channel
         self._can_start_thinking = bool(dialect.router) and not sink.thinking and source.channel is Channel.TEXT
         self._offer = sink.offer
+
+    def start_tracing(self) -> None:
+        """Report what the parser has observed, if the reply is traced. Candidates that lose report nothing."""
+        if self._tracer is not None:
+            self._tracer.start()
 
     def feed(self, text: str) -> None:
         self._record_events(self.parser.feed(text, self._channel))

@@ -15,8 +15,9 @@ from interlingua.core.call_ids import IdStyle
 from interlingua.core.reply import Call, Part
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles
 from interlingua.parsing.text_buffer import Read, TextBuffer
+from interlingua.trace import MarkerRole
 
 __all__ = ["Dialect", "Grammar", "MessageGrammar", "Shape", "Span"]
 
@@ -42,6 +43,8 @@ class Grammar(Protocol):
     strays: tuple[str, ...]
     inner_markers: tuple[str, ...]
     """Markers that are structure only inside a call. Outside a call they are text."""
+    marker_roles: dict[str, MarkerRole]
+    """The role of each marker, for traces."""
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         """Return the openers that begin a call only at the start of a text.
@@ -158,6 +161,17 @@ class Dialect:
         grammar = self.grammar
         shape_markers = grammar.openers + self.strays if grammar else ()
         return shape_markers + self.thinking_markers + self.text_markers + self.noise
+
+    @cached_property
+    def marker_roles(self) -> dict[str, MarkerRole]:
+        """The role of each marker, for traces."""
+        own_roles = assign_roles(
+            ("thinking-start", (span.open for span in self.thinking)),
+            ("thinking-end", (span.close for span in self.thinking)),
+            ("text", self.text_markers),
+            ("noise", self.noise),
+        )
+        return {**(self.grammar.marker_roles if self.grammar else {}), **own_roles}
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

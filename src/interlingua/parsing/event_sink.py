@@ -17,6 +17,7 @@ from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Channel, TextBuffer
+from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
 __all__ = ["CallBuilder", "CallHeader", "EventSink"]
 
@@ -45,6 +46,7 @@ class EventSink:
         offer: ToolSet,
         limits: Limits,
         prose_prefixes: tuple[str, ...] = (),
+        tracer: ParserTracer | None = None,
     ) -> None:
         """Create a sink for one reply.
 
@@ -55,7 +57,9 @@ class EventSink:
             offer: the tools that the client offered.
             limits: the limits of the reply.
             prose_prefixes: openers that are ordinary text, so that a call behind them may be prose.
+            tracer: the tracer of the parser, for parsers that a shape creates.
         """
+        self.tracer = tracer
         self.offer = offer
         self.limits = limits
         self.thinking = False
@@ -73,6 +77,9 @@ class EventSink:
         self.emit = self._events.append
         self._open_call: CallBuilder | None = None
         self._tentative: _TentativeCall | None = None
+        self._value_pieces: list[str] = []
+        self.inner_held_back: Callable[[], list[HeldText]] | None = None
+        """Returns the texts that wait in a parser that a shape has created."""
 
     def drain(self) -> list[ev.Event]:
         """Return and remove the events that are certain: all, or those before a tentative call."""
@@ -85,7 +92,32 @@ class EventSink:
         del self._events[:mark]
         return events
 
+    # ── texts that wait ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def hold_value(self) -> list[str]:
+        """Return a list for the pieces of a value that cannot be sent before its end is known."""
+        self._value_pieces = []
+        return self._value_pieces
+
+    def take_value(self) -> str:
+        """Return the value that was held back."""
+        pieces, self._value_pieces = self._value_pieces, []
+        return "".join(pieces)
+
+    def held_back(self) -> list[HeldText]:
+        """Return the texts that were read and wait, and the reasons, for a trace."""
+        held = self.inner_held_back() if self.inner_held_back is not None else []
+        if self._open_call is not None:
+            held += self._open_call.held_back()
+        if self._value_pieces:
+            held.append((join_tail(self._value_pieces), "value"))
+        return held
+
     # ── tentative calls ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_tentative(self) -> bool:
+        return self._tentative is not None
 
     def begin_tentative(self) -> None:
         """Hold back the events from here on, until `commit` or `rollback`."""
@@ -179,6 +211,7 @@ class EventSink:
             return False
         else:
             self.report("not-a-tool", f"no tool called {name!r} was offered: what looks like a call is sent as text")
+        self._source.recorded_is_refused = True
         return True
 
     def start_call(self, header: CallHeader) -> CallBuilder:
@@ -238,6 +271,15 @@ class CallBuilder:
     def awaits_name(self) -> bool:
         """True if the whole call is buffered, because only its end shows its name."""
         return self._buffered is not None
+
+    def held_back(self) -> list[HeldText]:
+        """Return the arguments that wait, and the reason, for a trace."""
+        if self._text_parts is not None:
+            return [(join_tail(self._text_parts), "refused")]
+        if self._buffered:
+            return [(join_tail(self._buffered), "name")]
+        text = join_tail(self._args.buffered_pieces)
+        return [(text, "value")] if text else []
 
     def writer(self, first_char: str) -> Callable[[str], None]:
         """Return the function that takes arguments with this first character: objects and arrays stream, all else is

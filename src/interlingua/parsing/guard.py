@@ -19,6 +19,7 @@ from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.pending_queue import ContentDelta, PendingQueue, QueuedEvent
+from interlingua.parsing.tracer import HeldText, join_tail
 
 __all__ = ["Guard"]
 
@@ -95,6 +96,15 @@ class Guard:
     def pending_calls(self) -> list[Call]:
         """The calls that are queued behind the open one, as far as they have arrived."""
         return self._queue.calls()
+
+    def held_back(self) -> list[HeldText]:
+        """Return the texts and arguments that wait, and the reasons, for a trace."""
+        held: list[HeldText] = []
+        if self._open_call is not None and self._delivery == "whole" and not self._offer.is_empty:
+            held.append((join_tail([delta.text for delta in self._open_call.buffered_deltas]), "whole"))
+        if self._queue.pending:
+            held.append((join_tail(self._queue.texts), "queue"))
+        return held
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         for event in events:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-__all__ = ["SPECIAL_TOKEN_PREFIXES", "MarkerSet", "compile_markers"]
+from interlingua.trace import MarkerRole
+
+__all__ = ["SPECIAL_TOKEN_PREFIXES", "MarkerSet", "assign_roles", "compile_markers"]
 
 
 SPECIAL_TOKEN_PREFIXES = ("<|", "<｜")
@@ -114,3 +116,8 @@ compile_markers = lru_cache(maxsize=256)(MarkerSet)
 """Return the `MarkerSet` for these literals from a cache.
 
 Use it only for literals that dialects declare, never for text from clients, which would fill the cache."""
+
+
+def assign_roles(*roles: tuple[MarkerRole, Iterable[str]]) -> dict[str, MarkerRole]:
+    """Return the role of each marker, without whitespace around it; the last role if it has several."""
+    return {marker.strip(): role for role, markers in roles for marker in markers if marker.strip()}

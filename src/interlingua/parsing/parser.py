@@ -13,6 +13,8 @@ from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
+from interlingua.parsing.tracer import HeldText, ParserTracer
+from interlingua.trace import HoldReason
 
 __all__ = ["NativeTextParser"]
 
@@ -40,6 +42,7 @@ class NativeTextParser:
         limits: Limits for headers, arguments and buffers.
         thinking: If the text is the rest of a reply: whether it starts inside thinking.
         offset: If the text is the rest of a reply: its position in the reply.
+        tracer: Receives the markers that are read, and the text that was held back and is sent as text.
     """
 
     def __init__(
@@ -51,13 +54,14 @@ class NativeTextParser:
         *,
         thinking: bool = False,
         offset: int = 0,
+        tracer: ParserTracer | None = None,
     ) -> None:
         self._dialect = dialect
-        self._source = TextBuffer(offset)
+        self._source = TextBuffer(offset, tracer)
         self._markers = compile_markers(*dialect.markers)
         self._special_tokens = compile_markers(*dialect.tokens)
         self._sink = EventSink(
-            self._source, self._markers, self._special_tokens, offer, limits or Limits(), dialect.in_prose
+            self._source, self._markers, self._special_tokens, offer, limits or Limits(), dialect.in_prose, tracer
         )
         self._first_openers = self._find_first_openers(offer)
         self._thinking_openers = tuple(span.open for span in dialect.thinking)
@@ -72,6 +76,38 @@ class NativeTextParser:
     def buffered(self) -> str:
         """The text that the parser holds back until it has seen more text."""
         return self._source.buffered
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of the last text."""
+        return self._source.channel
+
+    @property
+    def held_channel(self) -> Channel:
+        """The channel of the text that waits."""
+        return self._source.recorded_channel if self._source.recorded_text.strip() else self._source.channel
+
+    def held_back(self) -> list[HeldText]:
+        """Return the texts that wait for more text, and the reasons, for a trace."""
+        source, sink = self._source, self._sink
+        if source.recorded_text.strip():
+            reason: HoldReason = "tentative" if sink.is_tentative else "call"
+            reason = "refused" if source.recorded_is_refused else reason
+            return [(source.recorded_text + source.unread_text, reason)]
+        held = sink.held_back()
+        if source.buffered:
+            held.append((source.buffered, self._wait_reason()))
+        return held
+
+    def _wait_reason(self) -> HoldReason:
+        """Return the reason why the text in the buffer waits."""
+        text = self._source.buffered
+        if text.isspace():
+            return "whitespace"
+        if self._source.taken_text:
+            return "value"
+        # Outside a call, text waits because it may begin a marker, or a call whose opener is missing.
+        return "marker" if self._sink.inside_calls or self._markers.is_partial(text.lstrip(), 0) else "call"
 
     @property
     def inside_calls(self) -> bool:
@@ -129,6 +165,7 @@ class NativeTextParser:
             elif marker and grammar is not None:
                 yield from self._read_calls(marker, grammar)
         if source.buffered and not sink.call_count and not sink.failed:
+            source.trace_release(source.buffered, source.channel)
             sink.emit_text(source.buffered, source.channel)
 
     def _next_marker(self) -> Read[str | None]:

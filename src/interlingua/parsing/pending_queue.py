@@ -42,6 +42,12 @@ class PendingQueue:
         self.buffered_chars -= sum(map(_char_count, events))
         return events
 
+    @property
+    def texts(self) -> list[str]:
+        """The texts and arguments in the queue, in order."""
+        queued = (event for events in self.pending.values() for event in events)
+        return [event.text for event in queued if not isinstance(event, ev.CallStart | ev.CallEnd | ev.Seal)]
+
     def calls(self) -> list[Call]:
         """Return the queued calls, with the arguments received so far."""
         return [_build_call(events) for events in self.pending.values() if isinstance(events[0], ev.CallStart)]

@@ -17,15 +17,14 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, Lookahead, WordSequence, match_word_sequence
 from interlingua.parsing.markers import MarkerSet
+from interlingua.parsing.tracer import ParserTracer, join_tail
+from interlingua.trace import Channel
 
 __all__ = ["MAX_BUFFERED_WHITESPACE_CHARS", "Channel", "PrecededBy", "Read", "TextBuffer"]
 
 T = TypeVar("T")
 Read: TypeAlias = Generator[None, None, T]
 """Generator that reads from a `TextBuffer`: it yields when it needs more text, and returns its result."""
-
-MAX_PREVIEW_PIECES = 64
-"""Number of buffered pieces that `TextBuffer.buffered` includes."""
 
 _WHITESPACE = re.compile(r"\s*+")
 
@@ -36,13 +35,6 @@ class PrecededBy(Enum):
     NOTHING = "nothing"
     MARKER = "marker"
     TEXT = "text"
-
-
-class Channel(Enum):
-    """The field of the upstream's reply that a piece of text came from."""
-
-    TEXT = "text"
-    REASONING = "reasoning"
 
 
 MARKER_SEARCH_WINDOW_CHARS = 4096
@@ -67,7 +59,9 @@ _EMPTY_WINDOW = _ScanWindow("", 0, -1, True)
 class TextBuffer:
     """Text that was pushed but not yet read, and the methods that read it."""
 
-    def __init__(self, offset: int = 0) -> None:
+    def __init__(self, offset: int = 0, tracer: ParserTracer | None = None) -> None:
+        self._tracer = tracer
+        self._waited_to = 0  # up to this position the text had to wait for a later piece; only for the tracer
         self.channel = Channel.TEXT
         self._text = ""
         self._pos = 0
@@ -90,6 +84,8 @@ class TextBuffer:
         """The channel of the recorded text."""
         self.recorded_marker = ""
         """The marker at the start of the recorded text."""
+        self.recorded_is_refused = False
+        """True if the recorded text is known to be no call."""
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Add the next piece of text.
@@ -113,7 +109,11 @@ class TextBuffer:
         if channel is not self.channel:
             boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
             self._channel_boundary, self._channel_before_boundary, self.channel = boundary, self.channel, channel
-        self._text = remainder + text if remainder else text
+        self._text = text
+        if remainder:
+            self._text = remainder + text
+            if self._tracer is not None:
+                self._waited_to = self._text_offset + len(remainder)
         return True
 
     def try_forward(self, text: str) -> bool:
@@ -134,6 +134,7 @@ class TextBuffer:
     def close(self) -> None:
         """Mark the end of the text. A partial marker in the buffer is plain text from now on."""
         self._closed = True
+        self._waited_to = self._text_offset + len(self._text)
 
     @property
     def closed(self) -> bool:
@@ -147,11 +148,34 @@ class TextBuffer:
     @property
     def buffered(self) -> str:
         """The buffered text, which waits for more text. Only the end of it if it is long."""
-        return "".join(self._taken_pieces[-MAX_PREVIEW_PIECES:]) + self._text[self._pos :]
+        return self.taken_text + self.unread_text
+
+    @property
+    def taken_text(self) -> str:
+        """The text that `take_until` has read so far. Only the end of it if it is long."""
+        return join_tail(self._taken_pieces)
+
+    @property
+    def unread_text(self) -> str:
+        return self._text[self._pos :]
+
+    @property
+    def recorded_text(self) -> str:
+        """The recorded text behind the marker at its start. Only the end of it if it is long."""
+        if self._recorded_pieces is None:
+            return ""
+        text = join_tail(self._recorded_pieces) + self._text[self._record_start : self._pos]
+        marker = self.recorded_marker
+        is_marker = self._tracer is not None and self._tracer.is_marker(marker)
+        return text.removeprefix(self._recorded_pieces[0]).removeprefix(marker if is_marker else "")
 
     def put_back(self, marker: str) -> None:
         """Un-read the marker that was just read, so that another reader receives it."""
         self._pos -= len(marker)
+
+    def skip_data(self, text: str) -> None:
+        """Read text that was un-read, as data."""
+        self._pos += len(text)
 
     def prepend_prefill(self, text: str) -> None:
         """Put the end of the prefill, such as a partial marker, before the reply.
@@ -169,6 +193,7 @@ class TextBuffer:
         before_boundary = self._pos - len(marker) < self._channel_boundary
         self.recorded_channel = self._channel_before_boundary if before_boundary else self.channel
         self.recorded_marker = marker
+        self.recorded_is_refused = False
         self._recorded_pieces = [self._trimmed_whitespace]
         self._trimmed_whitespace = ""
         self._record_start = self._pos - len(marker)
@@ -184,7 +209,10 @@ class TextBuffer:
             return ""
         text = "".join(self._recorded_pieces) + self._text[self._record_start : self._pos]
         self._recorded_pieces = None
-        return text[max(0, len(text) - self.offset) :]  # without the prefill
+        text = text[max(0, len(text) - self.offset) :]  # without the prefill
+        if self._tracer is not None:
+            self._tracer.report_release(text, "call", self.recorded_channel)
+        return text
 
     def rewind(self, marker: str) -> None:
         """Un-read all recorded text behind the marker at its start. Only for short text, because it is read twice."""
@@ -271,6 +299,40 @@ class TextBuffer:
         match = _WHITESPACE.match(self._text, self._pos + len(last_marker))
         return match.end() if match else self._pos
 
+    # ── tracing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def trace_marker(self, marker: str, end: int | None = None) -> None:
+        """Report a marker that was read as structure: the one that was just read, or the one that ends at `end`.
+
+        The methods that return markers do this themselves, except for `copy_value`: there a marker may be data.
+        """
+        if self._tracer is not None:
+            self._tracer.report_marker(marker, self.offset if end is None else end, self.channel)
+
+    def trace_release(self, text: str, channel: Channel) -> None:
+        """Report the part of the next characters, which are sent as text, that had to wait for later ones."""
+        waited = text[: max(0, self._waited_to - max(0, self.offset))]
+        if self._tracer is not None and waited:
+            self._tracer.report_release(waited, "whitespace" if waited.isspace() else "marker", channel)
+
+    def _trace_releases(self, write: Callable[[str, Channel], None]) -> Callable[[str, Channel], None]:
+        """Return a `write` that reports the text that had to wait; the same one if nothing is traced."""
+        if self._tracer is None:
+            return write
+
+        def write_and_report(text: str, channel: Channel) -> None:
+            self.trace_release(text, channel)
+            write(text, channel)
+
+        return write_and_report
+
+    def _read_marker(self, match: re.Match[str]) -> str:
+        """Consume and return a marker that is structure."""
+        self._pos = match.end()
+        if self._tracer is not None:
+            self.trace_marker(match.group())
+        return match.group()
+
     # ── copying and taking text ───────────────────────────────────────────────────────────────────────────────────────
 
     def take_char(self) -> Read[str]:
@@ -322,7 +384,7 @@ class TextBuffer:
             self._pos = len(piece)
             return True
 
-        trim_chars = tuple(trim)
+        trim_chars, write = tuple(trim), self._trace_releases(write)
         while True:
             if self._pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
@@ -343,9 +405,8 @@ class TextBuffer:
             if match:
                 self._trimmed_whitespace = self._text[self._pos : match.start()] if trim else ""
                 self.markers_adjacent = self._preceded_by is PrecededBy.MARKER
-                self._pos = match.end()
                 self._preceded_by = PrecededBy.MARKER
-                return match.group()
+                return self._read_marker(match)
             if self._closed:
                 return None
             channel = self.channel
@@ -363,6 +424,8 @@ class TextBuffer:
         match = markers.search(earlier_text, 0)
         write(earlier_text[: match.start() if match else len(earlier_text)], self._channel_before_boundary)
         self._pos += match.end() if match else len(earlier_text)
+        if match and self._tracer is not None:
+            self._tracer.report_marker(match.group(), self.offset, self._channel_before_boundary)
         self._preceded_by = PrecededBy.MARKER if match else PrecededBy.NOTHING
         return match.group() if match else ""
 
@@ -438,8 +501,7 @@ class TextBuffer:
             size += end - self._pos
             self._pos = end
             if match and size <= limit:
-                self._pos = match.end()
-                return self._join_taken(), match.group()
+                return self._join_taken(), self._read_marker(match)
             if self._closed or size > limit:
                 return self._join_taken(), None
             yield
@@ -455,10 +517,7 @@ class TextBuffer:
         None, consuming nothing, if no marker is next.
         """
         match = yield from self._next_marker(markers)
-        if match is None:
-            return None
-        self._pos = match.end()
-        return match.group()
+        return None if match is None else self._read_marker(match)
 
     def peek(self, markers: MarkerSet, last_marker: str = "") -> Read[str | None]:
         """Return the marker that comes next, after optional whitespace, without consuming it.
@@ -621,8 +680,7 @@ class TextBuffer:
                     return ""
                 match, undecided = self._match_marker(markers, end)
                 if match:
-                    self._pos = match.end()
-                    return match.group()
+                    return self._read_marker(match)
                 if not undecided:
                     self._pos = scanner.skip_char(text, end)
                     write(text[end])

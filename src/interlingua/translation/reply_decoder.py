@@ -14,6 +14,7 @@ from interlingua.core.tools import ToolSet, ToolsLike
 from interlingua.dialects.registry import STANDARD_DIALECT, dialect_for, get_dialect
 from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect
+from interlingua.parsing.tracer import ReplyTracer
 from interlingua.wires.base import Choice, Chunk, Json, Wire
 from interlingua.wires.streaming import chunk_decoder, sse
 from interlingua.wires.streaming.chunk_decoder import DecodedChunk
@@ -30,7 +31,13 @@ class ReplyDecoder:
     """Decodes the chunks, or the body, of one reply."""
 
     def __init__(
-        self, wire: Wire, dialect: str | Dialect, model: str | None, tools: ToolsLike, options: Options
+        self,
+        wire: Wire,
+        dialect: str | Dialect,
+        model: str | None,
+        tools: ToolsLike,
+        options: Options,
+        tracer: ReplyTracer | None = None,
     ) -> None:
         """`dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the first chunk names."""
         self.wire = wire
@@ -41,6 +48,7 @@ class ReplyDecoder:
         self.pipelines: dict[int, ChoicePipeline] = {}
         """The pipeline of each choice that has begun, by the choice's index."""
         self._options = options
+        self._tracer = tracer
         self._chunks = chunk_decoder.ChunkDecoder()
 
     # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,6 +114,7 @@ class ReplyDecoder:
         """Choose the dialect by the upstream's model, if it is not known yet."""
         if self.dialect is None and model:
             self.dialect = dialect_for(model)
+            self._report_dialect()
             for pipeline in self.pipelines.values():
                 pipeline.set_dialect(self.dialect)
 
@@ -115,10 +124,26 @@ class ReplyDecoder:
         """Return the pipeline of a choice. A choice that begins gets a new one, seeded by its first events."""
         pipeline = self.pipelines.get(choice.index)
         if pipeline is None:
-            dialect = self.dialect or STANDARD_DIALECT
-            pipeline = ChoicePipeline.for_choice(choice.index, choice.events, dialect, self.tool_set, self._options)
+            self._report_dialect()
+            pipeline = ChoicePipeline.for_choice(
+                choice.index,
+                choice.events,
+                self.dialect or STANDARD_DIALECT,
+                self.tool_set,
+                self._options,
+                tracer=self._tracer.for_choice(choice.index) if self._tracer is not None else None,
+            )
             self.pipelines[choice.index] = pipeline
         return pipeline
+
+    def report_held(self) -> None:
+        """Report the texts that wait in any choice, if the reply is traced."""
+        for pipeline in self.pipelines.values():
+            pipeline.report_held()
+
+    def _report_dialect(self) -> None:
+        if self._tracer is not None and self.dialect is not None:
+            self._tracer.report_dialect(self.dialect.name)
 
     def flush(self) -> list[tuple[int, list[ev.Event]]]:
         """End the text of every choice: return what was held back."""

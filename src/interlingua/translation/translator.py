@@ -15,12 +15,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from interlingua import events as ev
-from interlingua.common.jsontext.codec import write_json
+from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import Options
 from interlingua.core.reply_stats import ReplyStats
 from interlingua.core.tools import ToolsLike
 from interlingua.errors import UpstreamError, UsageError, expect_type
 from interlingua.parsing.dialect import Dialect
+from interlingua.parsing.tracer import ReplyTracer
+from interlingua.trace import TraceObserver
 from interlingua.translation.fast_path import FastPath, FastRead
 from interlingua.translation.reply_decoder import DONE, ReplyDecoder
 from interlingua.translation.reply_recorder import ReplyRecorder, find_failure
@@ -31,7 +33,7 @@ from interlingua.wires.streaming import sse
 from interlingua.wires.streaming.chunk_decoder import DecodedChunk
 from interlingua.wires.streaming.collecting_emitter import CollectingEmitter
 
-__all__ = ["TraceStep", "Translator", "translate_reply"]
+__all__ = ["Translator", "translate_reply"]
 
 SSE_COMMENT = b":\n\n"
 MAX_UNREADABLE_EVENTS = 100
@@ -41,16 +43,6 @@ TOO_LONG, CLOSE = sse.SseBlock([], b""), sse.SseBlock([], b"")
 
 StepResult: TypeAlias = tuple[list[ev.Event], bytes]
 """The events of one message, and the bytes for the client."""
-
-
-class TraceStep(msgspec.Struct, frozen=True):
-    """One message of the upstream: the bytes received, its events, the bytes sent, and the text held back."""
-
-    received: bytes
-    data: str
-    events: list[ev.Event]
-    sent: bytes
-    buffered: str
 
 
 class TranslatorState(Enum):
@@ -75,6 +67,7 @@ class Translator:
         model: the id of the upstream's model.
         tools: the tools that the client offered; None if they are not known.
         options: see `il.Options`.
+        observer: receives a trace event for everything that happens; see `interlingua.trace`.
     """
 
     def __init__(
@@ -85,12 +78,18 @@ class Translator:
         model: str | None = None,
         tools: ToolsLike = None,
         options: Options | None = None,
+        *,
+        observer: TraceObserver | None = None,
     ) -> None:
         self._source, self._target = get_wire(source), get_wire(target)
         self._options = Options() if options is None else options
         expect_type(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
-        self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options)
+        self._tracer = ReplyTracer(observer) if observer is not None else None
+        self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options, self._tracer)
         self._recorder = ReplyRecorder()
+        self._record_events = (
+            self._tracer.trace_events(self._recorder.record) if self._tracer else self._recorder.record
+        )
         self._emitter: Emitter = self._target.emitter(self._options, self._decoder.tool_set)
         self._same_wire = source == target
         upstream = self._options.upstream
@@ -152,15 +151,23 @@ class Translator:
 
     def feed(self, data: bytes) -> bytes:
         """Translate the next bytes of the upstream's stream."""
-        fast_path = self._fast_path
+        fast_path, tracer = self._fast_path, self._tracer
         if fast_path is None:
             return b"".join([self._process(block)[1] for block in self._decode_blocks(data)])
         forwarded = fast_path.forward(data)
         if forwarded is not None:
+            if tracer is not None:
+                tracer.begin_message(data)
+                tracer.report_passed()
+                self._end_traced(forwarded, tracer)
             return forwarded
         repeat = fast_path.read_repeat(data)
         if repeat is not None:
+            if tracer is not None:
+                tracer.begin_message(data)
             events, sent = self._process_fast(repeat)
+            if tracer is not None:
+                self._end_traced(sent, tracer)
         else:
             blocks = self._decode_blocks(data)
             if len(blocks) != 1 or blocks[0].raw != data:  # only a chunk that came alone can be repeated
@@ -177,29 +184,27 @@ class Translator:
         """End a stream that was cut off, with an error. The same as `close` if the reply was complete by then."""
         if self.ended or self._decoder.all_stopped:
             return self.close()
+        if self._tracer is not None:
+            self._tracer.begin_end()
         name = self._decoder.open_call_name
         failure = ev.Failure(message + (f", inside the call of {name!r}" if name else ""), type, code)
         events, sent = self._fail_stream([failure], failure)
         self._state = TranslatorState.CLOSED
         self._record(events)
+        if self._tracer is not None:
+            self._tracer.end_message(sent)
         return sent
-
-    def trace(self, data: bytes) -> list[TraceStep]:
-        """`feed`, with one step for each message."""
-        return [self._trace_block(block) for block in self._decode_blocks(data)]
-
-    def trace_end(self) -> list[TraceStep]:
-        """`close`, with one step for each message."""
-        return [self._trace_block(block) for block in self._final_blocks()]
-
-    def _trace_block(self, block: sse.SseBlock) -> TraceStep:
-        events, sent = self._process(block)
-        return TraceStep(block.raw, block.message().data, events, sent, self.held)
 
     # ── whole replies ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """Translate a whole reply to a whole reply: the one that the stream would fold to."""
+        written = self._translate_body(body)
+        if self._tracer is not None:
+            self._tracer.end_message(encode_json(written), whole=True)
+        return written
+
+    def _translate_body(self, body: dict[str, Any]) -> dict[str, Any]:
         body, chunk = self._read_body(body)
         choices = self._process_body(chunk)
         events = [*(event for _, events in choices for event in events), *chunk.common]
@@ -231,6 +236,8 @@ class Translator:
         sent += self._emitter.emit([], usage_events) if usage_events else b""
         sent += self._emitter.fail(self._client_failure(failure)) if failure else self._emitter.finish()
         self._record([*events, *usage_events, *self._final_findings()])
+        if self._tracer is not None:
+            self._tracer.end_message(sent)
         return sent
 
     def fold(self, stream: bytes) -> dict[str, Any]:
@@ -244,6 +251,8 @@ class Translator:
         self.close()
         body = collector.body()
         self._record([])
+        if self._tracer is not None:
+            self._tracer.end_message(encode_json(body), whole=True)
         return body
 
     def _read_body(self, body: dict[str, Any]) -> tuple[dict[str, Any], Chunk]:
@@ -251,6 +260,8 @@ class Translator:
         self._require_unused()
         expect_type(body, dict, "a reply is a dict", "decode its JSON first")
         self._state = TranslatorState.CLOSED
+        if self._tracer is not None:
+            self._tracer.begin_message(encode_json(body), whole=True)
         body = self._decoder.join_characters(body)
         if self._signs_for_upstream:
             body = reasoning_fields.sign_reasoning(body, self._source.REASONING_FIELDS, self._options)
@@ -307,11 +318,23 @@ class Translator:
 
     def _process(self, block: sse.SseBlock) -> StepResult:
         """Translate one message."""
+        tracer = self._tracer
+        if tracer is not None:
+            tracer.begin_end() if block is CLOSE else tracer.begin_message(block.raw)
         fast_read = self._fast_path.read(block) if self._fast_path is not None else None
         if fast_read is not None:
-            return self._process_fast(fast_read)
-        events, sent = self._read_block(block)
-        return self._record(events), sent
+            events, sent = self._process_fast(fast_read)
+        else:
+            events, sent = self._read_block(block)
+            events = self._record(events)
+        if tracer is not None:
+            self._end_traced(sent, tracer)
+        return events, sent
+
+    def _end_traced(self, sent: bytes, tracer: ReplyTracer) -> None:
+        """Report what is held back after a message, and what was sent for it."""
+        self._decoder.report_held()
+        tracer.end_message(sent)
 
     def _process_fast(self, fast_read: FastRead) -> StepResult:
         """Translate a chunk that the fast path has read."""
@@ -325,7 +348,7 @@ class Translator:
         if self._emitter.findings:
             events = [*events, *self._emitter.findings]
             self._emitter.findings = []
-        self._recorder.record(events)
+        self._record_events(events)
         return events
 
     def _read_block(self, block: sse.SseBlock) -> StepResult:

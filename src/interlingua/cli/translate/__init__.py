@@ -8,14 +8,11 @@ from itertools import chain
 from typing import Any
 
 import interlingua as il
-from interlingua import events as ev
-from interlingua.cli.common import console, options, two_columns
+from interlingua.cli.common import console, options
 from interlingua.cli.translate import capture_replay
-from interlingua.cli.translate.explain import Explainer
 from interlingua.cli.translate.missed_calls import MissedCallDetector
-from interlingua.common.jsontext.codec import encode_json
+from interlingua.cli.translate.output import ExplainedOutput, Output, ReplyOutput, TraceOutput
 from interlingua.errors import UpstreamError
-from interlingua.translation.translator import TraceStep
 from interlingua.wires import WIRES
 
 DESCRIPTION = f"""\
@@ -32,6 +29,7 @@ examples:
   interlingua translate whole-reply.json
   interlingua translate --from openai-chat --to anthropic-messages recorded.sse
   interlingua translate --explain captured.jsonl
+  interlingua translate --trace recorded.sse | jq 'select(.kind == "HeldBack")'
 
 A capture file of the gateway (`interlingua serve --capture DIR`) contains the
 wires, the tools and the dialect. --dialect overrides the dialect. The outcome of
@@ -42,6 +40,10 @@ A whole reply is shown as one chunk, followed by its translation. The output has
 two columns if the width (of the terminal, or $COLUMNS) is at least 100. It is
 coloured on a terminal unless $NO_COLOR is set. Findings are shown next to their
 chunk and not on standard error.
+
+--trace prints what --explain is made of, for programs: JSON lines with the bytes
+received, the markers, the text held back and why, the events and the bytes sent.
+docs/reference/trace.md describes them.
 """
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n" + _BOM  # skipped byte by byte: a chunk may end inside the BOM
@@ -65,8 +67,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="keep",
         help="keep reasoning (default), send it as content, or drop it",
     )
-    parser.add_argument(
+    views = parser.add_mutually_exclusive_group()
+    views.add_argument(
         "--explain", action="store_true", help="show chunk by chunk what was received, what is sent, and why"
+    )
+    views.add_argument(
+        "--trace", action="store_true", help="print each step as a line of JSON instead of the translated reply"
     )
     options.add_findings(parser)
     options.add_file(parser, "the reply")
@@ -81,6 +87,7 @@ def run(args: argparse.Namespace) -> None:
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
         console.print_stderr(f"capture: {console.printable(replay.outcome)}")
+    output = _choose_output(args)
     translator = il.Translator(
         source=args.source,
         target=args.target,
@@ -88,24 +95,23 @@ def run(args: argparse.Namespace) -> None:
         model=args.model,
         tools=tools,
         options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),
+        observer=output.observer,
     )
     first_byte, chunks = _peek_first_byte(incoming)
-    if first_byte != b"{":
-        detecting_translator = il.Translator(source=args.source, target=args.target, dialect="detect", tools=tools)
-        missed_call_detector = MissedCallDetector(translator, detecting_translator)
-        failure = (_explain_stream if args.explain else _translate_stream)(
-            translator, missed_call_detector.observe(chunks), args.finding_format
-        )
-        if hint := missed_call_detector.hint():
-            console.print_stderr(f"hint: {hint}")
+    if first_byte == b"{":
+        failure = _translate_body(translator, b"".join(chunks), output)
     else:
-        failure = (_explain_body if args.explain else _translate_body)(
-            translator, b"".join(chunks), args.finding_format
-        )
+        failure = _translate_stream(translator, chunks, output, MissedCallDetector(args.source, tools))
     if failure:
         raise UpstreamError(
             f"the reply failed: {failure}", "the translated reply reports the error too; the output before it is valid"
         )
+
+
+def _choose_output(args: argparse.Namespace) -> Output:
+    if args.explain:
+        return ExplainedOutput()
+    return TraceOutput() if args.trace else ReplyOutput(args.finding_format)
 
 
 def _peek_first_byte(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -118,68 +124,28 @@ def _peek_first_byte(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return b"", iter(blank_chunks)
 
 
-def _translate_body(translator: il.Translator, raw: bytes, finding_format: console.FindingFormat) -> str | None:
-    translated = translator.reply(_read_body(raw))
-    console.write_json(translated)
-    console.print_findings(translator.findings, finding_format)
-    return _error_message(translated)
-
-
-def _explain_body(translator: il.Translator, raw: bytes, _: console.FindingFormat) -> str | None:
-    """Explain a whole reply as one chunk. A row shortens it, so the full translated body is printed below."""
-    body = _read_body(raw)
+def _translate_body(translator: il.Translator, raw: bytes, output: Output) -> str | None:
+    """Translate a whole reply. Return the message of its error, if it is one."""
+    body = console.read_json(raw.removeprefix(_BOM), dict[str, Any], "the reply", _BODY_HINT)
     translated = translator.reply(body)
-    received, sent = (b"data: " + encode_json(value) + b"\n\n" for value in (body, translated))
-    step = TraceStep(received, encode_json(body).decode(), [*translator.findings], sent, "")
-    _explain_steps(translator, [step])
-    console.write(b"\n")
-    console.write_json(translated)
-    return _error_message(translated)
-
-
-def _read_body(raw: bytes) -> dict[str, Any]:
-    return console.read_json(raw.removeprefix(_BOM), dict[str, Any], "the reply", _BODY_HINT)
-
-
-def _error_message(translated: dict[str, Any]) -> str | None:
+    output.begin()
+    output.write_body(translated, translator)
     error = translated.get("error")
     return str(error.get("message") if isinstance(error, dict) else error) if error else None
 
 
 def _translate_stream(
-    translator: il.Translator, chunks: Iterable[bytes], finding_format: console.FindingFormat
+    translator: il.Translator, chunks: Iterable[bytes], output: Output, missed_call_detector: MissedCallDetector
 ) -> str | None:
-    printed_count, failure = 0, None
-    for step in _trace_steps(translator, chunks):
-        console.write(step.sent)
-        console.print_findings(translator.findings[printed_count:], finding_format)
-        printed_count = len(translator.findings)
-        failure = failure or _failure_message(step)
-    return failure
-
-
-def _explain_stream(translator: il.Translator, chunks: Iterable[bytes], _: console.FindingFormat) -> str | None:
-    return _explain_steps(translator, _trace_steps(translator, chunks))
-
-
-def _explain_steps(translator: il.Translator, steps: Iterable[TraceStep]) -> str | None:
-    """Print one row per step. Findings are part of the rows."""
-    explainer = Explainer(translator)
-    layout = two_columns.ColumnLayout(console.terminal_width(), two_columns.style_for(console.stdout_is_terminal()))
-    console.write(layout.format_header("from the upstream", "to the client").encode())
-    failure = None
-    for step in steps:
-        console.write(layout.format_row(explainer.explain(step)).encode())
-        failure = failure or _failure_message(step)
-    console.write(f"\n{layout.format_note(explainer.summary())}".encode())
-    return failure
-
-
-def _trace_steps(translator: il.Translator, chunks: Iterable[bytes]) -> Iterator[TraceStep]:
+    """Translate a stream. Return the message of its failure, if it failed."""
+    output.begin()
     for chunk in chunks:
-        yield from translator.trace(chunk)
-    yield from translator.trace_end()
-
-
-def _failure_message(step: TraceStep) -> str | None:
-    return next((event.message for event in step.events if isinstance(event, ev.Failure)), None)
+        missed_call_detector.feed(chunk)
+        output.write_frames(translator.feed(chunk), translator)
+    missed_call_detector.close()
+    output.write_frames(translator.close(), translator)
+    output.end()
+    if hint := missed_call_detector.hint(translator.dialect):
+        console.print_stderr(f"hint: {hint}")
+    failure = translator.tally.failure
+    return failure.message if failure else None

@@ -1,4 +1,4 @@
-"""One-line summary of a chunk for the terminal: essential fields only, control characters escaped."""
+"""One-line summary of a message for the terminal: essential fields only, control characters escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interlingua.cli.common.console import printable
 from interlingua.cli.common.two_columns import shorten
 from interlingua.wires.streaming import sse
 
-__all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message", "quote", "strings"]
+__all__ = ["decode_messages", "decode_value", "essential_fields", "field_names", "format_message", "quote"]
 
 MAX_TEXT_CHARS = 60
 """Longer texts are shortened in the middle."""
@@ -22,7 +22,9 @@ _ENVELOPE_FIELDS = frozenset(
 )
 
 
-def decode_messages(raw: bytes) -> list[sse.SseMessage]:
+def decode_messages(data: str, *, whole: bool = False) -> list[sse.SseMessage]:
+    """Return the messages in the data of a trace event. A whole reply is shown as the only message of a stream."""
+    raw = sse.encode_event(data) if whole else data.encode()
     decoder = sse.SseDecoder(len(raw))
     return [message for message in decoder.feed(raw) + decoder.close() if message.raw.strip()]
 
@@ -96,15 +98,6 @@ def _shorten_texts(value: Any) -> Any:
     if isinstance(value, list):
         return [_shorten_texts(inner) for inner in value]
     return value
-
-
-def strings(value: Any) -> Iterator[str]:
-    """Yield all strings in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from strings(inner)
 
 
 def field_names(value: Any) -> Iterator[str]:

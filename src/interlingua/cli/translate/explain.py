@@ -1,13 +1,12 @@
-"""Explainer for `translate --explain`: what was received, what was sent, and why, step by step."""
+"""Explainer for `translate --explain`: what was received, what was sent, and why, from the trace of a translator."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import groupby
 from typing import assert_never
 
 from interlingua import events as ev
+from interlingua import trace
 from interlingua.cli.common.console import printable
 from interlingua.cli.common.two_columns import ColumnLine, ColumnRow, Style
 from interlingua.cli.translate.chunk_summary import (
@@ -17,134 +16,161 @@ from interlingua.cli.translate.chunk_summary import (
     field_names,
     format_message,
     quote,
-    strings,
 )
-from interlingua.parsing.dialect import Dialect
-from interlingua.parsing.markers import compile_markers
-from interlingua.translation.translator import TraceStep, Translator
 from interlingua.wires.streaming import sse
 
 __all__ = ["Explainer"]
 
-_REMARKED_EVENTS = (ev.CallStart, ev.CallEnd, ev.Failure, ev.Finding)
+_ROLE_FIELDS = {"role": "assistant"}
+"""Essential fields of a frame that only begins a reply."""
 
 
 class Explainer:
-    """Explains the steps of one translator, in order."""
+    """Observer of one translator. It makes a row for each message."""
 
-    def __init__(self, translator: Translator) -> None:
-        self._translator = translator
-        self._dialect: Dialect | None = None
-        self._buffered = ""
-        self._last_marker = ""  # reset when text or arguments are sent
+    def __init__(self) -> None:
+        self._received: trace.MessageReceived | trace.InputEnded | None = None
+        self._events: list[trace.TraceEvent] = []
+        self._rows: list[ColumnRow] = []
         self._counts: Counter[str] = Counter()
 
-    def explain(self, step: TraceStep) -> ColumnRow:
-        received, sent = decode_messages(step.received), decode_messages(step.sent)
-        self._count(received, sent, step.events)
-        number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
-        left = [ColumnLine(format_message(message)) for message in received] or [
-            ColumnLine("(end of stream)", Style.FAINT)
-        ]
-        dialect_lines = self._dialect_lines() if number else []
-        passthrough = _passthrough_line(step, received, sent)
-        if passthrough:
-            right = [
-                passthrough,
-                *dialect_lines,
-                *(_event_line(event) for event in step.events if isinstance(event, _REMARKED_EVENTS)),
-            ]
-        else:
-            right = (
-                [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
-                + dialect_lines
-                + self._reason_lines(step)
-            )
-        self._buffered = step.buffered
-        return ColumnRow(number, left, right)
+    def observe(self, event: trace.TraceEvent) -> None:
+        match event:
+            case trace.MessageReceived() | trace.InputEnded():
+                self._received, self._events = event, []
+            case trace.FramesSent():
+                self._rows.append(self._explain(self._received, event))
+            case _:
+                self._events.append(event)
+
+    def take_rows(self) -> list[ColumnRow]:
+        """Return the rows that are complete, and forget them."""
+        rows, self._rows = self._rows, []
+        return rows
 
     def summary(self) -> str:
         def format_count(noun: str) -> str:
             return f"{self._counts[noun]} {noun}{'' if self._counts[noun] == 1 else 's'}"
 
-        self._counts["call"] = self._translator.tally.calls
         chunks, frames, calls, findings = map(format_count, ("chunk", "frame", "call", "finding"))
         return f"{chunks} in, {frames} out: {calls}, {findings}"
 
-    def _count(self, received: list[sse.SseMessage], sent: list[sse.SseMessage], events: list[ev.Event]) -> None:
+    def _explain(
+        self, received_event: trace.MessageReceived | trace.InputEnded | None, frames: trace.FramesSent
+    ) -> ColumnRow:
+        received, sent = _messages(received_event), _messages(frames)
+        self._count(received, sent)
+        number = str(self._counts["chunk"]) if any(message.has_data for message in received) else ""
+        left = [ColumnLine(format_message(message)) for message in received] or [_absent_message_line(received_event)]
+        dialects = [event.dialect for event in self._events if isinstance(event, trace.DialectChosen)]
+        dialect_lines = [_reason_line(f"dialect: {dialect}") for dialect in dialects]
+        same_lines = _unchanged_lines(received, sent) if frames.unchanged else _same_fields_lines(received, sent)
+        sent_lines = same_lines or _frame_lines(sent)
+        reason_lines = self._reason_lines(is_forwarded=bool(same_lines))
+        if not reason_lines and not same_lines:
+            reason_lines = [_reason_line(_unexplained(received_event, frames))]
+        return ColumnRow(number, left, sent_lines + dialect_lines + reason_lines)
+
+    def _count(self, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> None:
         self._counts["chunk"] += sum(message.has_data for message in received)
         self._counts["frame"] += sum(message.has_data for message in sent)
-        self._counts["finding"] += sum(isinstance(event, ev.Finding) for event in events)
-
-    # ── reasons ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _reason_lines(self, step: TraceStep) -> list[ColumnLine]:
-        lines = self._marker_lines(step) + _event_lines(step.events) + self._buffered_lines(step.buffered)
-        return lines or [self._no_event_line(step)]
-
-    def _dialect_lines(self) -> list[ColumnLine]:
-        previous, self._dialect = self._dialect, self._translator.dialect
-        return [_reason_line(f"dialect: {self._dialect.name}")] if self._dialect and not previous else []
-
-    def _marker_lines(self, step: TraceStep) -> list[ColumnLine]:
-        """Lines for the markers that the parser removed. A marker that was forwarded was data."""
-        forwarded = _delta_text(step.events)
-        lines = []
-        if forwarded:
-            self._last_marker = ""
-            if self._buffered and forwarded.startswith(self._buffered):
-                lines.append(_reason_line(f"{quote(self._buffered)} is not a marker after all"))
-        for marker in dict.fromkeys(self._find_markers(step.data)):
-            if marker not in forwarded and marker.encode() not in step.sent:
-                self._last_marker = marker
-                lines.append(ColumnLine(f"marker {printable(marker)}", Style.MARKER, "·"))
-        return lines
-
-    def _find_markers(self, data: str) -> Iterator[str]:
-        marker_set = compile_markers(*(self._dialect.markers if self._dialect else ()))
-        for text in strings(decode_value(data)):
-            text, position = self._buffered + text, 0
-            while match := marker_set.search(text, position):
-                yield match.group()
-                position = match.end()
-
-    def _buffered_lines(self, buffered: str) -> list[ColumnLine]:
-        if not buffered:
-            return []
-        if buffered.isspace():
-            description = "(whitespace may belong to a marker)"
-        elif self._dialect and compile_markers(*self._dialect.markers).is_partial(buffered.lstrip(), 0):
-            description = "(may become a marker)"
-        else:
-            description = "(may become a call)"
-        return [_reason_line(f"buffered: {quote(buffered)} {description}")]
-
-    def _no_event_line(self, step: TraceStep) -> ColumnLine:
-        if step.sent:
-            return _reason_line("rewritten for the client" if step.received else "end of the client's stream")
-        return _reason_line(
-            f"buffered: waiting for the text after {self._last_marker}" if self._last_marker else "nothing to send"
+        self._counts["finding"] += sum(isinstance(event, trace.FindingReported) for event in self._events)
+        self._counts["call"] += sum(
+            isinstance(event, trace.EventSent) and isinstance(event.event, ev.CallStart) for event in self._events
         )
 
+    def _reason_lines(self, *, is_forwarded: bool) -> list[ColumnLine]:
+        """Return a line for each trace event of the message, each marker and each run of equal lines once.
 
-def _passthrough_line(step: TraceStep, received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> ColumnLine | None:
-    """Return the line for a chunk that is forwarded unchanged or with the same essential fields; else None."""
-    if received and step.sent.endswith(step.received):
-        prefix = "" if step.sent == step.received else "a role, then "
-        return ColumnLine(f"{prefix}unchanged, byte for byte", Style.FAINT, "=")
+        Args:
+            is_forwarded: the message was forwarded, so that no line has to say that its text was.
+        """
+        lines: list[ColumnLine] = []
+        for event in self._events:
+            line = _trace_line(event)
+            is_plain = isinstance(event, trace.EventSent) and not isinstance(
+                event.event, ev.CallStart | ev.CallEnd | ev.Failure
+            )
+            if line is None or (is_forwarded and (is_plain or isinstance(event, trace.Passed))):
+                continue
+            if line not in (lines if line.style is Style.MARKER else lines[-1:]):
+                lines.append(line)
+        return lines
+
+
+def _messages(event: trace.MessageReceived | trace.InputEnded | trace.FramesSent | None) -> list[sse.SseMessage]:
+    if event is None or isinstance(event, trace.InputEnded):
+        return []
+    return decode_messages(event.data, whole=event.whole)
+
+
+# ── lines of a row ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _absent_message_line(event: trace.MessageReceived | trace.InputEnded | None) -> ColumnLine:
+    is_too_long = isinstance(event, trace.MessageReceived)
+    return ColumnLine("(an event over the size limit)" if is_too_long else "(end of stream)", Style.FAINT)
+
+
+def _frame_lines(sent: list[sse.SseMessage]) -> list[ColumnLine]:
+    return [ColumnLine(format_message(message), Style.SENT, "→") for message in sent]
+
+
+def _unchanged_lines(received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> list[ColumnLine]:
+    """Return the lines for frames that end with the message as it was received."""
+    frames_before = sent[: len(sent) - len(received)]
+    if [essential_fields(decode_value(frame.data)) for frame in frames_before] == [_ROLE_FIELDS]:
+        return [ColumnLine("a role, then unchanged, byte for byte", Style.FAINT, "=")]
+    words = "then unchanged" if frames_before else "unchanged"
+    return [*_frame_lines(frames_before), ColumnLine(f"{words}, byte for byte", Style.FAINT, "=")]
+
+
+def _same_fields_lines(received: list[sse.SseMessage], sent: list[sse.SseMessage]) -> list[ColumnLine]:
+    """Return the line for a message that is sent with the same essential fields; no line if they differ."""
     received_values, sent_values = ([decode_value(message.data) for message in side] for side in (received, sent))
     if (
         len(received_values) != 1
         or not isinstance(received_values[0], dict)
         or [essential_fields(received_values[0])] != [*map(essential_fields, sent_values)]
     ):
-        return None
+        return []
     received_fields, sent_fields = list(field_names(received_values[0])), list(field_names(sent_values[0]))
     removed = ", ".join(field for field in received_fields if field not in sent_fields)
     added = ", ".join(field for field in sent_fields if field not in received_fields)
     changes = [f"without {removed}"] if removed else []
     changes += [f"with {added}"] if added else []
-    return ColumnLine(printable(f"the same, {' and '.join(changes) or 'reformatted'}"), Style.FAINT, "≈")
+    return [ColumnLine(printable(f"the same, {' and '.join(changes) or 'reformatted'}"), Style.FAINT, "≈")]
+
+
+def _unexplained(received: trace.MessageReceived | trace.InputEnded | None, frames: trace.FramesSent) -> str:
+    if not frames.data:
+        return "nothing to send"
+    return "end of the client's stream" if isinstance(received, trace.InputEnded) else "rewritten for the client"
+
+
+# ── trace events ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _trace_line(event: trace.TraceEvent) -> ColumnLine | None:
+    """Return the line for a trace event; None for one that is shown elsewhere in the row."""
+    match event:
+        case trace.MarkerSeen():
+            return ColumnLine(f"marker {printable(event.marker)}", Style.MARKER, "·")
+        case trace.HeldBack():
+            reason = trace.HOLD_REASONS[event.reason]
+            return _reason_line(f"buffered: {quote(event.text)} ({reason})" if event.text else f"buffered: {reason}")
+        case trace.Released():
+            conclusion = "is not a marker" if event.reason in ("marker", "whitespace") else "is text"
+            return _reason_line(f"{quote(event.text)} {conclusion} after all")
+        case trace.EventSent() | trace.Passed():
+            return _event_line(event.event)
+        case trace.FindingReported():
+            finding = event.finding
+            return ColumnLine(printable(f"finding {finding.kind}: {finding.message}"), Style.FINDING, "!")
+        case trace.MessageReceived() | trace.InputEnded() | trace.DialectChosen() | trace.FramesSent():
+            return None
+        case _:
+            assert_never(event)
 
 
 _DELTA_NAMES = {
@@ -155,14 +181,8 @@ _DELTA_NAMES = {
 }
 
 
-def _event_lines(events: list[ev.Event]) -> list[ColumnLine]:
-    return [line for line, _ in groupby(_event_line(event) for event in events)]
-
-
-def _event_line(event: ev.Event) -> ColumnLine:
+def _event_line(event: ev.ReplyEvent) -> ColumnLine:
     match event:
-        case ev.Finding():
-            return ColumnLine(printable(f"finding {event.kind}: {event.message}"), Style.FINDING, "!")
         case ev.Failure():
             return ColumnLine(printable(f"failed: {event.message}"), Style.FAILED, "!")
         case ev.CallStart():
@@ -185,8 +205,3 @@ def _event_line(event: ev.Event) -> ColumnLine:
 
 def _reason_line(text: str) -> ColumnLine:
     return ColumnLine(printable(text), Style.FAINT, "·")
-
-
-def _delta_text(events: list[ev.Event]) -> str:
-    delta_types = (ev.TextDelta, ev.ReasoningDelta, ev.RefusalDelta, ev.ArgsDelta)
-    return "".join(event.text for event in events if isinstance(event, delta_types))

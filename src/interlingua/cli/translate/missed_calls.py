@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import interlingua as il
+from interlingua.core.tools import ToolsLike
 from interlingua.dialects.registry import STANDARD_DIALECT
 
 __all__ = ["MissedCallDetector"]
@@ -14,24 +13,28 @@ DETECTED_FINDING_KIND = "detected"
 
 
 class MissedCallDetector:
-    """Detects calls in the text of a reply that a translator forwards without parsing."""
+    """Detects calls in the text of a reply that its translator may forward without parsing.
 
-    def __init__(self, translator: il.Translator, detecting_translator: il.Translator) -> None:
-        self._translator = translator
-        self._detecting_translator = detecting_translator
+    Args:
+        source: the upstream's wire.
+        tools: the tools that the client offered; None if they are not known.
+    """
 
-    def observe(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            self._detecting_translator.feed(chunk)
-            yield chunk
-        self._detecting_translator.close()
+    def __init__(self, source: str, tools: ToolsLike) -> None:
+        self._translator = il.Translator(source=source, target=source, dialect="detect", tools=tools)
 
-    def hint(self) -> str:
-        """Return a hint for the user; "" if no calls were missed."""
+    def feed(self, data: bytes) -> None:
+        self._translator.feed(data)
+
+    def close(self) -> None:
+        self._translator.close()
+
+    def hint(self, dialect: il.Dialect | None) -> str:
+        """Return a hint for the user if calls were missed in this dialect, else ""."""
         detection = next(
-            (finding for finding in self._detecting_translator.findings if finding.kind == DETECTED_FINDING_KIND), None
+            (finding for finding in self._translator.findings if finding.kind == DETECTED_FINDING_KIND), None
         )
-        if detection is None or self._translator.dialect not in (None, STANDARD_DIALECT):
+        if detection is None or dialect not in (None, STANDARD_DIALECT):
             return ""
         description = detection.message.partition(":")[0]
         return (

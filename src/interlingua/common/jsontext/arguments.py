@@ -6,6 +6,7 @@ A wire feeds its text to `feed`. A shape has to look for markers at the same tim
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from interlingua.common.jsontext.codec import read_json, read_shallow_object
 from interlingua.common.jsontext.scanner import JsonScanner
@@ -60,6 +61,11 @@ class ArgumentsStream:
         if scanner.whitespace_overflow is not None:
             return self.cut_runaway(text[:pos]), ""
         return (text, "") if pos == len(text) else (text[:pos], text[pos:])
+
+    @property
+    def buffered_pieces(self) -> Sequence[str]:
+        """The arguments that are buffered until their end is known."""
+        return self._buffered
 
     @property
     def runaway(self) -> bool:

@@ -16,7 +16,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import MessageGrammar, Shape, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
-from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHeader
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
 from interlingua.parsing.shapes.common.stray_text import StrayText
@@ -85,6 +85,10 @@ class ChannelsGrammar:
         self.openers = (*header_markers, *(self._body_grammar.openers if self._body_grammar else ()))
         self.strays = (*shape.ends, *(self._body_grammar.strays if self._body_grammar else ()))
         self.inner_markers = self._body_grammar.inner_markers if self._body_grammar else ()
+        self.marker_roles = {
+            **(self._body_grammar.marker_roles if self._body_grammar else {}),
+            **assign_roles(("opener", header_markers), ("closer", shape.ends)),
+        }
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_markers = compile_markers(*header_markers)
         self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)

@@ -18,7 +18,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Grammar, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
-from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, is_json
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.framed_json.header_template import compile_headers
@@ -90,6 +90,14 @@ class FramedJsonGrammar:
         fence_markers = (*fence_openers, *fenced_closers)
         self.inner_markers = fence_markers if self._is_plain_text else self._headers.marks
         self.strays = (*self._headers.marks, *_strip_markers(shape.args), *closers, *self._section_closers)
+        self.marker_roles = {
+            **(self._envelope.marker_roles if self._envelope else {}),
+            **assign_roles(
+                ("inner", (*self.strays, *fence_markers)),
+                ("closer", (*closers, *fenced_closers, *self._section_closers)),
+                ("opener", self.openers),
+            ),
+        }
         self._dialect_markers = frozenset(dialect_markers)
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._markers_in_call = compile_markers(*self._all_markers.literals, *fenced_closers)

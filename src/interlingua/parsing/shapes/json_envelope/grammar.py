@@ -19,7 +19,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.markers import MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
 from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReader, ObjectOutcome
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
@@ -97,6 +97,7 @@ class JsonEnvelopeGrammar:
         self.openers = (*shape.open, *self._line_openers)
         self.strays = tuple(marker for marker in shape.close if marker not in dialect_markers)
         self.inner_markers: tuple[str, ...] = ()
+        self.marker_roles = assign_roles(("closer", shape.close), ("opener", self.openers))
         self._all_markers = compile_markers(*self.openers, *shape.close, *dialect_markers)
         self._keys = EnvelopeKeys(
             name_keys=shape.name_keys,

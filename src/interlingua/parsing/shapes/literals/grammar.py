@@ -17,7 +17,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.lookahead import PatternSequence, literal_sequence
-from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.literals.notation import (
@@ -70,6 +70,7 @@ class LiteralsGrammar:
         self.openers: tuple[str, ...] = (shape.open,)
         self.strays: tuple[str, ...] = (shape.close, shape.quote)
         self.inner_markers: tuple[str, ...] = ()
+        self.marker_roles = assign_roles(("inner", [shape.quote]), ("closer", [shape.close]), ("opener", self.openers))
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_ends = compile_markers(*self._all_markers.literals, PARAMS_OPENER)
         self._closers = compile_markers(shape.close)

@@ -136,6 +136,7 @@ class LiteralParamsReader:
         if quote is not None:
             if (yield from self._string_reader.copy_body(quote, parts.append)) is None:
                 return None
+            self._source.trace_marker(quote)
             if (yield from self._source.accept(syntax.separators)) == syntax.wrong_separator:
                 self._context.report_repair(f"{syntax.wrong_separator!r} instead of {brackets.separator!r}")
             json = "".join(parts)
@@ -196,13 +197,15 @@ class LiteralParamsReader:
 
     def _read_bare_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
         """Read a number or a keyword up to its delimiter; or a string without quotes, or without its opening quote."""
-        parts: list[str] = []
+        sink = self._context.sink
+        parts = sink.hold_value()
         open_brackets = 0  # number of open brackets inside the text
         inner_quotes = 0  # number of quotes inside the text
         has_data = False  # whether a possible delimiter turned out to be data
         while True:
             marker = yield from self._context.copy_until(self._notation.bare_value_ends, parts.append)
             if marker is None:
+                sink.take_value()
                 return None
             decision: ValueEnd | ValueText | None = ValueText(marker)
             if marker in CLOSING_BRACKETS:
@@ -223,9 +226,10 @@ class LiteralParamsReader:
             else:
                 decision = ValueEnd(marker)
             if decision is None:
+                sink.take_value()
                 return None
             if isinstance(decision, ValueEnd):
-                self._write_bare_value("".join(parts), coercion, half_quoted=marker == self._notation.delimiter)
+                self._write_bare_value(sink.take_value(), coercion, half_quoted=marker == self._notation.delimiter)
                 return decision
             parts.append(decision.text)
             has_data = True

@@ -17,7 +17,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Grammar, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.lookahead import PatternSequence, literal_sequence
-from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.json_envelope.grammar import ENVELOPE_START_MARKERS, JsonEnvelope
@@ -102,6 +102,10 @@ class PythonicGrammar:
         self.openers = tuple(dict.fromkeys((*own_openers, *(self._envelope.openers if self._envelope else ()))))
         self.strays = self._section_closers
         self.inner_markers = self._envelope.inner_markers if self._envelope else ()
+        self.marker_roles = {
+            **(self._envelope.marker_roles if self._envelope else {}),
+            **assign_roles(("closer", self._section_closers), ("opener", self.openers)),
+        }
         marks = (*self._section_openers, *self._section_closers, *dialect_markers)
         self._all_markers = compile_markers(*marks)
         self._closers = compile_markers(*self._section_closers)

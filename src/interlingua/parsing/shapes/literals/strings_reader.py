@@ -70,21 +70,22 @@ class LiteralStringReader:
         Returns:
             The end of the value; None if the text ended inside the string.
         """
-        buffered: list[str] | None = None
+        is_buffered = False
         quoted_mode = self._notation.quoted_mode
         if quoted_mode != "string":
             first = (yield from self._source.peek_after_space()) if quoted_mode == "any" else STRING_ONLY_CHAR
-            buffered = [] if coercion.can_be_value(first) else None
-        write = self._context.args.write_raw if buffered is None else buffered.append
-        if buffered is None:
-            write('"')
+            is_buffered = coercion.can_be_value(first)
+        if is_buffered:
+            end = yield from self._read_to_end(quote, brackets, self._context.sink.hold_value().append)
+            text = self._context.sink.take_value()
+            if end is not None:
+                self._write_converted(text, coercion)
+            return end
+        write = self._context.args.write_raw
+        write('"')
         end = yield from self._read_to_end(quote, brackets, write)
-        if end is None:
-            return None
-        if buffered is None:
+        if end is not None:
             write('"')
-        else:
-            self._write_converted("".join(buffered), coercion)
         return end
 
     def _read_to_end(self, quote: str, brackets: BracketContext, write: Callable[[str], None]) -> Read[ValueEnd | None]:
@@ -96,8 +97,10 @@ class LiteralStringReader:
             if marker != quote:
                 delimiter = yield from self._source.accept(self._notation.value_ends)
                 return ValueEnd(delimiter or marker)
+            quote_end = self._source.offset
             decision = yield from self.classify_quote(brackets, inner_quotes)
             if not isinstance(decision, ValueText):
+                self._source.trace_marker(quote, quote_end)
                 return decision
             write(escape_json(self.quote_as_text(quote) + decision.text))
             inner_quotes += 1
@@ -142,7 +145,7 @@ class LiteralStringReader:
                     "value-not-closed", "a string without its closing quote: closed before the next call"
                 )
                 return marker
-            yield from self._source.accept(self._notation.value_ends)
+            self._source.skip_data(marker)
             # If the first bracket does not end the call, neither do the brackets after it.
             closing_brackets = yield from self._source.take_while(_CLOSING_BRACKETS_RUN)
             write(escape_json(marker + closing_brackets))

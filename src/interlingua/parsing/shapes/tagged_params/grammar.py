@@ -17,7 +17,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Grammar, Shape, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.stray_text import StrayText
@@ -95,6 +95,14 @@ class TaggedParamsGrammar:
         self.strays = (*self._section_closers, *(() if shape.sections else shape.call.close))
         json = (*shape.json.open, *shape.json.close) if shape.json else ()
         self.inner_markers = (*shape.call.close, *shape.param.open, *shape.param.close, *shape.value_open, *json)
+        self.marker_roles = {
+            **(self._fallback_grammar.marker_roles if self._fallback_grammar else {}),
+            **assign_roles(
+                ("inner", (*self.inner_markers, *shape.param.slips, *filter(_has_letter, shape.param.end))),
+                ("closer", (*self._section_closers, *shape.call.close)),
+                ("opener", self.openers),
+            ),
+        }
         self._dialect_markers = frozenset(dialect_markers)
         self._markers_in_section = compile_markers(
             *self.openers, *self._section_closers, *self.inner_markers, *dialect_markers
@@ -376,3 +384,8 @@ class TaggedParamsGrammar:
             opener, key, head.attributes, offer.coercion_for(name, key), wraps_all, name, offer, args.keys
         )
         return (yield from self._values.read(param, args, source, sink))
+
+
+def _has_letter(marker: str) -> bool:
+    """Return whether the end of a head is a marker of its own, and not just a bracket."""
+    return any(map(str.isalpha, marker))

@@ -85,9 +85,9 @@ class NestedValues:
     ) -> Read[str | None]:
         if coercion.is_string_only and (yield from source.peek(self._end_markers)) not in self._tag.open:
             return (yield from self._read_string(key, coercion, args, source, sink))
-        buffered: list[str] = []
-        marker = yield from source.copy_value(self._end_markers, buffered.append, sink.limits.args)
-        text = "".join(buffered)
+        marker = yield from source.copy_value(self._end_markers, sink.hold_value().append, sink.limits.args)
+        source.trace_marker(marker or "")
+        text = sink.take_value()
         if marker in self._tag.open and depth < MAX_ELEMENT_DEPTH:
             self._report_stray_text(text, source, sink)
             return (yield from self._read_children(key, coercion, depth, args, source, sink))
@@ -99,17 +99,18 @@ class NestedValues:
         self, key: str, coercion: ValueCoercion, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         """Read a string: as it arrives, or at its end if the schema lists its values."""
-        buffered: list[str] = []
+        text = ""
         if coercion.has_choices:
             channel = source.channel
-            marker = yield from self._copy_string(buffered.append, sink.limits.args, source)
+            marker = yield from self._copy_string(sink.hold_value().append, sink.limits.args, source)
+            text = sink.take_value()
             is_too_long = marker == "" and source.channel is channel
             if not is_too_long:
                 if marker is not None:
-                    self._write_leaf(key, "".join(buffered), coercion, args, sink)
+                    self._write_leaf(key, text, coercion, args, sink)
                 return (yield from self._read_closing_tag(key, marker, source, sink))
         args.write_raw('"')
-        args.write_text("".join(buffered))
+        args.write_text(text)
         marker = yield from self._copy_string(args.write_text, NO_LIMIT, source)
         if marker is not None:
             args.write_raw('"')
@@ -120,6 +121,7 @@ class NestedValues:
         while True:
             marker = yield from source.copy_value(self._end_markers, write, limit)
             if not marker or marker not in self._tag.open:
+                source.trace_marker(marker or "")
                 return marker
             write(marker)
 

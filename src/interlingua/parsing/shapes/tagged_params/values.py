@@ -207,10 +207,9 @@ class TextValues:
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[str | None]:
-        buffered: list[str] = []
         limit = sink.limits.args
-        marker = yield from self._copy_value(buffered.append, limit, param, ends, source, sink)
-        text = "".join(buffered)
+        marker = yield from self._copy_value(sink.hold_value().append, limit, param, ends, source, sink)
+        text = sink.take_value()
         if marker is None:
             return None
         if marker is _Overflow.LIMIT:
@@ -247,8 +246,10 @@ class TextValues:
                 return _Overflow.LIMIT
             if marker.endswith(self._tag.close):
                 if (yield from self._is_closer(marker, ends, param, source)):
+                    source.trace_marker(marker)
                     return ""
             elif marker == "" or (yield from self._is_unclosed_end(marker, param, source)):
+                source.trace_marker(marker)
                 if marker in self._tag.slips:
                     sink.report(
                         "value-not-closed", f"the value of {param.key!r} ends with {marker}: accepted as its closer"
