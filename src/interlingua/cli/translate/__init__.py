@@ -103,8 +103,9 @@ def run(args: argparse.Namespace) -> None:
     else:
         failure = _translate_stream(translator, chunks, output, MissedCallDetector(args.source, tools))
     if failure:
+        hint = "the translated reply reports the error too; the output before it is valid"
         raise UpstreamError(
-            f"the reply failed: {failure}", "the translated reply reports the error too; the output before it is valid"
+            f"the reply failed: {failure}", hint if translator.begun or first_byte == b"{" else _BODY_HINT
         )
 
 
