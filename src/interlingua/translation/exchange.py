@@ -1,6 +1,6 @@
 """One exchange with an upstream: the client's request translated for it, and its reply translated back. Sans-IO.
 
-    exchange = Exchange("anthropic-messages", body, UpstreamTarget(api="openai-chat", profile=profile), options)
+    exchange = Exchange("anthropic-messages", body, UpstreamTarget(api="openai-chat", profile=profile, name="local"), options)
     # send exchange.body to the upstream; its response has a content type and arrives in pieces
     receiver = exchange.receive(content_type)
     output = receiver.feed(data)  # for the client; again for each piece
@@ -126,12 +126,12 @@ class ReplyReceiver:
         self.findings: list[Finding] = []
         self._wants_stream = wants_stream
         self._is_stream = is_stream  # by its content type
-        self._translates = wants_stream and is_stream  # data is translated as it arrives
+        self._is_streaming = wants_stream and is_stream  # data is translated as it arrives
         self._undecided = wants_stream and not is_stream  # until the first byte that is not whitespace
         self._max_body_bytes = max_body_bytes
         self._pieces: list[bytes] = []
         self._size = 0
-        self._start = b""  # of a stream with another content type
+        self._first_bytes = b""  # of a stream with another content type
 
     def feed(self, data: bytes) -> bytes:
         """Return the output for the next piece of the response. A whole reply is buffered and returned by `close`.
@@ -139,22 +139,22 @@ class ReplyReceiver:
         Raises:
             UpstreamError: The response is larger than the limit.
         """
-        if self._translates:
+        if self._is_streaming:
             return self.translator.feed(data)
         self._buffer(data)
         if self._undecided and (start := data.lstrip(_WHITESPACE_AND_BOM)):
             self._undecided = False
             if not start.startswith(_BODY_STARTS):
-                self._translates, self._start = True, start[:MAX_QUOTED_BYTES]
+                self._is_streaming, self._first_bytes = True, start[:MAX_QUOTED_BYTES]
                 return self.translator.feed(self._take_buffer())
         return b""
 
     def close(self) -> bytes:
         """Return the rest of the output at the end of the response."""
         translator, data = self.translator, self._take_buffer()
-        if self._translates and (translator.begun or not self._start):
+        if self._is_streaming and (translator.begun or not self._first_bytes):
             return translator.close()
-        data = data or self._start
+        data = data or self._first_bytes
         if not self._wants_stream and (self._is_stream or data.lstrip(_WHITESPACE_AND_BOM).startswith(_SSE_STARTS)):
             self._report("streamed-reply", "the upstream sent a stream instead of a complete reply; assembled")
             return encode_json(translator.fold(data))

@@ -212,7 +212,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Custom dialects by name. The fields are those of a dialect file without `name`; `summary` is optional."""
     delivery: Delivery = "stream"
     """Delivery of tool calls. stream: arguments are sent to the client as they arrive. whole: a call is sent when it is
-    complete and valid."""
+    complete and its arguments are a JSON object."""
     reasoning: ReasoningPolicy = "keep"
     """Handling of the reasoning (thinking) of a model. keep: sent as reasoning. as_content: sent as text. drop: not
     sent."""

@@ -21,8 +21,6 @@ _STOP_REASON_NAMES: dict[ev.StopReason, str] = {
     "content_filter": "refusal",
 }
 _ILLEGAL_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
-
-"""The text by which Claude Code recognises a conversation that is too long."""
 _STATUS_BY_CODE = {  # error codes of other wires
     "invalid_prompt": 400,
     CONTEXT_LENGTH_CODE: 400,
