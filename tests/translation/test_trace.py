@@ -112,7 +112,7 @@ ROWS = {
         ['<tool_call>{"name": "rm", ', '"arguments": {}}</tool_call>'],
         [
             (1, MARKER, "<tool_call>", "opener"),
-            (1, HELD, '{"name": "rm", ', "refused"),
+            (1, HELD, '{"name": "rm", ', "not-offered"),
             (2, RELEASED, '<tool_call>{"name": "rm", "arguments": {}}', "call"),
             (2, MARKER, "</tool_call>", "closer"),
         ],

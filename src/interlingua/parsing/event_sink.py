@@ -275,7 +275,7 @@ class CallBuilder:
     def held_back(self) -> list[HeldText]:
         """Return the arguments that wait, and the reason, for a trace."""
         if self._text_parts is not None:
-            return [(join_tail(self._text_parts), "refused")]
+            return [(join_tail(self._text_parts), "not-offered")]
         if self._buffered:
             return [(join_tail(self._buffered), "name")]
         text = join_tail(self._args.buffered_pieces)

@@ -46,7 +46,7 @@ class Guard:
     Args:
         offer: the tools that the client offered.
         limits: the limits of the reply.
-        delivery: `stream`, or `whole` to send only complete calls with valid arguments.
+        delivery: `stream`, or `whole` to send only complete calls whose arguments are a JSON object.
         reasoning: whether reasoning is kept, sent as content, or dropped.
         taken_ids: the call ids that the conversation already has.
         seed: makes new ids differ from reply to reply. There is no randomness here.
@@ -77,11 +77,11 @@ class Guard:
         self._call_count = 0
         self._open_call: _OpenCall | None = None
         self._queue = PendingQueue()
-        self._dropped_keys: set[int] = set()
-        self._origins: dict[tuple[str, str], bool] = {}
+        self._dropped_indexes: set[int] = set()
+        self._was_structured: dict[tuple[str, str], bool] = {}
         self._dropped_reasoning_chars = 0
         self._separator = ""  # to send before the next text
-        self._out: list[ev.Event] = []
+        self._outgoing: list[ev.Event] = []
 
     @property
     def stopped(self) -> bool:
@@ -111,14 +111,14 @@ class Guard:
             self._handlers[type(event)](self, event)  # a table, because this runs for every token
             if self._queue.pending:
                 self._release_queued()
-        out, self._out = self._out, []
-        return out
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
 
     def _handle(self, event: ev.Event) -> None:
         self._handlers[type(event)](self, event)
 
     def _forward(self, event: ev.Begin | ev.Usage | ev.Finding) -> None:
-        self._out.append(event)
+        self._outgoing.append(event)
 
     def _handle_failure(self, event: ev.Failure) -> None:
         if self._queue.pending:
@@ -126,11 +126,11 @@ class Guard:
                 "lost",
                 f"{self._queue.buffered_chars:,} characters queued behind an open call: lost because the reply failed",
             )
-        self._out.append(event)
+        self._outgoing.append(event)
         self._handlers = _FAILED_HANDLERS
 
     def _report(self, kind: str, message: str) -> None:
-        self._out.append(ev.Finding(kind, message, f"call {self._call_count}" if self._open_call else ""))
+        self._outgoing.append(ev.Finding(kind, message, f"call {self._call_count}" if self._open_call else ""))
 
     # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,12 +140,12 @@ class Guard:
         if self._open_call is not None:
             self._enqueue(None, event)
         elif self._separator and isinstance(event, ev.TextDelta):
-            self._out.append(ev.TextDelta(self._separator + event.text))
+            self._outgoing.append(ev.TextDelta(self._separator + event.text))
             self._separator = ""
         elif not isinstance(event, ev.ReasoningDelta) or self._reasoning == "keep":
-            self._out.append(event)
+            self._outgoing.append(event)
         elif self._reasoning == "as_content":
-            self._out.append(ev.TextDelta(event.text))
+            self._outgoing.append(ev.TextDelta(event.text))
             self._separator = REASONING_SEPARATOR
         else:
             self._dropped_reasoning_chars += len(event.text)
@@ -154,7 +154,7 @@ class Guard:
         if self._open_call is not None:
             self._enqueue(None, event)
         elif self._reasoning == "keep":
-            self._out.append(event)
+            self._outgoing.append(event)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +170,7 @@ class Guard:
             self._report(
                 "duplicate-call", f"the call {event.id!r} was sent as text and as a structured call: forwarded once"
             )
-            self._dropped_keys.add(event.index)
+            self._dropped_indexes.add(event.index)
             return
         self._separator = ""
         start = msgspec.structs.replace(event, index=self._call_count, id=self._allocate_id(event.id), name=name)
@@ -178,10 +178,10 @@ class Guard:
         self._open_call = _OpenCall(event.index, start, forwards_deltas and start.index == event.index)
         if self._offer.is_empty:
             self._report("no-tools-offered", f"a call of {name!r}, but no tool was offered: sent as text")
-            self._out.append(ev.TextDelta(name))
+            self._outgoing.append(ev.TextDelta(name))
             self.answered = True
         elif self._delivery == "stream":
-            self._out.append(self._open_call.start)
+            self._outgoing.append(self._open_call.start)
         self._call_count += 1
 
     def _is_duplicate_call(self, event: ev.CallStart, name: str) -> bool:
@@ -194,7 +194,7 @@ class Guard:
         if event.id is None:
             return False
         structured = event.index < 0
-        return self._origins.setdefault((event.id, name), structured) is not structured
+        return self._was_structured.setdefault((event.id, name), structured) is not structured
 
     def _handle_arguments(self, event: ev.ArgsDelta) -> None:
         call = self._open_call
@@ -212,7 +212,7 @@ class Guard:
             return
         call.char_count = char_count
         if call.forwards_unchanged:
-            self._out.append(event)
+            self._outgoing.append(event)
         else:
             self._emit_arguments(call, event.text)
 
@@ -226,10 +226,10 @@ class Guard:
 
     def _emit_arguments(self, call: _OpenCall, text: str) -> None:
         if self._offer.is_empty:
-            self._out.append(ev.TextDelta(text))
+            self._outgoing.append(ev.TextDelta(text))
         else:
             delta = ev.ArgsDelta(call.start.index, text)
-            (self._out if self._delivery == "stream" else call.buffered_deltas).append(delta)
+            (self._outgoing if self._delivery == "stream" else call.buffered_deltas).append(delta)
 
     def _handle_call_end(self, event: ev.CallEnd) -> None:
         call = self._open_call
@@ -240,17 +240,17 @@ class Guard:
         if self._offer.is_empty:
             self._call_count -= 1
         elif self._delivery == "stream":
-            self._out.append(end)
+            self._outgoing.append(end)
             self.finished_calls += event.complete
             self._truncated_calls += not event.complete
         else:
-            self._deliver_complete(call, end)
+            self._deliver_or_withhold(call, end)
         self._open_call = None
 
-    def _deliver_complete(self, call: _OpenCall, end: ev.CallEnd) -> None:
+    def _deliver_or_withhold(self, call: _OpenCall, end: ev.CallEnd) -> None:
         args = "".join(delta.text for delta in call.buffered_deltas)
         if end.complete and read_shallow_object(args) is not None:
-            self._out += [call.start, ev.ArgsDelta(end.index, args), end]
+            self._outgoing += [call.start, ev.ArgsDelta(end.index, args), end]
             self.finished_calls += 1
             return
         self._truncated_calls += not end.complete
@@ -260,11 +260,11 @@ class Guard:
 
     def _enqueue(self, key: int | None, event: QueuedEvent) -> None:
         """Queue an event behind the open call."""
-        if key in self._dropped_keys:
+        if key in self._dropped_indexes:
             return
         if not self._queue.contains(key) and isinstance(event, ev.ArgsDelta | ev.CallEnd):
             self._report("no-such-call", "arguments for a call that is not open: dropped")
-            self._dropped_keys.add(event.index)
+            self._dropped_indexes.add(event.index)
             return
         self._queue.append(key, event)
         if self._queue.buffered_chars > self._limits.held:
@@ -292,7 +292,7 @@ class Guard:
             self._handle(ev.Failure(message))
         else:
             self._report("over-limit", f"{message}; a call is cut, and the rest of it dropped")
-            self._dropped_keys.add(key)
+            self._dropped_indexes.add(key)
 
     def _resolve_name(self, name: str) -> str:
         if self._offer.is_empty or not self._offer.is_known or self._offer.has(name):
@@ -332,7 +332,7 @@ class Guard:
         if reason is not None and corrected != reason:
             self._report("stop-reason", f"the upstream stopped with {reason!r}: corrected to {corrected!r}")
         self.ended_empty = corrected == "stop" and not self.answered and not self._call_count
-        self._out.append(event if corrected == reason else ev.Stop(corrected))
+        self._outgoing.append(event if corrected == reason else ev.Stop(corrected))
         self._handlers = _STOPPED_HANDLERS
 
     def _corrected_reason(self, reason: ev.StopReason | None, cut_call: str | None) -> ev.StopReason:
@@ -350,7 +350,7 @@ class Guard:
             self._drop_late(event)
 
     def _ignore(self, event: ev.Event) -> None:
-        """Drop an event that belongs to one that `_drop_late` has reported."""
+        """Drop silently: `_drop_late` has already reported the event that this one belongs to."""
 
 
 _Handlers: TypeAlias = dict[type, Callable[[Guard, Any], None]]

@@ -92,7 +92,7 @@ class NativeTextParser:
         source, sink = self._source, self._sink
         if source.recorded_text.strip():
             reason: HoldReason = "tentative" if sink.is_tentative else "call"
-            reason = "refused" if source.recorded_is_refused else reason
+            reason = "not-offered" if source.recorded_is_refused else reason
             return [(source.recorded_text + source.unread_text, reason)]
         held = sink.held_back()
         if source.buffered:

@@ -1,6 +1,7 @@
 """One exchange with an upstream: the client's request translated for it, and its reply translated back. Sans-IO.
 
-    exchange = Exchange("anthropic-messages", body, UpstreamTarget(api="openai-chat", profile=profile, name="local"), options)
+    target = UpstreamTarget(api="openai-chat", profile=profile, name="local")
+    exchange = Exchange("anthropic-messages", body, target, options)
     # send exchange.body to the upstream; its response has a content type and arrives in pieces
     receiver = exchange.receive(content_type)
     output = receiver.feed(data)  # for the client; again for each piece

@@ -67,7 +67,7 @@ class UpstreamFailover:
         session: aiohttp.ClientSession,
         settings: Settings,
         client_request: ClientRequest,
-        exchange: ExchangeRecord,
+        record: ExchangeRecord,
         observer: TrafficObserver | None,
         extra_headers: Mapping[str, str],
         calibration: EstimateCalibration,
@@ -76,12 +76,12 @@ class UpstreamFailover:
         self._session = session
         self._settings = settings
         self._client_request = client_request
-        self._exchange = exchange
+        self._record = record
         self._observer = observer
         self._extra_headers = extra_headers  # sent to every upstream
         self._calibration = calibration
         self._retry_policies = retry_policies
-        self._repeats_left = 1  # retries left for incomplete replies
+        self._incomplete_retries_left = 1  # retries left for incomplete replies
 
     async def open_reply(self, routes: list[Route]) -> UpstreamReply:
         """Return the reply of the first upstream that starts one. Raises the error of the last upstream otherwise.
@@ -99,7 +99,7 @@ class UpstreamFailover:
         for index, route in enumerate(routes):
             try:
                 upstream_request = prepare_upstream_request(
-                    self._client_request, route, self._settings, self._calibration, self._exchange
+                    self._client_request, route, self._settings, self._calibration, self._record
                 )
             except InterlinguaError:
                 if last_error is None:
@@ -146,14 +146,14 @@ class UpstreamFailover:
 
     def _record_route(self, route: Route) -> None:
         """Record the current upstream in the exchange record."""
-        exchange = self._exchange
-        exchange.upstream, exchange.upstream_wire, exchange.upstream_model = route.name, route.upstream.api, route.model
-        exchange.dialect, exchange.upstream_status = route.dialect_name, 0
+        record = self._record
+        record.upstream, record.upstream_wire, record.upstream_model = route.name, route.upstream.api, route.model
+        record.dialect, record.upstream_status = route.dialect_name, 0
 
     async def _send_once(self, upstream_request: UpstreamRequest, *, is_last: bool) -> UpstreamReply:
-        exchange, route, timeouts = self._exchange, upstream_request.route, upstream_request.route.timeouts
-        exchange.attempts += 1
-        exchange.upstream_status = 0
+        record, route, timeouts = self._record, upstream_request.route, upstream_request.route.timeouts
+        record.attempts += 1
+        record.upstream_status = 0
         try:
             with MovingDeadline() as deadline:
                 stream = self._client_request.stream
@@ -166,10 +166,10 @@ class UpstreamFailover:
         except DeadlineExceeded as error:
             raise UpstreamFailed(f"{route.name}: {error}", 504) from error
         except UpstreamFailed as error:
-            exchange.upstream_status = error.upstream_status or exchange.upstream_status
+            record.upstream_status = error.upstream_status or record.upstream_status
             error.args = (f"{route.name}: {error}",)
             raise
-        exchange.findings += upstream_request.exchange.findings
+        record.findings += upstream_request.exchange.findings
         return reply
 
     async def _post(self, upstream_request: UpstreamRequest) -> UpstreamReply:
@@ -182,7 +182,7 @@ class UpstreamFailover:
         if self._observer:
             self._observer.on_upstream_request(str(url), headers, body)
         response = await send_request(self._session, route, url, body, headers)
-        self._exchange.upstream_status = response.status
+        self._record.upstream_status = response.status
         receiver = upstream_request.receive(response.headers.get(CONTENT_TYPE, ""), self._settings.limits.reply)
         return UpstreamReply(route, response, receiver)
 
@@ -191,18 +191,20 @@ class UpstreamFailover:
     async def _read_start(self, reply: UpstreamReply, deadline: MovingDeadline, is_last: bool) -> None:
         """Read a stream up to its first content, or a complete reply to its end."""
         try:
-            await (self._peek(reply, deadline) if self._client_request.stream else self._read_complete(reply))
-            self._exchange.findings += reply.receiver.findings
+            await (
+                self._read_until_content(reply, deadline) if self._client_request.stream else self._read_complete(reply)
+            )
+            self._record.findings += reply.receiver.findings
             if reply.receiver.failed_early and (failure := reply.translator.tally.failure):
                 raise error_from_failure(failure)
-            if not is_last and self._repeats_left and (problem := self._retryable_problem(reply)):
-                self._repeats_left -= 1
+            if not is_last and self._incomplete_retries_left and (problem := self._retryable_problem(reply)):
+                self._incomplete_retries_left -= 1
                 raise UpstreamFailed(problem)
         except BaseException:
             reply.response.close()
             raise
 
-    async def _peek(self, reply: UpstreamReply, deadline: MovingDeadline) -> None:
+    async def _read_until_content(self, reply: UpstreamReply, deadline: MovingDeadline) -> None:
         """Read the stream until there is content for the client.
 
         This can take long if calls are delivered whole or reasoning is not delivered.
@@ -229,8 +231,8 @@ class UpstreamFailover:
         return data
 
     def _record_received(self, data: bytes) -> None:
-        self._exchange.reads += 1
-        self._exchange.bytes_in += len(data)
+        self._record.reads += 1
+        self._record.bytes_in += len(data)
         if self._observer:
             self._observer.on_received(data)
 
@@ -247,7 +249,7 @@ class UpstreamFailover:
         return ""
 
     def _report(self, finding_kind: str, message: str) -> None:
-        self._exchange.findings.append(Finding(finding_kind, message))
+        self._record.findings.append(Finding(finding_kind, message))
 
 
 def _receive(receiver: ReplyReceiver, data: bytes) -> bytes:

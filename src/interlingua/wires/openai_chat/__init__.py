@@ -1,7 +1,7 @@
 """OpenAI Chat Completions wire: reads and writes requests, chunks and complete bodies.
 
-`chunk_reader` and `emitter` are inverses of each other. `tool_call_deltas` repairs the malformed tool calls that some
-upstreams send. `custom_tools` converts calls of custom tools, which take text.
+`chunk_reader` and `emitter` are inverses of each other. `tool_call_assembler` repairs the malformed tool calls of some
+upstreams. `custom_tools` converts calls of custom tools, which take text.
 """
 
 from interlingua.core.options import Limits, Options

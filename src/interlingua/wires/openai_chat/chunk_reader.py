@@ -11,7 +11,7 @@ from interlingua.core.options import Limits
 from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
 from interlingua.wires.openai_chat.fast_delta import CHUNK_OBJECT_TYPE, ChatFastReader
-from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
+from interlingua.wires.openai_chat.tool_call_assembler import ToolCallAssembler
 
 __all__ = [
     "NAME",

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from interlingua import events as ev
 from interlingua.wires.base import Choice, Chunk, StreamedDelta
-from interlingua.wires.openai_chat.tool_call_deltas import ToolCallAssembler
+from interlingua.wires.openai_chat.tool_call_assembler import ToolCallAssembler
 
 __all__ = ["CHUNK_OBJECT_TYPE", "ChatFastReader", "ChatRepeatReader"]
 

@@ -42,7 +42,7 @@ class _PendingCall:
         self.early_size = 0
         self.digest = TextDigest()
         self.is_resending = False
-        self.reported: set[str] = set()
+        self.reported_kinds: set[str] = set()
 
     def is_repeated_by(self, text: str) -> bool:
         """Return whether the text begins with all the arguments so far."""
@@ -57,7 +57,7 @@ class ToolCallAssembler:
         self._calls: list[_PendingCall] = []
         self._by_index: dict[int, _PendingCall] = {}
         self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
-        self._first_index: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
+        self._index_base: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
         self._unmatched: dict[int, list[str]] = {}  # arguments on an index that may belong to several open calls
         self._unmatched_size = 0
         self._by_id: dict[str, _PendingCall] = {}
@@ -68,7 +68,7 @@ class ToolCallAssembler:
         exact = True
         for entry in entries:
             if isinstance(entry, dict):
-                exact &= self._read_entry(entry, alone=len(entries) == 1)
+                exact &= self._read_entry(entry, is_only_entry=len(entries) == 1)
             else:
                 self._report("bad-chunk", f"an entry of tool_calls is not an object: {entry!r:.60}; dropped")
                 exact = False
@@ -91,10 +91,10 @@ class ToolCallAssembler:
 
         `truncated`: a limit or filter cut the reply. Then the last call counts as cut too if it has no arguments.
         """
-        lacks_arguments = self._place_unmatched_at_end()
+        calls_without_arguments = self._place_unmatched_at_end()
         for call in self._calls:
-            last = (truncated and call is self._calls[-1]) or call in lacks_arguments
-            if call.is_custom and call.name is not None and not last:
+            may_be_cut = (truncated and call is self._calls[-1]) or call in calls_without_arguments
+            if call.is_custom and call.name is not None and not may_be_cut:
                 self._add_arguments(call, ARGUMENTS_CLOSER)
             if call.name is None:
                 text = "".join(call.early_arguments)
@@ -102,7 +102,7 @@ class ToolCallAssembler:
                     "call-without-name", f"a call without a name (id {call.id!r}): its arguments are sent as text"
                 )
                 self._events += [ev.TextDelta(text)] if text else []
-            elif not call.ended and not call.args.unfinished and not (last and call.args.empty):
+            elif not call.ended and not call.args.unfinished and not (may_be_cut and call.args.empty):
                 self._end_call(call)  # unfinished arguments: the call is truncated, whatever the finish_reason
         return self.flush()
 
@@ -112,7 +112,7 @@ class ToolCallAssembler:
             if call.name is not None and not call.ended and (remainder := call.args.flush()):
                 self._events.append(ev.ArgsDelta(call.key, remainder))
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
-        self._first_index, self._unmatched, self._unmatched_size = None, {}, 0
+        self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
         return self._drain()
 
     def _drain(self) -> list[ev.Event]:
@@ -124,18 +124,18 @@ class ToolCallAssembler:
 
     def _report_once(self, call: _PendingCall, finding_kind: str, message: str) -> None:
         """Report a finding once per call: an upstream makes the same mistake in every entry of a call."""
-        if finding_kind not in call.reported:
-            call.reported.add(finding_kind)
+        if finding_kind not in call.reported_kinds:
+            call.reported_kinds.add(finding_kind)
             self._report(finding_kind, message)
 
     # ── one entry ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read_entry(self, entry: dict[str, Any], alone: bool) -> bool:
+    def _read_entry(self, entry: dict[str, Any], is_only_entry: bool) -> bool:
         """Read one entry. Returns: whether it may be forwarded unchanged."""
         custom = custom_tool_call(entry)
         function = _function_object(entry) if custom is None else custom
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
-        call = self._owning_call(entry, id, name, function.get("arguments"), alone, custom is not None)
+        call = self._owning_call(entry, id, name, function.get("arguments"), is_only_entry, custom is not None)
         if call is None:
             self._hold_unmatched(entry, function.get("arguments"))
             return False
@@ -155,7 +155,13 @@ class ToolCallAssembler:
     # ── the call that an entry belongs to ─────────────────────────────────────────────────────────────────────────
 
     def _owning_call(
-        self, entry: dict[str, Any], id: str | None, name: str | None, arguments: Any, alone: bool, is_custom: bool
+        self,
+        entry: dict[str, Any],
+        id: str | None,
+        name: str | None,
+        arguments: Any,
+        is_only_entry: bool,
+        is_custom: bool,
     ) -> _PendingCall | None:
         """Return the call that an entry belongs to; a new call if the entry starts one.
 
@@ -164,14 +170,14 @@ class ToolCallAssembler:
             id: its id, if it has one.
             name: its name, if it has one.
             arguments: its arguments.
-            alone: the chunk has no other entry.
+            is_only_entry: the chunk has no other entry.
             is_custom: the call is one of a custom tool.
 
         Returns: the call; None if several calls may own the entry.
         """
         index = _read_index(entry.get("index"))
         if index is None:
-            placed = self._owning_call_without_index(id, name, alone) or self._add_call(id, None)
+            placed = self._owning_call_without_index(id, name, is_only_entry) or self._add_call(id, None)
             self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
             return placed
         by_index = self._custom_by_index if is_custom else self._by_index
@@ -180,7 +186,7 @@ class ToolCallAssembler:
             call = self._by_id.get(id or "") or self._call_by_order(index)
             if call is not None:
                 call.index, by_index[index] = index, call
-            if call is not None or self._awaits_arguments():
+            if call is not None or self._open_calls_without_index():
                 return call
         if call is None:
             call = by_index[index] = self._add_call(id, index)
@@ -192,7 +198,7 @@ class ToolCallAssembler:
             self._report_once(call, "shared-index", f"another call uses index {index}: read as a separate call")
         return call
 
-    def _owning_call_without_index(self, id: str | None, name: str | None, alone: bool) -> _PendingCall | None:
+    def _owning_call_without_index(self, id: str | None, name: str | None, is_only_entry: bool) -> _PendingCall | None:
         if id is not None and (id in self._by_id or name is not None):
             return self._by_id.get(id)
         if id is not None:  # an id that comes late, after a call that started without one
@@ -202,11 +208,11 @@ class ToolCallAssembler:
         if last is None or name is None:
             return last
         # A repeated name belongs to the last call, unless that call has ended or the chunk has other entries.
-        return last if alone and name == last.name and not last.ended else None
+        return last if is_only_entry and name == last.name and not last.ended else None
 
     # ── calls that start without an index, and arguments with one ─────────────────────────────────────────────────
 
-    def _awaits_arguments(self) -> list[_PendingCall]:
+    def _open_calls_without_index(self) -> list[_PendingCall]:
         """Return the open calls that started without an index, in order."""
         return [call for call in self._calls if call.index is None and not call.ended]
 
@@ -215,25 +221,25 @@ class ToolCallAssembler:
 
         Upstreams count calls from 0 or from 1. Index 1 is the first or the second call, until another index decides.
         """
-        waiting = self._awaits_arguments()
+        waiting = self._open_calls_without_index()
         if not waiting:  # more arguments of a call that is complete
-            position = index - (self._first_index or 0)
+            position = index - (self._index_base or 0)
             return next((call for call in self._calls if call.index is None and call.key == position), None)
         if len(waiting) == 1 and not self._unmatched:
-            if self._first_index is None and index - waiting[0].key in (0, 1):
-                self._first_index = index - waiting[0].key
+            if self._index_base is None and index - waiting[0].key in (0, 1):
+                self._index_base = index - waiting[0].key
             return waiting[0]
-        if self._first_index is None:
+        if self._index_base is None:
             if index == 0:
                 self._place_unmatched(0)
             elif index == len(self._calls):
                 self._place_unmatched(1)
-        return self._waiting_call_at(index, self._first_index)
+        return self._waiting_call_at(index, self._index_base)
 
-    def _waiting_call_at(self, index: int, first_index: int | None) -> _PendingCall | None:
-        if first_index is None:
+    def _waiting_call_at(self, index: int, index_base: int | None) -> _PendingCall | None:
+        if index_base is None:
             return None
-        return next((call for call in self._awaits_arguments() if call.key == index - first_index), None)
+        return next((call for call in self._open_calls_without_index() if call.key == index - index_base), None)
 
     def _hold_unmatched(self, entry: dict[str, Any], arguments: Any) -> None:
         """Keep arguments until it is known which call they belong to."""
@@ -243,12 +249,12 @@ class ToolCallAssembler:
         if self._unmatched_size <= self._limits.held:
             self._unmatched.setdefault(index, []).append(text)
 
-    def _place_unmatched(self, first_index: int) -> None:
+    def _place_unmatched(self, index_base: int) -> None:
         """Pass the kept arguments to their calls, now that the first index is known."""
-        self._first_index = first_index
+        self._index_base = index_base
         unmatched, self._unmatched = self._unmatched, {}
         for index, texts in unmatched.items():
-            call = self._waiting_call_at(index, first_index)
+            call = self._waiting_call_at(index, index_base)
             if call is None:
                 self._report("no-such-call", f"arguments on index {index}, which no call has: dropped")
                 continue
@@ -268,7 +274,7 @@ class ToolCallAssembler:
             self._place_unmatched(fits[0])
             return []
         self._report("no-such-call", "arguments on an index that several calls may have: dropped")
-        return self._awaits_arguments()
+        return self._open_calls_without_index()
 
     def _add_call(self, id: str | None, index: int | None) -> _PendingCall:
         call = _PendingCall(len(self._calls), id, index, self._limits)
@@ -292,8 +298,10 @@ class ToolCallAssembler:
             self._add_arguments(call, ARGUMENTS_OPENER)
         for text in early_arguments:
             self._add_arguments(call, text)
-        complete = (call.is_custom or "arguments" in function) and call.reported.isdisjoint(("no-id", "no-type"))
-        return complete and entry.get("id") == call.id and not early_arguments
+        has_all_fields = (call.is_custom or "arguments" in function) and call.reported_kinds.isdisjoint(
+            ("no-id", "no-type")
+        )
+        return has_all_fields and entry.get("id") == call.id and not early_arguments
 
     def _report_repeats(self, call: _PendingCall, id: str | None, name: str | None) -> None:
         if call.name is None:
@@ -360,11 +368,11 @@ class ToolCallAssembler:
         That is the case if the text repeats them and is not valid JSON as a continuation. After the first resend
         no further check is needed: such an upstream resends every time.
         """
-        cursor = call.args.scanner
-        if call.ended or cursor.first_char != "{" or cursor.problem is not None or not call.is_repeated_by(text):
+        scanner = call.args.scanner
+        if call.ended or scanner.first_char != "{" or scanner.problem is not None or not call.is_repeated_by(text):
             return False
         if not call.is_resending:
-            trial = deepcopy(cursor)
+            trial = deepcopy(scanner)
             trial.scan(text, 0)
             call.is_resending = trial.problem is not None
         if call.is_resending:
