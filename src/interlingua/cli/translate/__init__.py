@@ -59,8 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--delivery",
         choices=("stream", "whole"),
         default="stream",
-        help="stream: send arguments as they arrive (default); whole: send a call when it is complete and its arguments "
-        "are a JSON object",
+        help="stream: send arguments as they arrive (default); whole: send a call when it is complete and its "
+        "arguments are a JSON object",
     )
     parser.add_argument(
         "--reasoning",
