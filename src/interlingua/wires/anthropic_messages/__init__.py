@@ -11,8 +11,7 @@ from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
 from interlingua.wires.anthropic_messages.emitter import MessagesEmitter
 from interlingua.wires.anthropic_messages.event_reader import NAME, MessagesReader
-from interlingua.wires.anthropic_messages.http_api import HTTP_API
-from interlingua.wires.anthropic_messages.openapi import API_DESCRIPTION
+from interlingua.wires.anthropic_messages.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.anthropic_messages.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.anthropic_messages.request_reader import read_request
 from interlingua.wires.anthropic_messages.request_writer import write_request

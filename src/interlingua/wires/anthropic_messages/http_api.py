@@ -1,12 +1,26 @@
-"""HTTP side of Messages."""
+"""HTTP side of Messages, and its OpenAPI description: paths, headers, errors and JSON Schemas."""
 
 from __future__ import annotations
 
 from interlingua.wires.base import Json
 from interlingua.wires.error_types import CONTEXT_LENGTH_CODE
 from interlingua.wires.http_api import HttpApi, HttpError
+from interlingua.wires.openapi import (
+    COUNT,
+    MESSAGE_CONTENT,
+    MODEL,
+    OBJECT,
+    STREAM,
+    TEXT,
+    ApiDescription,
+    nullable,
+    nullable_list,
+    object_schema,
+    schema_reference,
+)
 
-__all__ = ["ERROR_TYPES", "HTTP_API", "error_message"]
+__all__ = ["API_DESCRIPTION", "ERROR_TYPES", "HTTP_API", "error_message"]
+
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -56,4 +70,62 @@ HTTP_API = HttpApi(
     error_types=ERROR_TYPES,
     server_error_type="api_error",
     error_body=_error_body,
+)
+
+MESSAGES_REQUEST = object_schema(
+    {
+        "model": MODEL,
+        "messages": {"type": "array", "items": schema_reference("Message")},
+        "system": MESSAGE_CONTENT,
+        "max_tokens": {**nullable("integer"), "description": "Optional here, unlike in the Anthropic API."},
+        "stream": STREAM,
+        "tools": nullable_list(OBJECT),
+        "tool_choice": nullable("object"),
+        "thinking": nullable("object"),
+        "output_config": nullable("object"),
+        "metadata": object_schema({"user_id": nullable("string")}, type=["object", "null"]),
+        "stop_sequences": nullable_list(TEXT),
+        "temperature": nullable("number"),
+        "top_p": nullable("number"),
+        "top_k": nullable("number"),
+    },
+    "model",
+    "messages",
+)
+MESSAGE = object_schema({"role": {"enum": ["user", "assistant", "system"]}, "content": MESSAGE_CONTENT}, "role")
+MESSAGES_REPLY = object_schema(
+    {
+        "id": TEXT,
+        "type": {"const": "message"},
+        "role": {"const": "assistant"},
+        "model": TEXT,
+        "content": {"type": "array", "items": object_schema({"type": TEXT}, "type")},
+        "stop_reason": nullable("string"),
+        "stop_sequence": nullable("string"),
+        "usage": object_schema({"input_tokens": COUNT, "output_tokens": COUNT}, "input_tokens", "output_tokens"),
+    },
+    *("id", "type", "role", "model", "content", "stop_reason", "usage"),
+)
+ERROR = object_schema(
+    {
+        "type": {"const": "error"},
+        "error": object_schema({"type": {"enum": HTTP_API.all_error_types()}, "message": TEXT}, "type", "message"),
+        "request_id": TEXT,
+    },
+    *("type", "error", "request_id"),
+)
+
+API_DESCRIPTION = ApiDescription(
+    title="Anthropic Messages",
+    operation_id="messages",
+    count_operation_id="count_tokens",
+    request="MessagesRequest",
+    reply="MessagesReply",
+    error="AnthropicError",
+    schemas={
+        "MessagesRequest": MESSAGES_REQUEST,
+        "Message": MESSAGE,
+        "MessagesReply": MESSAGES_REPLY,
+        "AnthropicError": ERROR,
+    },
 )

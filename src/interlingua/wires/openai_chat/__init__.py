@@ -10,8 +10,7 @@ from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
 from interlingua.wires.openai_chat.chunk_reader import NAME, ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
-from interlingua.wires.openai_chat.http_api import HTTP_API
-from interlingua.wires.openai_chat.openapi import API_DESCRIPTION
+from interlingua.wires.openai_chat.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.openai_chat.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.openai_chat.request_reader import read_request
 from interlingua.wires.openai_chat.request_writer import write_request

@@ -12,8 +12,7 @@ from interlingua.wires.openai_responses.body import is_body, read_body, write_bo
 from interlingua.wires.openai_responses.emitter import ResponsesEmitter
 from interlingua.wires.openai_responses.event_reader import ResponsesReader
 from interlingua.wires.openai_responses.event_types import NAME
-from interlingua.wires.openai_responses.http_api import HTTP_API
-from interlingua.wires.openai_responses.openapi import API_DESCRIPTION
+from interlingua.wires.openai_responses.http_api import API_DESCRIPTION, HTTP_API
 from interlingua.wires.openai_responses.reasoning_fields import REASONING_FIELDS
 from interlingua.wires.openai_responses.request_reader import read_request
 from interlingua.wires.openai_responses.request_writer import write_request

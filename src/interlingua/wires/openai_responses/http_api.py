@@ -1,9 +1,23 @@
-"""HTTP side of Responses."""
+"""HTTP side of Responses, and its OpenAPI description: paths, headers, errors and JSON Schemas."""
+
+from __future__ import annotations
 
 from interlingua.wires import openai_errors
 from interlingua.wires.http_api import HttpApi
+from interlingua.wires.openai_errors import error_schema
+from interlingua.wires.openapi import (
+    MODEL,
+    OBJECT,
+    STREAM,
+    TEXT,
+    ApiDescription,
+    nullable,
+    nullable_list,
+    object_schema,
+)
 
-__all__ = ["HTTP_API"]
+__all__ = ["API_DESCRIPTION", "HTTP_API"]
+
 
 HTTP_API = HttpApi(
     provider="openai",
@@ -16,4 +30,54 @@ HTTP_API = HttpApi(
     error_types=openai_errors.ERROR_TYPES,
     server_error_type=openai_errors.SERVER_ERROR_TYPE,
     error_body=openai_errors.error_body,
+)
+
+RESPONSES_REQUEST = object_schema(
+    {
+        "model": MODEL,
+        "input": {"anyOf": [TEXT, {"type": "array", "items": OBJECT}]},
+        "instructions": nullable("string"),
+        "stream": STREAM,
+        "tools": nullable_list(OBJECT),
+        "tool_choice": {"anyOf": [{"enum": ["auto", "required", "none", None]}, OBJECT]},
+        "parallel_tool_calls": nullable("boolean"),
+        "max_output_tokens": nullable("integer"),
+        "reasoning": nullable("object"),
+        "text": nullable("object"),
+        "temperature": nullable("number"),
+        "top_p": nullable("number"),
+        "user": nullable("string"),
+        "metadata": nullable("object"),
+        "prompt_cache_key": nullable("string"),
+    },
+    "model",
+    "input",
+)
+RESPONSE = object_schema(
+    {
+        "id": TEXT,
+        "object": {"const": "response"},
+        "created_at": {"type": "number"},
+        "model": TEXT,
+        "status": {"enum": ["completed", "incomplete", "failed"]},
+        "output": {"type": "array", "items": object_schema({"type": TEXT}, "type")},
+        "error": nullable("object"),
+        "incomplete_details": nullable("object"),
+        "usage": nullable("object"),
+    },
+    *("id", "object", "created_at", "model", "status", "output"),
+)
+
+API_DESCRIPTION = ApiDescription(
+    title="OpenAI Responses",
+    operation_id="responses",
+    count_operation_id="input_tokens",
+    request="ResponsesRequest",
+    reply="Response",
+    error="OpenAIError",
+    schemas={
+        "ResponsesRequest": RESPONSES_REQUEST,
+        "Response": RESPONSE,
+        "OpenAIError": error_schema(HTTP_API),
+    },
 )
