@@ -57,6 +57,7 @@ ALL_DIALECTS = (
     hermes.DIALECT,  # Hermes-3-Llama, Qwen3-8B-DeepSeek-v3.2-Distill
     deepseek.V31,  # V3.2-Exp
     dsml.V32,
+    dsml.V41,  # before the rest of V4
     dsml.V4,
     glm.GLM45,  # Laguna-XS before the rest of Laguna
     glm.GLM47,
@@ -90,6 +91,7 @@ ALL_DIALECTS = (
     internlm2.DIALECT,
     apertus.DIALECT,
     solar_open.DIALECT,
+    gigachat.GIGACHAT35,
     gigachat.GIGACHAT31,
     gigachat.GIGACHAT3,
     functionary.V31,

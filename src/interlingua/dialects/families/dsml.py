@@ -1,4 +1,4 @@
-"""DeepSeek V3.2 and V4: DSML.
+"""DeepSeek V3.2, V4 and V4.1: DSML.
 
     <｜DSML｜tool_calls>
     <｜DSML｜invoke name="get_weather">
@@ -8,10 +8,13 @@
     </｜DSML｜tool_calls>
 
 `｜DSML｜` is one token (the bar is U+FF5C); the names around it are text. V3.2 names the block `function_calls`, V4.1
-names it `calls` and writes a space after each token, and there an invoke may contain one JSON object. `string="true"`
-means literal text, `"false"` means JSON. The prompt opens the thinking, or opens and closes it. Seen in the field: no
-block around the invoke; the other version's block name; doubled, ASCII and spaced bars; no bars in the closer of a
-param; all arguments inside one `arguments` param; prose inside the name.
+names it `calls` and writes a space after each token, and there an invoke may contain one JSON object and a name may
+have a namespace, `search::lookup`. `string="true"` means literal text, `"false"` means JSON. The prompt opens the
+thinking, or opens and closes it. Seen in the field: no block around the invoke; another version's block name or
+spacing; doubled, ASCII and spaced bars; no bars in the closer of a param; all arguments inside one `arguments` param;
+prose inside the name.
+
+Source for V4.1: its parsers in vLLM and SGLang (`deepseek_v41`).
 """
 
 from __future__ import annotations
@@ -20,45 +23,44 @@ from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
-BARS = ("｜DSML｜", "｜DSML｜ ", "｜｜DSML｜｜", "‖DSML‖", "|DSML|", " | DSML | ", "DSML ")
-ORDINARY = tuple(f"{begin}{bar}" for bar in BARS if "｜DSML｜" not in bar for begin in ("<", "</"))
-BLOCKS = ("tool_calls", "function_calls", "calls", "tool_use")
+BAR, SPACED_BAR = "｜DSML｜", "｜DSML｜ "
+OTHER_BARS = ("｜｜DSML｜｜", "‖DSML‖", "|DSML|", " | DSML | ", "DSML ")
+ORDINARY = tuple(f"{begin}{bar}" for bar in OTHER_BARS if BAR not in bar for begin in ("<", "</"))
 
 
-def dsml(block: str) -> TaggedParams:
-    blocks = (block, *(other for other in BLOCKS if other != block))
+def dsml(blocks: tuple[str, ...], bars: tuple[str, ...]) -> TaggedParams:
+    """Return the shape of DSML. The first block name and the first spelling of the token are written."""
     return TaggedParams(
         call=Tag(
-            open=tuple(f"<{bar}invoke " for bar in BARS),
+            open=tuple(f"<{bar}invoke " for bar in bars),
             attribute=("name",),
             end=(">",),
-            close=tuple(f"</{bar}invoke>" for bar in BARS),
+            close=tuple(f"</{bar}invoke>" for bar in bars),
         ),
         param=Tag(
-            open=tuple(f"<{bar}parameter " for bar in BARS),
+            open=tuple(f"<{bar}parameter " for bar in bars),
             attribute=("name",),
             end=(">",),
-            close=tuple(f"</{bar}parameter>" for bar in BARS),
+            close=tuple(f"</{bar}parameter>" for bar in bars),
             slips=("</parameter>",),
         ),
-        sections=tuple(Span(f"<{bar}{name}>", f"</{bar}{name}>") for name in blocks for bar in BARS),
+        sections=tuple(Span(f"<{bar}{name}>", f"</{bar}{name}>") for name in blocks for bar in bars),
         string_when="string=true",
         call_gap="\n",
         param_gap="\n",
     )
 
 
-def sample(block: str) -> str:
+def sample(block: str, bar: str) -> str:
     return (
-        "<think>Two cities.</think>Let me look.\n\n"
-        f"<｜DSML｜{block}>\n"
-        '<｜DSML｜invoke name="get_weather">\n'
-        '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n'
-        "</｜DSML｜invoke>\n"
-        '<｜DSML｜invoke name="get_weather">\n'
-        '<｜DSML｜parameter name="city" string="true">São Paulo</｜DSML｜parameter>\n'
-        '<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>\n'
-        f"</｜DSML｜invoke>\n</｜DSML｜{block}>"
+        f"<{bar}{block}>\n"
+        f'<{bar}invoke name="get_weather">\n'
+        f'<{bar}parameter name="city" string="true">Paris</{bar}parameter>\n'
+        f"</{bar}invoke>\n"
+        f'<{bar}invoke name="get_weather">\n'
+        f'<{bar}parameter name="city" string="true">São Paulo</{bar}parameter>\n'
+        f'<{bar}parameter name="days" string="false">3</{bar}parameter>\n'
+        f"</{bar}invoke>\n</{bar}{block}>"
     )
 
 
@@ -69,30 +71,44 @@ CAVEATS = (
     "line that opens another param of the tool. It is also cut where it contains the end of its call followed "
     "by text that can follow a call, or the start of a call of an offered tool."
 )
+SAMPLE_TEXT = "<think>Two cities.</think>Let me look.\n\n"
 
-V4 = Dialect(
-    name="deepseek_v4",
-    summary="DeepSeek V4 and V4.1: DSML, types in the text",
-    models=("*deepseek*v4*", "deepseek-chat", "*deepseek-reasoner"),
-    shape=dsml("tool_calls"),
+V41 = Dialect(
+    name="deepseek_v41",
+    summary="DeepSeek V4.1: DSML with a space after each token and the block name calls",
+    models=("*deepseek*v4.1*", "*deepseek*v4p1*"),
+    shape=dsml(("calls", "tool_calls", "function_calls", "tool_use"), (SPACED_BAR, BAR, *OTHER_BARS)),
     thinking=THINKING,
     noise=NOISE,
     ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
     caveats=CAVEATS,
-    sample=sample("tool_calls"),
+    sample=SAMPLE_TEXT + sample("calls", SPACED_BAR),
+)
+V4 = Dialect(
+    name="deepseek_v4",
+    summary="DeepSeek V4: DSML, types in the text",
+    models=("*deepseek*v4*", "deepseek-chat", "*deepseek-reasoner"),
+    shape=dsml(("tool_calls", "function_calls", "calls", "tool_use"), (BAR, SPACED_BAR, *OTHER_BARS)),
+    thinking=THINKING,
+    noise=NOISE,
+    ordinary=ORDINARY,
+    trim="\n",
+    lead="\n\n",
+    caveats=CAVEATS,
+    sample=SAMPLE_TEXT + sample("tool_calls", BAR),
 )
 V32 = Dialect(
     name="deepseek_v32",
     summary="DeepSeek V3.2: DSML with the block name function_calls",
     models=("*deepseek*v3.2*", "*deepseek*v3p2*"),
-    shape=dsml("function_calls"),
+    shape=dsml(("function_calls", "tool_calls", "calls", "tool_use"), (BAR, SPACED_BAR, *OTHER_BARS)),
     thinking=THINKING,
     noise=NOISE,
     ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
     caveats=CAVEATS,
-    sample=sample("function_calls"),
+    sample=SAMPLE_TEXT + sample("function_calls", BAR),
 )
