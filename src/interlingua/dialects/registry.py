@@ -90,6 +90,7 @@ ALL_DIALECTS = (
     functools.PHI4,
     internlm2.DIALECT,
     apertus.DIALECT,
+    solar_open.SOLAR_OPEN2,  # Solar-Open-2 before the rest of Solar-Open
     solar_open.DIALECT,
     gigachat.GIGACHAT35,
     gigachat.GIGACHAT31,
