@@ -44,6 +44,8 @@ class TaggedParams:
     """Markers around consecutive calls."""
     value_open: tuple[str, ...] = ()
     """Markers between the head of a param and its value, if there are any."""
+    value_type: Span | None = None
+    """Markers around the type of a value, between its key and the value. They are read, never written."""
     json: Tag | None = None
     """An element that contains all arguments as JSON."""
     quote: Span | None = None
@@ -94,7 +96,15 @@ class TaggedParamsGrammar:
         self.openers = (*self._section_openers, *shape.call.open, *fallback_openers)
         self.strays = (*self._section_closers, *(() if shape.sections else shape.call.close))
         json = (*shape.json.open, *shape.json.close) if shape.json else ()
-        self.inner_markers = (*shape.call.close, *shape.param.open, *shape.param.close, *shape.value_open, *json)
+        types = (shape.value_type.open, shape.value_type.close) if shape.value_type else ()
+        self.inner_markers = (
+            *shape.call.close,
+            *shape.param.open,
+            *shape.param.close,
+            *shape.value_open,
+            *types,
+            *json,
+        )
         self.marker_roles = {
             **(self._fallback_grammar.marker_roles if self._fallback_grammar else {}),
             **assign_roles(
@@ -138,7 +148,9 @@ class TaggedParamsGrammar:
         )
         if shape.nested:
             return NestedValues(shape.param, tag_context)
-        return TextValues(shape.param, shape.value_open, shape.quote, shape.lines, shape.string_when, tag_context)
+        return TextValues(
+            shape.param, shape.value_open, shape.value_type, shape.quote, shape.lines, shape.string_when, tag_context
+        )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,17 +210,26 @@ class TaggedParamsGrammar:
             sink.report("section-not-closed", "the section of calls was never closed: closed here")
             source.put_back(marker or "")
 
-    def _read_malformed_section(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Read a section that does not begin with a call: the fallback shape, a repeated opener, or no call at all."""
+    def _read_malformed_section(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
+        """Read a section or call that does not begin as it should: the fallback shape, a repeated opener, or no call.
+
+        Return whether it was in the fallback shape.
+        """
         if (yield from source.accept(self._stray_closers)) or (yield from source.peek(self._outer_openers)):
             sink.report("stray-marker", f"empty {opener}: dropped")
             source.discard_recording()
-            return
-        first = yield from source.peek_after_space()
-        if self._fallback_grammar is not None and first in ("{", "["):
-            yield from self._fallback_grammar.read(opener, source, sink)
-        else:
-            self._return_as_text(sink)
+            return False
+        if (yield from self._read_fallback(opener, source, sink)):
+            return True
+        self._return_as_text(sink)
+        return False
+
+    def _read_fallback(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
+        """Read calls in the fallback shape after an opener, if JSON comes next. Return whether it does."""
+        if self._fallback_grammar is None or (yield from source.peek_after_space()) not in ("{", "["):
+            return False
+        yield from self._fallback_grammar.read(opener, source, sink)
+        return True
 
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker of a section. Text before it is emitted as text."""
@@ -223,6 +244,8 @@ class TaggedParamsGrammar:
 
     def _read_call_without_section(self, source: TextBuffer, sink: EventSink) -> Read[None]:
         head = yield from read_head_before(self._after_head, self._shape.call, source, sink, self._after_name)
+        if head == TagHead("") and (yield from self._read_fallback(self._shape.call.open[0], source, sink)):
+            return
         if not head.name or not sink.offer.accepts(head.name) or not (yield from self._is_body_next(source)):
             self._return_as_text(sink)
             return
@@ -266,8 +289,7 @@ class TaggedParamsGrammar:
         param = self._shape.param
         name, key = yield from read_unopened_key(word, param, self._values.openers, source, sink.offer)
         if not name and not word:
-            yield from self._read_malformed_section(self._shape.call.open[0], source, sink)
-            return False
+            return (yield from self._read_malformed_section(self._shape.call.open[0], source, sink))
         if not name:
             self._return_as_text(sink)
             return False

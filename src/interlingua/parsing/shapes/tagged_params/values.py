@@ -31,6 +31,8 @@ from interlingua.parsing.text_buffer import Read, TextBuffer
 __all__ = ["NO_LIMIT", "ParamContext", "TextValues"]
 
 NO_LIMIT = 1 << 62
+TYPE_ATTRIBUTE = "type"
+UNKNOWN_TYPE = "any"
 _EQUALS_PATTERN = re.compile(r"\s*+=\s*+")
 
 
@@ -70,6 +72,7 @@ class TextValues:
         self,
         tag: Tag,
         value_open: tuple[str, ...],
+        value_type: Span | None,
         quote: Span | None,
         lines: bool,
         string_when: str,
@@ -77,6 +80,10 @@ class TextValues:
     ) -> None:
         self._tag = tag
         self._value_open = value_open
+        self._value_type = value_type
+        self._type_openers = compile_markers(*((value_type.open,) if value_type else ()))
+        self._type_ends = compile_markers(*((value_type.close, *value_open, *tag.close) if value_type else ()))
+        self._type_rule = string_when or (f"{TYPE_ATTRIBUTE}=string" if value_type else "")
         self._quote = quote
         self._lines = lines
         self._string_when = string_when
@@ -140,6 +147,8 @@ class TextValues:
         Returns:
             "" after its closer; the other marker that ended it; None at the end of the text.
         """
+        if self._value_type is not None and (yield from source.accept(self._type_openers)) is not None:
+            param = yield from self._read_type(self._value_type.close, param, source, sink)
         if self._value_open and (yield from source.accept(self.openers)) is None:
             sink.report("no-separator", f"the value of {param.key!r} without {self._value_open[0].strip()}: accepted")
             if self._value_open[0].startswith(NEWLINE):
@@ -158,6 +167,14 @@ class TextValues:
             args.mark_incomplete()  # the model stopped here, and the value may be truncated
         return marker
 
+    def _read_type(self, closer: str, param: ParamContext, source: TextBuffer, sink: EventSink) -> Read[ParamContext]:
+        """Read the type of a value after its opener. Return the param with this type."""
+        text, marker = yield from source.take_until(self._type_ends, sink.limits.header)
+        if marker != closer:
+            source.put_back(marker or "")
+        name = text.strip()
+        return param if name in ("", UNKNOWN_TYPE) else param._replace(attributes=f"{TYPE_ATTRIBUTE}={name}")
+
     def _is_string(self, param: ParamContext, first: str, quoted: bool) -> bool:
         """Return whether the value is certainly a string, so that it can be streamed before its end is known."""
         if param.coercion.has_choices:
@@ -172,10 +189,10 @@ class TextValues:
         if quoted:
             return "string"
         attributes = _EQUALS_PATTERN.sub("=", param.attributes.replace('"', "").replace("'", "")).split()
-        name = self._string_when.partition("=")[0] + "="
-        if not self._string_when or not any(attribute.startswith(name) for attribute in attributes):
+        name = self._type_rule.partition("=")[0] + "="
+        if not self._type_rule or not any(attribute.startswith(name) for attribute in attributes):
             return ""
-        return "string" if self._string_when in attributes else "json"
+        return "string" if self._type_rule in attributes else "json"
 
     def _stream_string(
         self,
