@@ -18,6 +18,7 @@ from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
+from interlingua.parsing.suffixes import add_suffix, suffixed_tags
 from tests.support.paths import DATA
 
 FIXTURES = DATA / "fixtures"
@@ -191,13 +192,18 @@ def check_streaming(case: Case) -> None:
     After each character the buffered text must be one of:
 
     - white space, `null` or a code fence;
-    - a prefix of a marker;
+    - a prefix of a marker, or of a tag with an unknown suffix;
     - a special token in a value, which ends the value only if another special token follows;
     - the end of a section in a value, which ends the value only if another section follows;
     - text after an opener that is not yet known to be a call or a param;
     - in literals: text that ends the call or starts the next param if the model omitted a quote or a comma.
     """
     dialect = get_dialect(case.dialect)
+    suffixed = tuple(suffixed_tags(dialect).values())
+    for suffix in {
+        tag.start[-1] + suffix for tag in suffixed for suffix in re.findall(rf"{tag.start}(\w+)>", case.text)
+    }:
+        dialect = add_suffix(dialect, suffix)
     grammar = dialect.grammar
     has_literals = isinstance(dialect.shape, Literals | Pythonic)
     openers = (*grammar.openers, *grammar.first_openers(ToolSet(case.offered_tools))) if grammar else ()
@@ -230,6 +236,7 @@ def check_streaming(case: Case) -> None:
         is_justified = (
             buffered in QUOTES
             or marker_set.is_partial(buffered, 0)
+            or any(tag.lookahead.find_word(buffered, 0, tag.max_length, None)[1] for tag in suffixed)
             or in_header
             or (token and (not after_token or marker_set.is_partial(after_token, 0)))
             or any(word.startswith(buffered) for word in ("null", "```json"))

@@ -116,6 +116,9 @@ class Dialect:
     that was not offered is emitted as text: unchanged, or as its name and arguments."""
     ordinary: tuple[str, ...] = ()
     """Prefixes of the markers that can occur in prose although the other markers are special tokens."""
+    suffix: str = ""
+    """The part of the markers that differs between the checkpoints of a family, such as `:6124c78e` in
+    `<tool_call:6124c78e>`. Another suffix is recognised if it has the same first character, then letters and digits."""
     trim: str = ""
     """Whitespace characters that the model writes next to markers as layout. There they are removed from the text."""
     lead: str = ""

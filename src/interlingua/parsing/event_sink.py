@@ -81,6 +81,10 @@ class EventSink:
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 
+    def set_markers(self, markers: MarkerSet, special_tokens: MarkerSet) -> None:
+        """Replace the markers of the dialect."""
+        self._markers, self._special_tokens = markers, special_tokens
+
     def drain(self) -> list[ev.Event]:
         """Return and remove the events that are certain: all, or those before a tentative call."""
         if self._tentative is None:

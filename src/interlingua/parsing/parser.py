@@ -12,6 +12,7 @@ from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer
 from interlingua.trace import HoldReason
@@ -56,21 +57,34 @@ class NativeTextParser:
         offset: int = 0,
         tracer: ParserTracer | None = None,
     ) -> None:
-        self._dialect = dialect
+        if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
+            dialect = add_suffix(dialect, suffix)
         self._source = TextBuffer(offset, tracer)
-        self._markers = compile_markers(*dialect.markers)
-        self._special_tokens = compile_markers(*dialect.tokens)
         self._sink = EventSink(
-            self._source, self._markers, self._special_tokens, offer, limits or Limits(), dialect.in_prose, tracer
+            self._source,
+            compile_markers(*dialect.markers),
+            compile_markers(*dialect.tokens),
+            offer,
+            limits or Limits(),
+            dialect.in_prose,
+            tracer,
         )
-        self._first_openers = self._find_first_openers(offer)
-        self._thinking_openers = tuple(span.open for span in dialect.thinking)
-        self._thinking_closers = tuple(span.close for span in dialect.thinking)
-        self._text_markers = dialect.text_markers
+        self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
+        self._use_dialect(dialect)
         self._sink.thinking = thinking or self._ends_inside_thinking(prefill)
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
         self._reader = self._read()  # starts with the first piece, whose channel it uses
+
+    def _use_dialect(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
+        self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
+        self._special_tokens = compile_markers(*dialect.tokens)
+        self._first_openers = self._find_first_openers(self._sink.offer)
+        self._thinking_openers = tuple(span.open for span in dialect.thinking)
+        self._thinking_closers = tuple(span.close for span in dialect.thinking)
+        self._text_markers = dialect.text_markers
 
     @property
     def buffered(self) -> str:
@@ -143,7 +157,7 @@ class NativeTextParser:
         return self._sink.drain()
 
     def _read(self) -> Read[None]:
-        source, sink, grammar = self._source, self._sink, self._dialect.grammar
+        source, sink = self._source, self._sink
         marker: str | None = ""
         while marker is not None and not sink.failed:
             if marker == "" or marker in self._thinking_closers:
@@ -162,17 +176,39 @@ class NativeTextParser:
                 sink.report("noise", f"{marker} is not part of the reply: dropped")
             elif marker in self._dialect.strays:
                 self._handle_stray(marker)
-            elif marker and grammar is not None:
-                yield from self._read_calls(marker, grammar)
+            elif marker and self._dialect.grammar is not None:
+                yield from self._read_calls(marker, self._dialect.grammar)
         if source.buffered and not sink.call_count and not sink.failed:
             source.trace_release(source.buffered, source.channel)
             sink.emit_text(source.buffered, source.channel)
 
     def _next_marker(self) -> Read[str | None]:
         """Copy text up to the next marker and return it; None at the end of the reply."""
-        if self._sink.failed:
+        while not self._sink.failed:
+            marker = yield from self._source.copy_until(self._markers, self._sink.emit_text, self._dialect.trim)
+            if marker not in self._suffixed_tags or (marker := (yield from self._learn_suffix(marker))):
+                return marker
+        return None
+
+    def _learn_suffix(self, start: str) -> Read[str | None]:
+        """Read the rest of a tag with an unknown suffix, and use this suffix from here on.
+
+        Return the tag. If there is no such tag, emit its start as text and return None.
+        """
+        tag = self._suffixed_tags[start]
+        self._source.put_back(start)
+        name = yield from self._source.look_ahead(tag.lookahead, tag.max_length)
+        if name is None:
+            self._source.read_again(start)
+            self._source.start_recording(start)
+            self._sink.restore_text()
             return None
-        return (yield from self._source.copy_until(self._markers, self._sink.emit_text, self._dialect.trim))
+        marker = start + name + tag.end
+        self._source.read_again(marker)
+        self._learnable_suffixes -= 1
+        self._use_dialect(add_suffix(self._dialect, start[-1] + name))
+        self._sink.set_markers(compile_markers(*self._dialect.markers), self._special_tokens)
+        return marker
 
     def _read_first_opener(self) -> Read[str | None]:
         """Consume and return an opener that is valid only at the start of a text.

@@ -177,6 +177,10 @@ class TextBuffer:
         """Read text that was un-read, as data."""
         self._pos += len(text)
 
+    def read_again(self, marker: str) -> None:
+        """Read a marker that was put back. It may be longer than before."""
+        self._pos += len(marker)
+
     def prepend_prefill(self, text: str) -> None:
         """Put the end of the prefill, such as a partial marker, before the reply.
 

@@ -1,4 +1,4 @@
-"""DeepSeek V3.2, V4 and V4.1: DSML.
+"""DSML: DeepSeek V3.2, V4 and V4.1, and GigaChat 3.5 (Sber).
 
     <｜DSML｜tool_calls>
     <｜DSML｜invoke name="get_weather">
@@ -14,7 +14,10 @@ thinking, or opens and closes it. Seen in the field: no block around the invoke;
 spacing; doubled, ASCII and spaced bars; no bars in the closer of a param; all arguments inside one `arguments` param;
 prose inside the name.
 
-Source for V4.1: its parsers in vLLM and SGLang (`deepseek_v41`).
+GigaChat 3.5 has the token `｜GCML｜` instead, and the prompt opens its thinking, too.
+
+Sources: for V4.1 its parsers in vLLM and SGLang (`deepseek_v41`); for GigaChat 3.5 its parsers in vLLM, SGLang and
+llama.cpp, and its chat template.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
-BAR, SPACED_BAR = "｜DSML｜", "｜DSML｜ "
+BAR, SPACED_BAR, GCML = "｜DSML｜", "｜DSML｜ ", "｜GCML｜"
 OTHER_BARS = ("｜｜DSML｜｜", "‖DSML‖", "|DSML|", " | DSML | ", "DSML ")
 ORDINARY = tuple(f"{begin}{bar}" for bar in OTHER_BARS if BAR not in bar for begin in ("<", "</"))
 
@@ -111,4 +114,18 @@ V32 = Dialect(
     lead="\n\n",
     caveats=CAVEATS,
     sample=SAMPLE_TEXT + sample("function_calls", BAR),
+)
+GIGACHAT35 = Dialect(
+    name="gigachat35",
+    summary="GigaChat 3.5: DSML with the token GCML",
+    models=("*gigachat3.5*",),
+    shape=dsml(("tool_calls",), (GCML,)),
+    thinking=(Span("<think>", "</think>", after="\n\n"),),
+    noise=("<|message_sep|>", "</s>"),
+    trim="\n",
+    lead="\n\n",
+    caveats="A value is cut where it contains `</｜GCML｜parameter>` followed by text that can follow a param, or a "
+    "line that opens another param of the tool. It is also cut where it contains the end of its call followed by "
+    "text that can follow a call, or the start of a call of an offered tool.",
+    sample="<think>Two cities.</think>\n\nLet me look.\n\n" + sample("tool_calls", GCML),
 )
