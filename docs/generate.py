@@ -106,7 +106,8 @@ def _dialect_section(dialect: il.Dialect) -> str:
 
 
 def _dialect_facts(dialect: il.Dialect) -> Iterator[tuple[str, str]]:
-    yield "models", ", ".join(map(inline_code, dialect.models)) or "all others"
+    no_models = "all others" if dialect.shape is None else "none yet: choose the dialect by its name"
+    yield "models", ", ".join(map(inline_code, dialect.models)) or no_models
     if dialect.shape is None:
         return
     yield "shape", _shape_link(dialect)

@@ -275,7 +275,7 @@ def test_draft(cli: Cli, tmp_path: Path, name: str) -> None:
     assert output.read_text("utf-8") == result.out
 
 
-NOT_GUESSED = {"functionary_v32", "minimax_m3", "muse", "step3"}
+NOT_GUESSED = {"cohere_cmd5", "functionary_v32", "minimax_m3", "muse", "step3"}
 """Their format cannot be derived from one turn, or has no shape of its own."""
 
 

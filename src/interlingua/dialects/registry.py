@@ -84,6 +84,7 @@ ALL_DIALECTS = (
     granite.GRANITE_20B,
     cohere.DIALECT,
     cohere.COMMAND_R_PLUS,
+    cohere.COHERE_CMD5,
     lfm2.DIALECT,
     muse.DIALECT,
     inkling.DIALECT,

@@ -23,6 +23,7 @@ from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
 from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
+from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
 from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -53,11 +54,18 @@ class TaggedParams:
     string_when: str = ""
     """The attribute that marks a value as a string, such as `string="true"`. With another value of it, it is JSON."""
     numbered: str = ""
-    """The attribute of a call that contains its number in the reply, counted from 1, if there is one."""
+    """The attribute of a call that contains its number in the reply, if there is one."""
+    first_number: int = 1
+    """The number of the first call."""
+    number_first: bool = False
+    """True if this attribute is written before the name."""
     wrappers: tuple[str, ...] = ("arguments", "input")
     """Params into which some models put all arguments as an object. Unwrapped if the tool has no such param."""
     nested: bool = False
     """True if objects and arrays are nested elements. Then `close` is the part of a closing tag before the name."""
+    nested_types: tuple[str, str] | None = None
+    """The types of objects and of arrays, such as `dict` and `list`, if these contain elements of the same tag. They
+    are values of the attribute in `string_when`, and `json` is the one of all other values."""
     lines: bool = False
     """True if values are on separate lines: one line break before and after each value is not part of it."""
     call_gap: str = ""
@@ -81,6 +89,9 @@ class TaggedParams:
         for field, spellings in needed.items():
             if not all(spellings) or not spellings:
                 raise UsageError(f"{field} is empty", "set it to the marker that the model writes there")
+        if self.nested_types and not (self.string_when and self.param.attribute):
+            hint = "set string_when and param.attribute to the attributes of the type and of the key"
+            raise UsageError("nested_types is set, but string_when or param.attribute is not", hint)
 
     def grammar(self, dialect_markers: tuple[str, ...]) -> Grammar:
         return TaggedParamsGrammar(self, dialect_markers)
@@ -137,7 +148,7 @@ class TaggedParamsGrammar:
             self._markers_in_call, compile_markers(*shape.call.close, *(shape.json.close if shape.json else ()))
         )
 
-    def _make_values(self) -> TextValues | NestedValues:
+    def _make_values(self) -> TextValues | NestedValues | TypedElements:
         shape = self._shape
         after_call = compile_markers(*self.openers, *self._section_closers, *self._dialect_markers)
         after_param = compile_markers(*self.inner_markers, *after_call.literals)
@@ -148,6 +159,9 @@ class TaggedParamsGrammar:
         )
         if shape.nested:
             return NestedValues(shape.param, tag_context)
+        if shape.nested_types:
+            object_type, array_type = shape.nested_types
+            return TypedElements(shape.param, shape.string_when, object_type, array_type, tag_context)
         return TextValues(
             shape.param, shape.value_open, shape.value_type, shape.quote, shape.lines, shape.string_when, tag_context
         )
@@ -156,7 +170,8 @@ class TaggedParamsGrammar:
 
     def write(self, calls: Sequence[Call], preceding_calls: int) -> str:
         gap = self._shape.call_gap
-        written = [self._write_call(call, number) for number, call in enumerate(calls, preceding_calls + 1)]
+        first_number = preceding_calls + self._shape.first_number
+        written = [self._write_call(call, number) for number, call in enumerate(calls, first_number)]
         if not self._shape.sections:
             return gap.join(written)
         section = self._shape.sections[0]
@@ -166,7 +181,8 @@ class TaggedParamsGrammar:
     def _write_call(self, call: Call, number: int) -> str:
         tag, gap = self._shape.call, self._shape.param_gap
         params = "".join(gap + self._values.write(key, value) for key, value in read_members(call).items())
-        return tag.write_head(call.name, self._shape.numbered, str(number)) + params + gap + tag.close[0]
+        head = tag.write_head(call.name, self._shape.numbered, str(number), self._shape.number_first)
+        return head + params + gap + tag.close[0]
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -42,8 +42,8 @@ class Tag:
     escaped: bool = False
     """True if `&` and `"` in the name are written as `&amp;` and `&quot;`."""
 
-    def write_head(self, name: str, attribute: str = "", value: str = "") -> str:
-        """Write the whole head, with one more attribute if one is given."""
+    def write_head(self, name: str, attribute: str = "", value: str = "", before_name: bool = False) -> str:
+        """Write the whole head, with one more attribute if one is given, after or before the name."""
         written = _escape_name(name) if self.escaped else name
         if valid_name(written) is None or any(end in written for end in self.end):
             raise RenderError(f"{name!r} cannot be written in a tag", "use letters, digits, '.', ':', '-' and '_'")
@@ -51,8 +51,9 @@ class Tag:
             written = f'{self.attribute[0]}="{written}"'
         elif self.open[0].endswith('"'):
             written += '"'
-        attributes = f' {attribute}="{value}"' if attribute else ""
-        return self.open[0] + written + attributes + "".join(self.end[:1])
+        more = [f'{attribute}="{value}"'] if attribute else []
+        attributes = [*more, written] if before_name else [written, *more]
+        return self.open[0] + " ".join(attributes) + "".join(self.end[:1])
 
 
 @dataclass(frozen=True)
