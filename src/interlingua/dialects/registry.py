@@ -17,6 +17,7 @@ from interlingua.dialects.families import (
     harmony,
     hermes,
     hunyuan,
+    hyperclovax,
     inkling,
     internlm2,
     k2_horizon,
@@ -32,8 +33,11 @@ from interlingua.dialects.families import (
     muse,
     nemotron,
     olmo3,
+    openpangu,
+    plamo3,
     pythonic,
     qwen3_coder,
+    rwkv,
     seed_oss,
     solar_open,
     standard,
@@ -54,6 +58,7 @@ ALL_DIALECTS = (
     xlam.DIALECT,  # Llama-xLAM
     functools.DIALECT,  # llama-3-firefunction
     deepseek.V3,  # DeepSeek-R1-Distill-Qwen
+    glm.IQUEST_CODER_V2,  # before the rest of IQuest-Coder
     qwen3_coder.DIALECT,  # before the rest of Qwen3; Qwen3.5-9B-DeepSeek-V4-Flash
     hermes.DIALECT,  # Hermes-3-Llama, Qwen3-8B-DeepSeek-v3.2-Distill
     deepseek.V31,  # V3.2-Exp
@@ -62,6 +67,7 @@ ALL_DIALECTS = (
     dsml.V4,
     glm.GLM45,  # Laguna-XS before the rest of Laguna
     glm.GLM47,
+    glm.IQUEST_Q1,
     harmony.DIALECT,
     tool_calls_array.MINIMAX_M1,
     minimax_m2.DIALECT,
@@ -75,11 +81,16 @@ ALL_DIALECTS = (
     gemma4.GEMMA4,
     gemma4.FUNCTIONGEMMA,
     seed_oss.DIALECT,
+    qwen3_coder.ZAYA,
     step3.DIALECT,
     tool_calls_array.DIALECT,
     hunyuan.HY4,
     hunyuan.HY3,
     k2_horizon.DIALECT,
+    plamo3.DIALECT,
+    openpangu.DIALECT,
+    hyperclovax.DIALECT,
+    rwkv.DIALECT,
     granite.GRANITE3,
     granite.GRANITE_20B,
     cohere.DIALECT,

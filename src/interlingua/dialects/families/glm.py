@@ -1,4 +1,4 @@
-"""GLM 4.5 to 5 (Z.ai); also Ling 3 and Poolside's Laguna.
+"""GLM 4.5 to 5 (Z.ai); also Ling 3, Ring 2.6, Poolside's Laguna, Spark, HyperCLOVA X SEED Think 32B and IQuest.
 
     <tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>
 
@@ -6,6 +6,8 @@ Up to 4.6, and in Laguna XS, each element is on a line of its own. All six tags 
 them is not, and models quote the tags in their thinking. Strings are written literally, other values as JSON. From 4.7
 on the prompt opens the thinking; a reply without thinking starts with `</think>`. Seen in the field: the call inside
 thinking; a missing `<arg_value>`, `<arg_key>` or complete key; a Hermes object inside the same tags.
+
+IQuest Q1 and IQuest Coder V2 have another name for the outer tag. Source: their parsers in vLLM and SGLang.
 """
 
 from __future__ import annotations
@@ -62,4 +64,37 @@ GLM47 = Dialect(
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>São Paulo</arg_value>"
     "<arg_key>days</arg_key><arg_value>3</arg_value></tool_call>",
+)
+
+
+def iquest(name: str, summary: str, models: tuple[str, ...], tag: str) -> Dialect:
+    """Return a dialect that has its own outer tag and is otherwise like GLM 4.7."""
+    call = Tag(open=(f"<{tag}>",), close=(f"</{tag}>",))
+    return Dialect(
+        name=name,
+        summary=summary,
+        models=models,
+        shape=TaggedParams(
+            call=call, param=PARAM, value_open=("<arg_value>",), inside=JsonEnvelope(open=call.open, close=call.close)
+        ),
+        thinking=(Span("<think>", "</think>"),),
+        noise=("<|iquest_end|>", "<|iquest_assistant|>", "<|im_end|>", "<|im_start|>assistant"),
+        special_tokens=False,
+        trim="\n",
+        caveats=CAVEATS,
+        sample="<think>Two cities.</think>Let me look."
+        f"<{tag}>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></{tag}>"
+        f"<{tag}>get_weather<arg_key>city</arg_key><arg_value>São Paulo</arg_value>"
+        f"<arg_key>days</arg_key><arg_value>3</arg_value></{tag}>",
+    )
+
+
+IQUEST_Q1 = iquest(
+    "iquest_q1", "IQuest Q1: like glm47, in <iquest_tool_call> tags", ("*iquest-q1*",), "iquest_tool_call"
+)
+IQUEST_CODER_V2 = iquest(
+    "iquest_coder_v2",
+    "IQuest Coder V2: like glm47, in <iquestcoder_tool_call> tags",
+    ("*iquest-coder-v2*",),
+    "iquestcoder_tool_call",
 )

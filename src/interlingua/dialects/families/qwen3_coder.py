@@ -1,4 +1,4 @@
-"""Qwen3-Coder, Qwen3.5 and later; also Nemotron 3, Step 3.5 and MiMo V2.
+"""Qwen3-Coder, Qwen3.5 and later; also Nemotron 3, Step 3.5, MiMo V2 and other models, and ZAYA1 (Zyphra).
 
     <tool_call>
     <function=get_weather>
@@ -12,6 +12,8 @@
 template prints Python's `True` and `None`, and JSON for objects. From Qwen3.5 on the prompt opens the thinking. Seen in
 the field: the call inside thinking that is never closed; no `<tool_call>` before `<function=`; `</parameter>` missing
 or doubled; a Hermes object inside the same tags.
+
+ZAYA1 writes `<zyphra_tool_call>` instead of `<tool_call>`. Source: its chat template, and the parser of Zyphra's vLLM.
 """
 
 from __future__ import annotations
@@ -20,6 +22,30 @@ from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
+
+THINKING = (Span("<think>", "</think>", inside="\n", after="\n\n"),)
+NOISE = ("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>")
+CAVEATS = (
+    "A value is cut where it contains `</parameter>` at the beginning or the end of a line followed by text "
+    "that can follow a param, or a line that opens another param of the tool. It is also cut where it "
+    "contains the end of its call followed by text that can follow a call, or the start of a call of an "
+    "offered tool."
+)
+
+
+def xml_functions(section: Span) -> TaggedParams:
+    """Return the shape with this tag around each call."""
+    return TaggedParams(
+        call=Tag(open=("<function=",), end=(">",), close=("</function>",)),
+        param=Tag(open=("<parameter=",), end=(">",), close=("</parameter>",)),
+        sections=(section,),
+        inside=JsonEnvelope(open=(section.open,), close=(section.close,)),
+        shared_section=False,
+        lines=True,
+        call_gap="\n",
+        param_gap="\n",
+    )
+
 
 DIALECT = Dialect(
     name="qwen3_coder",
@@ -36,26 +62,31 @@ DIALECT = Dialect(
         "*mimo-v2*",
         "*iquest-coder*",
     ),
-    shape=TaggedParams(
-        call=Tag(open=("<function=",), end=(">",), close=("</function>",)),
-        param=Tag(open=("<parameter=",), end=(">",), close=("</parameter>",)),
-        sections=(Span("<tool_call>", "</tool_call>"),),
-        inside=JsonEnvelope(open=("<tool_call>",), close=("</tool_call>",)),
-        shared_section=False,
-        lines=True,
-        call_gap="\n",
-        param_gap="\n",
-    ),
-    thinking=(Span("<think>", "</think>", inside="\n", after="\n\n"),),
-    noise=("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>"),
+    shape=xml_functions(Span("<tool_call>", "</tool_call>")),
+    thinking=THINKING,
+    noise=NOISE,
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value is cut where it contains `</parameter>` at the beginning or the end of a line followed by text "
-    "that can follow a param, or a line that opens another param of the tool. It is also cut where it "
-    "contains the end of its call followed by text that can follow a call, or the start of a call of an "
-    "offered tool.",
+    caveats=CAVEATS,
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n</tool_call>",
+)
+ZAYA = Dialect(
+    name="zaya",
+    summary="ZAYA1: like qwen3_coder, in <zyphra_tool_call> tags",
+    models=("*zaya1*",),
+    shape=xml_functions(Span("<zyphra_tool_call>", "</zyphra_tool_call>")),
+    thinking=THINKING,
+    noise=NOISE,
+    special_tokens=False,
+    trim="\n",
+    lead="\n\n",
+    caveats=CAVEATS,
+    sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
+    "<zyphra_tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
+    "</zyphra_tool_call>\n"
+    "<zyphra_tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n"
+    "</zyphra_tool_call>",
 )

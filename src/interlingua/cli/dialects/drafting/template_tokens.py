@@ -22,7 +22,7 @@ __all__ = [
     "tokenize",
 ]
 
-_TOKEN_PATTERN = re.compile(r"<[^<>\n]*>|\[/?[A-Z][A-Z_]+\]|<[^<>\n]*$|[^\s<\[]+|\S")
+_TOKEN_PATTERN = re.compile(r"<[^<>\n]*>|\[(?:/?[A-Z][A-Z_]+|unused\d+)\]|<[^<>\n]*$|[^\s<\[]+|\S")
 """A tag, a control token, an unclosed tag, or a word."""
 
 

@@ -180,7 +180,7 @@ class JsonEnvelopeGrammar:
             sink.report("stray-marker", f"{opener} without a call inside: dropped")
             source.discard_recording()
         elif envelope.has_call:
-            if marker in self._shape.open and self._closer:
+            if marker in self._shape.open and self._closer and not envelope.is_fenced_off:
                 sink.report("call-not-closed", f"no {self._closer} before the next {marker}: closed here")
             envelope.finish()
         elif self._shape.bare and opener.startswith(SPECIAL_TOKEN_PREFIX):
@@ -200,6 +200,7 @@ class _EnvelopeReader:
     ) -> None:
         self._keys = keys
         self._evidence = evidence
+        self._started_in_code_block = in_code_block
         self._in_code_block = in_code_block  # whether a code block is open
         self._source = source
         self._sink = sink
@@ -209,6 +210,11 @@ class _EnvelopeReader:
         """True if no object of the envelope was read yet."""
         self.has_call = False
         """True if any object was a call. Until then the whole envelope may be text."""
+
+    @property
+    def is_fenced_off(self) -> bool:
+        """True if the end of a code block has closed the envelope."""
+        return self._started_in_code_block and not self._in_code_block
 
     def finish(self) -> None:
         """Drop the recorded structure if there was a call; otherwise emit it as text."""
