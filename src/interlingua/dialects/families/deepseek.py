@@ -1,4 +1,4 @@
-"""DeepSeek V3 and R1 with their distills, and V3.1.
+"""DeepSeek V3 and R1 with their distills, and V3.1. Cogito v2.1 (Deep Cogito) uses the format of V3.
 
     <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather
     ```json
@@ -52,6 +52,9 @@ V3 = Dialect(
         "deepseek*v3-2[0-9]*",
         "deepseek/deepseek-chat",
         "*deepseek-v2.5*",
+        "*cogito*671b*",
+        "*cogito-2.1*",
+        "*cogito-v2.1*",
     ),
     shape=FramedJson(
         open=TYPED_OPEN + OPEN,

@@ -20,7 +20,7 @@ from interlingua.parsing.shapes.literals.grammar import Literals
 GEMMA4 = Dialect(
     name="gemma4",
     summary="Gemma 4: special tokens, bare keys and a token for quotes",
-    models=("*gemma-4-*", "*gemma4*"),
+    models=("*gemma-4-*", "*gemma4*", "*gemma-4", "*gemma-4[:n]*", "*diffusiongemma*"),
     shape=Literals(
         open="<|tool_call>",
         close="<tool_call|>",

@@ -1,4 +1,5 @@
-"""GLM 4.5 to 5 (Z.ai); also Ling 3, Ring 2.6, Poolside's Laguna, Spark, HyperCLOVA X SEED Think 32B and IQuest.
+"""GLM 4.5 to 5 (Z.ai); also Ling 3, Ring 2.6, Poolside's Laguna, HyperCLOVA X SEED Think 32B
+and IQuest.
 
     <tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>
 
@@ -29,8 +30,8 @@ CAVEATS = (
 
 GLM45 = Dialect(
     name="glm45",
-    summary="GLM 4.5 and 4.6, Laguna XS: tags on lines of their own",
-    models=("*glm-4.[56]*", "*glm-4p[56]*", "*laguna-xs*"),
+    summary="GLM 4.5 and 4.6, Laguna XS, Ring 2.6, HyperCLOVA X 32B: tags on lines of their own",
+    models=("*glm-4.[56]*", "*glm-4p[56]*", "*laguna-xs*", "ring-2.6*", "*/ring-2.6*", "*hyperclovax*think-32b*"),
     shape=TaggedParams(
         call=CALL,
         param=PARAM,

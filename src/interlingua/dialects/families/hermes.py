@@ -1,5 +1,5 @@
 """Hermes 2, 3 and 4 (Nous Research), and models with the same format: Qwen2.5, Qwen3 and QwQ, Granite 4, MiMo-VL,
-Bielik, Reka.
+Bielik, Reka, EXAONE 4, Ling 2.5 and 2.6, Ring 2.5, Cogito v1.
 
     <tool_call>
     {"name": "get_weather", "arguments": {"city": "Paris"}}
@@ -39,6 +39,7 @@ DIALECT = Dialect(
         "*mimo-vl*",
         "*mimo-7b*",
         "*bielik*",
+        "*trinity-nano*",
         "*trinity-mini*",
         "*trinity-large*",
         "*reka-edge*",
@@ -46,6 +47,15 @@ DIALECT = Dialect(
         "*llama3-groq*",
         "*smollm3*",
         "*groq*tool-use*",
+        "*exaone-4*",
+        "*exaone4*",
+        "*k-exaone*",
+        "ling-2.[56]*",
+        "*/ling-2.[56]*",
+        "ring-2.5*",
+        "*/ring-2.5*",
+        "*step3-vl*",
+        "*cogito*",
     ),
     shape=JsonEnvelope(open=("<tool_call>",), close=("</tool_call>",), lead="\n", between="\n", tail="\n"),
     thinking=(THINK,),

@@ -49,6 +49,7 @@ V13 = Dialect(
         "*mistral-large-latest*",
         "*mistral-medium*",
         "*codestral*",
+        "*leanstral*",
     ),
     shape=FramedJson(open=OPEN, header=("{name}", "{name}[CALL_ID]{id}"), args=ARGS, close=CLOSE, envelope=ARRAY),
     thinking=(Span("[THINK]", "[/THINK]"), Span("<think>", "</think>")),
