@@ -17,7 +17,7 @@ from interlingua.parsing.shapes.framed_json.grammar import FramedJson
 DIALECT = Dialect(
     name="kimi_k2",
     summary="Kimi K2, K2-Thinking, K2.5 to K2.7: special tokens, ids from the model",
-    models=("*kimi*k2*", "*kimi-linear*", "*kimi-for-coding*", "*kimi-latest*", "*kimi-thinking*", "kimi"),
+    models=("*kimi*k2*", "*kimi-linear*", "*kimi-for-coding*", "*kimi-latest*", "*kimi-thinking*", "kimi", "k2p[5-9]*"),
     shape=FramedJson(
         open=("<|tool_call_begin|>",),
         header=("functions.{name}:{n}",),

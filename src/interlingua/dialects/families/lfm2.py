@@ -19,7 +19,7 @@ from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 DIALECT = Dialect(
     name="lfm2",
     summary="LFM2, LFM2.5: a list of Python calls between special tokens",
-    models=("*lfm2*",),
+    models=("*lfm2*", "*lfm-2*"),
     shape=Pythonic(
         sections=(Span("<|tool_call_start|>", "<|tool_call_end|>"),),
         quote="'",

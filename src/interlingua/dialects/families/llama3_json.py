@@ -15,7 +15,7 @@ from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 DIALECT = Dialect(
     name="llama3_json",
     summary="Llama 3.1 to 3.3: a JSON object without markers",
-    models=("*llama-3.[123]*", "*llama3.[123]*", "*llama3-[123]-*", "*llama-v3p[123]*"),
+    models=("*llama-3.[123]*", "*llama3.[123]*", "*llama3-[123]-*", "*llama-v3p[123]*", "*llama-3_[123]-*"),
     shape=JsonEnvelope(
         open=("<|python_tag|>",),
         bare=True,

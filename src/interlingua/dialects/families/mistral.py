@@ -26,7 +26,13 @@ SAMPLE = (
 V11 = Dialect(
     name="mistral_v11",
     summary="Mistral Small 3.2: special tokens, ids from the model",
-    models=("*mistral-small-3.2*", "*mistral-small3.2*", "*magistral*250[67]*"),
+    models=(
+        "*mistral-small-3.2*",
+        "*mistral-small3.2*",
+        "*mistral-small-3-2-*",
+        "*mistral-small-2506*",
+        "*magistral*250[67]*",
+    ),
     shape=FramedJson(open=OPEN, header=("{name}[CALL_ID]{id}", "{name}"), args=ARGS, close=CLOSE, envelope=ARRAY),
     thinking=(Span("<think>", "</think>"), Span("[THINK]", "[/THINK]")),
     noise=NOISE,
@@ -39,9 +45,10 @@ V13 = Dialect(
     summary="Devstral, Ministral 3, Magistral from 2509 on, Mistral Large 3: special tokens, no ids",
     models=(
         "*devstral*",
-        "*ministral-3*",
-        "*ministral*2512*",
+        "*ministral*",
+        "*mistral-3-14b*",
         "*mistral-small-4*",
+        "*mistral-small-2603*",
         "*mistral-small-latest*",
         "*magistral*",
         "*mistral-large-3*",
