@@ -100,6 +100,8 @@ class Guard:
     def held_back(self) -> list[HeldText]:
         """Return the texts and arguments that wait, and the reasons, for a trace."""
         held: list[HeldText] = []
+        if self._handlers is _FAILED_HANDLERS:
+            return held
         if self._open_call is not None and self._delivery == "whole" and not self._offer.is_empty:
             held.append((join_tail([delta.text for delta in self._open_call.buffered_deltas]), "whole"))
         if self._queue.pending:

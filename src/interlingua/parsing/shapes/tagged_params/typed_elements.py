@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from interlingua.common.jsontext.codec import write_json
-from interlingua.common.jsontext.literals import literal_to_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
 from interlingua.core.tools import ToolSet
@@ -145,7 +144,9 @@ class TypedElements:
         source: TextBuffer,
         sink: EventSink,
     ) -> Read[str | None]:
-        if declared == self._string_type:
+        if coercion.has_choices:
+            is_string = False
+        elif declared == self._string_type:
             is_string = coercion.accepts_string
         else:
             is_string = not declared and not coercion.can_be_value((yield from source.peek_after_space()))
@@ -154,22 +155,22 @@ class TypedElements:
             marker = yield from self._copy_leaf(args.write_text, NO_LIMIT, source, sink.offer)
             args.write_raw("" if marker is None else '"')
         else:
-            buffered: list[str] = []
             copy = self._copy_leaf if declared in ("", self._string_type) else self._copy_json
-            marker = yield from copy(buffered.append, sink.limits.args, source, sink.offer)
+            marker = yield from copy(sink.hold_value().append, sink.limits.args, source, sink.offer)
+            text = sink.take_value()
             if marker is not None:
-                value = self._convert("".join(buffered), declared, coercion)
+                value = self._convert(text, declared, coercion)
                 if value.problem is not None:
                     sink.report("bad-value", f"{key!r}: {value.problem}")
                 args.write_raw(value.json)
         return self._finish(key, marker, args, sink)
 
     def _convert(self, text: str, declared: str, coercion: ValueCoercion) -> ConvertedValue:
-        if declared and declared != self._string_type:
-            json = literal_to_json(text) if text.strip() else "null"
-            if json is not None and (coercion.is_untyped or (coercion.accepts_string and json.startswith('"'))):
-                return ConvertedValue(json)
-        return coercion.convert(text)
+        if not declared:
+            return coercion.convert(text)
+        if declared == self._string_type:
+            return coercion.convert(text, "string")
+        return coercion.convert(text if text.strip() or not coercion.is_untyped else "null", "json")
 
     def _copy_leaf(
         self, write: Callable[[str], None], limit: int, source: TextBuffer, offer: ToolSet
@@ -185,8 +186,10 @@ class TypedElements:
         while marker := (yield from source.copy_value(self._leaf_ends, write, limit, channel)):
             if marker in self._tag.close:
                 if (yield from source.peek(self._after_value)) is not None:
+                    source.trace_marker(marker)
                     break
             elif (yield from source.is_next(self._rules.end_sequences(marker, offer.names), last_marker=marker)):
+                source.trace_marker(marker)
                 return marker.removeprefix(NEWLINE)
             elif marker.startswith(NEWLINE):
                 source.put_back(marker.removeprefix(NEWLINE))
