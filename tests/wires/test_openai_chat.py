@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from interlingua import events as ev
 from interlingua.core.options import Limits
 from interlingua.wires.openai_chat.chunk_reader import ChatReader
 from interlingua.wires.openai_chat.emitter import ChatEmitter
+from interlingua.wires.openai_chat.tool_call_assembler import ToolCallAssembler
 from tests.support.chat_scenarios import USAGE, call_delta, call_start, choice, chunk, without_keys
 from tests.support.sdk import Json, frames
 
@@ -395,6 +397,45 @@ CALLS: dict[str, tuple[list[tuple[Entries, list[Any], bool]], list[Any]]] = {
         ],
         [],
     ),
+    "index 0 in the arguments of every call": (
+        [
+            ([call_start("f", "", None)], ["no-index", F], False),
+            ([call_delta("{}")], [args("{}"), END], True),
+            ([call_start("g", "", None, "call_2")], ["no-index", G], False),
+            ([call_delta('{"b":')], [args('{"b":', 1)], False),
+            ([call_delta("2}")], [args("2}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "no index in the start, the id and the name again": (
+        [
+            ([call_start("f", "", None)], ["no-index", F], False),
+            ([call_start("f", "{}")], ["repeated-id", "repeated-name", args("{}"), END], False),
+        ],
+        [],
+    ),
+    "one index, found by the id": (
+        [
+            ([call_start("f", "")], [F], True),
+            ([call_start("g", "", id="call_2")], ["shared-index", G], False),
+            ([call_delta("{", id="call_1")], ["repeated-id", args("{")], False),
+            ([call_delta("{", id="call_2")], ["repeated-id", args("{", 1)], False),
+            ([call_delta("}", id="call_1")], [args("}"), END], False),
+            ([call_delta("}", id="call_2")], [args("}", 1), END_1], False),
+        ],
+        [],
+    ),
+    "one index, no ids, another name": (
+        [
+            ([call_start("f", "", id=None)], ["no-id", ev.CallStart(0, None, "f")], False),
+            (
+                [call_start("g", '{"b": 2}', id=None)],
+                ["shared-index", "no-id", ev.CallStart(1, None, "g"), args('{"b": 2}', 1), END_1],
+                False,
+            ),
+        ],
+        [args("{}"), END],
+    ),
     "index that is a string": (
         [
             ([call_start("f", "", "0")], ["renumbered", F], False),
@@ -561,6 +602,38 @@ def test_index_may_be_counted_per_kind_of_tool() -> None:
         *(F, args("{"), "renumbered", ev.CallStart(1, "call_2", "g", {"custom": {}})),
         *(args('{"input":"', 1), args("a", 1), args("}"), END, args("b", 1)),
     ]
+
+
+def test_input_of_custom_tools_finds_its_call_by_order() -> None:
+    reader = ChatReader()
+    reader.read(BEGUN)
+    starts = [{"id": f"id{n}", "type": "custom", "custom": {"name": f"f{n}", "input": ""}} for n in range(2)]
+    inputs = [{"index": 1, "custom": {"input": "def"}}, {"index": 0, "custom": {"input": "abc"}}]
+    chunks = [chunk(choice({"tool_calls": [entry]}), model="m") for entry in [*starts, *inputs]]
+    chunks.append(chunk(choice({}, "tool_calls"), model="m"))
+    texts = {0: "", 1: ""}
+    for event in (event for body in chunks for event in reader.read(body).choices[0].events):
+        if isinstance(event, ev.ArgsDelta):
+            texts[event.index] += event.text
+    assert texts == {0: '{"input":"abc"}', 1: '{"input":"def"}'}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        lambda n: {"index": n},
+        lambda n: {"id": f"id{n}", "function": {"arguments": "{"}},
+        lambda n: call_start("f", "", None, f"id{n}"),
+        lambda n: call_start("f", "", None, f"id{n}") if n < 4000 else call_delta("{}", 7999 - n),
+    ],
+    ids=["indexes", "ids", "starts", "starts, then arguments in reverse order"],
+)
+def test_matching_of_many_entries_is_linear(entry: Any) -> None:
+    assembler = ToolCallAssembler(Limits())
+    started = time.process_time()
+    assembler.read([entry(n) for n in range(8000)])
+    assembler.finish()
+    assert time.process_time() - started < 2.0, "a scan of all calls for each entry takes longer"
 
 
 def test_close_flushes_truncated_calls() -> None:

@@ -2,7 +2,8 @@
 
 It repairs what upstreams get wrong. They leave out or repeat `index`, `id`, `type` and `name`, put several calls on
 one index, and send arguments as an object, as null, twice, or with more text after them. One function decides which
-call an entry belongs to: `_owning_call`. If it cannot be decided, no call gets the arguments.
+call an entry belongs to: `_owning_call`. If several calls may have the index of an entry, none of them gets
+the arguments.
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ class ToolCallAssembler:
         self._by_index: dict[int, _PendingCall] = {}
         self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
         self._index_base: int | None = None  # 0 or 1 once it is known, for arguments of calls without an index
-        self._unmatched: dict[int, list[str]] = {}  # arguments on an index that may belong to several open calls
+        self._waiting: tuple[dict[int, _PendingCall], ...] = ({}, {})
+        """Open calls that started without an index, by key: of functions, and of custom tools."""
+        self._without_id: dict[int, _PendingCall] = {}
+        """Open calls that started without an id, by key."""
+        self._unmatched: dict[tuple[bool, int], list[Any]] = {}
+        """Arguments on an index that may belong to several open calls, by kind of tool and index."""
         self._unmatched_size = 0
         self._by_id: dict[str, _PendingCall] = {}
         self._events: list[ev.Event] = []
@@ -81,7 +87,7 @@ class ToolCallAssembler:
         In that case the state is unchanged.
         """
         call = self._by_index.get(index)
-        if call is None or call.name is None or call.is_custom:
+        if call is None or call.name is None or call.is_custom or (call.ended and self._waiting[False]):
             return None
         untouched = self._add_arguments(call, arguments)
         return self._drain(), untouched and index == call.key
@@ -93,7 +99,7 @@ class ToolCallAssembler:
         """
         calls_without_arguments = self._place_unmatched_at_end()
         for call in self._calls:
-            may_be_cut = (truncated and call is self._calls[-1]) or call in calls_without_arguments
+            may_be_cut = (truncated and call is self._calls[-1]) or call.key in calls_without_arguments
             if call.is_custom and call.name is not None and not may_be_cut:
                 self._add_arguments(call, ARGUMENTS_CLOSER)
             if call.name is None:
@@ -113,6 +119,7 @@ class ToolCallAssembler:
                 self._events.append(ev.ArgsDelta(call.key, remainder))
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
         self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
+        self._waiting, self._without_id = ({}, {}), {}
         return self._drain()
 
     def _drain(self) -> list[ev.Event]:
@@ -137,20 +144,18 @@ class ToolCallAssembler:
         id, name = _nonblank(entry.get("id")), _nonblank(function.get("name"))
         call = self._owning_call(entry, id, name, function.get("arguments"), is_only_entry, custom is not None)
         if call is None:
-            self._hold_unmatched(entry, function.get("arguments"))
+            self._hold_unmatched(entry, function.get("arguments" if custom is None else "input"), custom is not None)
             return False
-        call.is_custom |= custom is not None
+        if custom is not None and not call.is_custom:
+            self._waiting[False].pop(call.key, None)
+            call.is_custom = True
         if name is not None and call.name is None:
             well_formed = self._start_call(call, name, entry, function)
         else:
             well_formed = not any(key in entry for key in ("id", "type")) and "name" not in function
             self._report_repeats(call, id, name)
         well_formed = well_formed and type(entry.get("index")) is int and entry["index"] == call.key
-        if custom is not None:
-            return self._add_input(call, custom.get("input")) and well_formed
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else self._as_text(call, arguments)
-        return self._add_arguments(call, text) and text is arguments and well_formed
+        return self._add_value(call, function.get("arguments" if custom is None else "input")) and well_formed
 
     # ── the call that an entry belongs to ─────────────────────────────────────────────────────────────────────────
 
@@ -177,24 +182,31 @@ class ToolCallAssembler:
         """
         index = _read_index(entry.get("index"))
         if index is None:
-            placed = self._owning_call_without_index(id, name, is_only_entry) or self._add_call(id, None)
+            placed = self._owning_call_without_index(id, name, is_only_entry) or self._add_call(id, None, is_custom)
             self._report_once(placed, "no-index", "a tool call without an index: matched by its id or order")
             return placed
         by_index = self._custom_by_index if is_custom else self._by_index
         call = by_index.get(index)
-        if call is None and name is None:
-            call = self._by_id.get(id or "") or self._call_by_order(index)
-            if call is not None:
-                call.index, by_index[index] = index, call
-            if call is not None or self._open_calls_without_index():
-                return call
+        same_id = self._by_id.get(id) if id is not None else None
+        if (
+            same_id is not None
+            and same_id is not call
+            and self._is_owner(same_id, name, index_is_used=call is not None)
+        ):
+            return self._claim(same_id, index, by_index)
+        if name is None and (call is None or (call.ended and self._begins_waiting_call(arguments))):
+            owner = self._call_by_order(index, is_custom, is_shared_index=call is not None)
+            if owner is not None:
+                return self._claim(owner, index, by_index)
+            if self._waiting[is_custom]:
+                return None
         if call is None:
-            call = by_index[index] = self._add_call(id, index)
+            call = by_index[index] = self._add_call(id, index, is_custom)
             if index != call.key or type(entry.get("index")) is not int:
                 problem = f"a tool call has index {entry.get('index')!r:.40} instead of {call.key}: renumbered"
                 self._report_once(call, "renumbered", problem)
         elif _is_new_call(call, id, name, arguments):
-            call = by_index[index] = self._add_call(id, index)
+            call = by_index[index] = self._add_call(id, index, is_custom)
             self._report_once(call, "shared-index", f"another call uses index {index}: read as a separate call")
         return call
 
@@ -202,8 +214,7 @@ class ToolCallAssembler:
         if id is not None and (id in self._by_id or name is not None):
             return self._by_id.get(id)
         if id is not None:  # an id that comes late, after a call that started without one
-            without_id = [call for call in self._calls if call.id is None and not call.ended]
-            return without_id[0] if len(without_id) == 1 else None
+            return next(iter(self._without_id.values())) if len(self._without_id) == 1 else None
         last = self._calls[-1] if self._calls else None
         if last is None or name is None:
             return last
@@ -212,75 +223,97 @@ class ToolCallAssembler:
 
     # ── calls that start without an index, and arguments with one ─────────────────────────────────────────────────
 
-    def _open_calls_without_index(self) -> list[_PendingCall]:
-        """Return the open calls that started without an index, in order."""
-        return [call for call in self._calls if call.index is None and not call.ended]
+    def _is_owner(self, call: _PendingCall, name: str | None, *, index_is_used: bool) -> bool:
+        """Return whether an entry with the id of this call, but another index, belongs to it.
 
-    def _call_by_order(self, index: int) -> _PendingCall | None:
+        The id says more than an index that several calls share, or than the first index of a call. But some upstreams
+        give the same id to several calls, each with its own index.
+        """
+        return name in (None, call.name) and (index_is_used or call.index is None)
+
+    def _claim(self, call: _PendingCall, index: int, by_index: dict[int, _PendingCall]) -> _PendingCall:
+        """Use this call for the index from here on."""
+        call.index, by_index[index] = index, call
+        self._waiting[call.is_custom].pop(call.key, None)
+        return call
+
+    def _begins_waiting_call(self, arguments: Any) -> bool:
+        """Return whether arguments on the index of a call that has ended may be the first ones of another call."""
+        return bool(self._waiting[False]) and isinstance(arguments, str) and arguments.lstrip().startswith("{")
+
+    def _call_by_order(self, index: int, is_custom: bool, *, is_shared_index: bool) -> _PendingCall | None:
         """Return the call that arguments on this index belong to; None if it cannot be decided yet.
 
         Upstreams count calls from 0 or from 1. Index 1 is the first or the second call, until another index decides.
+        `is_shared_index`: the index does not count calls, because a call that has ended has the same one.
         """
-        waiting = self._open_calls_without_index()
+        waiting = self._waiting[is_custom]
         if not waiting:  # more arguments of a call that is complete
             position = index - (self._index_base or 0)
-            return next((call for call in self._calls if call.index is None and call.key == position), None)
+            call = self._calls[position] if 0 <= position < len(self._calls) else None
+            return call if call is not None and call.index is None and call.is_custom is is_custom else None
         if len(waiting) == 1 and not self._unmatched:
-            if self._index_base is None and index - waiting[0].key in (0, 1):
-                self._index_base = index - waiting[0].key
-            return waiting[0]
+            only = next(iter(waiting.values()))
+            if self._index_base is None and not is_shared_index and index - only.key in (0, 1):
+                self._index_base = index - only.key
+            return only
+        if is_shared_index:
+            return None
         if self._index_base is None:
             if index == 0:
                 self._place_unmatched(0)
             elif index == len(self._calls):
                 self._place_unmatched(1)
-        return self._waiting_call_at(index, self._index_base)
+        return self._waiting_call_at(index, self._index_base, is_custom)
 
-    def _waiting_call_at(self, index: int, index_base: int | None) -> _PendingCall | None:
-        if index_base is None:
-            return None
-        return next((call for call in self._open_calls_without_index() if call.key == index - index_base), None)
+    def _waiting_call_at(self, index: int, index_base: int | None, is_custom: bool) -> _PendingCall | None:
+        return None if index_base is None else self._waiting[is_custom].get(index - index_base)
 
-    def _hold_unmatched(self, entry: dict[str, Any], arguments: Any) -> None:
-        """Keep arguments until it is known which call they belong to."""
-        text = arguments if isinstance(arguments, str) else "" if arguments is None else write_json(arguments)
-        index = _read_index(entry.get("index")) or 0
-        self._unmatched_size += len(text)
+    def _hold_unmatched(self, entry: dict[str, Any], value: Any, is_custom: bool) -> None:
+        """Keep arguments, or the input of a custom tool, until it is known which call they belong to."""
+        self._unmatched_size += len(value if isinstance(value, str) else write_json(value))
         if self._unmatched_size <= self._limits.held:
-            self._unmatched.setdefault(index, []).append(text)
+            index = _read_index(entry.get("index")) or 0
+            self._unmatched.setdefault((is_custom, index), []).append(value)
 
     def _place_unmatched(self, index_base: int) -> None:
         """Pass the kept arguments to their calls, now that the first index is known."""
         self._index_base = index_base
         unmatched, self._unmatched = self._unmatched, {}
-        for index, texts in unmatched.items():
-            call = self._waiting_call_at(index, index_base)
+        for (is_custom, index), values in unmatched.items():
+            call = self._waiting_call_at(index, index_base, is_custom)
             if call is None:
                 self._report("no-such-call", f"arguments on index {index}, which no call has: dropped")
                 continue
-            call.index, self._by_index[index] = index, call
-            for text in texts:
-                self._add_arguments(call, text)
+            self._claim(call, index, self._custom_by_index if is_custom else self._by_index)
+            for value in values:
+                self._add_value(call, value)
 
-    def _place_unmatched_at_end(self) -> list[_PendingCall]:
-        """Place the kept arguments if only one first index fits. Return the calls that may lack their arguments.
+    def _place_unmatched_at_end(self) -> set[int]:
+        """Place the kept arguments if only one first index fits. Return the keys of calls that may lack arguments.
 
         Better no call than one with the arguments of another.
         """
         if not self._unmatched:
-            return []
-        fits = [first for first in (0, 1) if all(self._waiting_call_at(index, first) for index in self._unmatched)]
+            return set()
+        keys = self._unmatched
+        fits = [
+            base for base in (0, 1) if all(self._waiting_call_at(index, base, is_custom) for is_custom, index in keys)
+        ]
         if len(fits) == 1 and self._unmatched_size <= self._limits.held:
             self._place_unmatched(fits[0])
-            return []
+            return set()
         self._report("no-such-call", "arguments on an index that several calls may have: dropped")
-        return self._open_calls_without_index()
+        return {*self._waiting[False], *self._waiting[True]}
 
-    def _add_call(self, id: str | None, index: int | None) -> _PendingCall:
+    def _add_call(self, id: str | None, index: int | None, is_custom: bool) -> _PendingCall:
         call = _PendingCall(len(self._calls), id, index, self._limits)
+        call.is_custom = is_custom
         self._calls.append(call)
         if id is not None:
             self._by_id.setdefault(id, call)
+        if index is None:
+            self._waiting[is_custom][call.key] = call
         return call
 
     def _start_call(self, call: _PendingCall, name: str, entry: dict[str, Any], function: dict[str, Any]) -> bool:
@@ -288,6 +321,7 @@ class ToolCallAssembler:
         call.name = name
         call.id = call.id or _nonblank(entry.get("id"))
         if call.id is None:
+            self._without_id[call.key] = call
             self._report_once(call, "no-id", f"a call of {name!r} without an id: one is created")
         call_type = "custom" if call.is_custom else "function"
         if entry.get("type") != call_type:
@@ -310,6 +344,7 @@ class ToolCallAssembler:
             self._report_once(call, "repeated-id", f"the id {id!r} is repeated: dropped")
         elif id is not None and call.id is None:
             self._by_id.setdefault(id, call)
+            self._without_id.pop(call.key, None)
             self._report_once(call, "late-id", f"the id {id!r} arrives after the call has started: dropped")
         elif id is not None:
             self._report_once(
@@ -319,6 +354,13 @@ class ToolCallAssembler:
             self._report_once(call, "repeated-name", f"the name {name!r} is repeated: dropped")
 
     # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add_value(self, call: _PendingCall, value: Any) -> bool:
+        """Add arguments, or the input of a custom tool. Returns: whether they are forwarded unchanged."""
+        if call.is_custom:
+            return self._add_input(call, value)
+        text = value if isinstance(value, str) else self._as_text(call, value)
+        return self._add_arguments(call, text) and text is value
 
     def _as_text(self, call: _PendingCall, arguments: Any) -> str:
         if arguments is None:
@@ -396,6 +438,8 @@ class ToolCallAssembler:
 
     def _end_call(self, call: _PendingCall) -> None:
         call.ended = True
+        self._waiting[call.is_custom].pop(call.key, None)
+        self._without_id.pop(call.key, None)
         if remainder := call.args.end():
             self._events.append(ev.ArgsDelta(call.key, remainder))
         for finding_kind, message in call.args.notes:
@@ -409,8 +453,10 @@ def _is_new_call(call: _PendingCall, id: str | None, name: str | None, arguments
         return False
     if id is not None and call.id is not None:
         return id != call.id and (name is not None or call.ended)
-    if name is None or not call.ended:
+    if name is None:
         return False
+    if not call.ended:  # another name and arguments, while this call has none yet
+        return name != call.name and call.args.empty and isinstance(arguments, str) and bool(arguments.strip())
     is_repeat = isinstance(arguments, str) and call.is_repeated_by(arguments) and len(arguments) == call.digest.size
     return not (is_repeat and call.id is not None and name == call.name)
 
