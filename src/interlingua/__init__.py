@@ -73,12 +73,14 @@ _MODULES = {
     "translate_reply": "translation.translator",
     "translate_request": "translation.request_translation",
 }
-"""Each public name and its module. `dialects` is the package of that name, which can be called: see there."""
+"""Each public name and its module."""
+_SUBMODULES = ("client", "dialects", "errors", "events", "trace")
+"""Public modules, imported on first use. `dialects` can also be called: see there."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "dialects":
-        return import_module("interlingua.dialects")
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -87,4 +89,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -101,7 +101,7 @@ class CallStart(_TaggedEvent, frozen=True):
     extra: dict[str, Any] | None = None
 
 
-class ArgsDelta(_TaggedEvent, frozen=True):
+class ArgsDelta(_TaggedEvent, frozen=True, omit_defaults=True):
     """The next characters of a call's arguments, as JSON text.
 
     `runaway` is for the guard: the arguments go on with more whitespace than `Limits.blanks` allows, and are cut here.

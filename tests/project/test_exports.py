@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -25,7 +27,7 @@ SIGNATURES = {
 TYPES = ["Call", "CallError", "Dialect", "InterlinguaError", "Limits", "Options", "Reply", "Span", "Tool", "ToolBox"]
 MODULES = {
     "interlingua.client": [
-        *("Accumulator", "Exchange", "ToolBox", "ToolResult", "anthropic", "async_anthropic"),
+        *("Accumulator", "Exchange", "ExchangeSummary", "ToolBox", "ToolResult", "anthropic", "async_anthropic"),
         *("async_http_client", "async_openai", "http_client", "openai"),
     ],
     "interlingua.errors": ["BadInput", "CallError", "InterlinguaError", "RenderError", "UsageError"],
@@ -58,3 +60,10 @@ def test_public_type_is_exported(name: str) -> None:
 def test_public_module_has_its_names(module: str, names: list[str]) -> None:
     imported = importlib.import_module(module)
     assert [name for name in names if not hasattr(imported, name)] == []
+
+
+def test_public_modules_are_attributes_of_the_package() -> None:
+    code = "import interlingua as il; il.client.openai; il.errors.UsageError; il.events.TextDelta; il.trace.Passed"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert {"client", "errors", "events", "trace"} <= {*dir(il)}
+    assert {*il.client.__all__} <= {*dir(il.client)}

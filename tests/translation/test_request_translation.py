@@ -337,19 +337,19 @@ INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (
         CHAT,
         {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
-        "messages[0].content[0].text: missing;",
+        "messages[0].content[0].text: missing or null;",
     ),
     (
         CHAT,
         {"messages": [{"role": "tool", "content": "x"}]},
-        "messages[0].tool_call_id: missing; should be a string",
+        "messages[0].tool_call_id: missing or null; should be a string",
     ),
     (CHAT, {"tool_choice": "maybe"}, "tool_choice: should be 'auto', 'required', 'none' or an object, not 'maybe'"),
     (CHAT, {"tool_choice": {"type": "x"}}, "tool_choice.type: should be 'function', 'custom' or"),
     (
         CHAT,
         {"tools": [{"type": "function", "function": {}}]},
-        "tools[0].function.name: missing; should be a string",
+        "tools[0].function.name: missing or null; should be a string",
     ),
     (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name: should be a name"),
     (CHAT, {"response_format": {"type": "xml"}}, "response_format.type: should be 'text' or"),
@@ -382,7 +382,7 @@ INVALID_REQUESTS: list[tuple[str, Json, str]] = [
     (
         RESPONSES,
         {"input": [{"type": "function_call", "call_id": "c"}]},
-        "input[0].name: missing; should be a string",
+        "input[0].name: missing or null; should be a string",
     ),
     (
         RESPONSES,
@@ -545,8 +545,8 @@ def test_server_state_is_passed_through_on_the_same_wire() -> None:
 @pytest.mark.parametrize(
     ("source", "body", "message"),
     [
-        (CHAT, {"model": "m"}, "messages: missing; should be a list"),
-        (MESSAGES, {"model": "m"}, "messages: missing; should be a list"),
+        (CHAT, {"model": "m"}, "messages: missing or null; should be a list"),
+        (MESSAGES, {"model": "m"}, "messages: missing or null; should be a list"),
         (RESPONSES, {"model": "m"}, "input: should be a string or a list, but is missing"),
         (CHAT, {"model": "m", "messages": [], "tool_choice": []}, "tool_choice: should be"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple, get_args
 
@@ -11,6 +12,8 @@ import pytest
 import interlingua as il
 from interlingua import events as ev
 from interlingua import trace
+from interlingua.core.options import Delivery
+from interlingua.errors import UsageError
 from interlingua.trace import HOLD_REASONS, MARKER_ROLES, Channel, TraceEvent
 from interlingua.wires import WIRES
 from tests.support import anthropic_scenarios as messages
@@ -415,3 +418,61 @@ def test_boolean_instead_of_a_number_is_encoded() -> None:
     events = collect_trace([data.replace(b'"choices"', b'"usage": ' + json.dumps(usage).encode() + b', "choices"')])
     check_trace(events)
     assert trace.EventSent(1, None, ev.Usage(1, 2, native=usage)) in events
+
+
+# ── observers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_observer_that_raises_does_not_break_the_reply() -> None:
+    reads = [*content_reads(["Hel", "lo ", "<|tool", "_call", "s"]), DONE]
+    plain = il.Translator(dialect="kimi_k2")
+    calls = 0
+
+    def observer(_: TraceEvent) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise ValueError("mine")
+
+    observed = il.Translator(dialect="kimi_k2", observer=observer)
+    with pytest.warns(RuntimeWarning, match="the observer raised ValueError"):
+        sent = [*map(observed.feed, reads), observed.close()]
+    assert sent == [*map(plain.feed, reads), plain.close()]
+    assert calls == 5, "it is not called again"
+
+
+def test_observer_is_a_function() -> None:
+    with pytest.raises(UsageError, match="observer should be a function"):
+        il.Translator(observer=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dialect", sorted(path.stem for path in FIXTURES.glob("*.toml")))
+def test_text_that_was_sent_is_not_held(dialect: str) -> None:
+    for case in load_cases(dialect):
+        check_sent_text_is_not_held(case)
+
+
+def check_sent_text_is_not_held(case: Case) -> None:
+    events: list[TraceEvent] = []
+    options = il.Options(prefill=case.prefill)
+    translator = il.Translator(dialect=case.dialect, tools=case.offered_tools, options=options, observer=events.append)
+    reads = content_reads([case.full_text, "\n\nThat is", " all for", " now."])
+    sent = b"".join(map(translator.feed, reads))
+    held = [event for event in events if isinstance(event, trace.HeldBack) and event.text.endswith("now.")]
+    assert not (held and b" now." in sent), case
+
+
+@pytest.mark.parametrize("delivery", ["stream", "whole"])
+def test_time_of_an_observed_translation_is_linear(delivery: Delivery) -> None:
+    def seconds(count: int) -> float:
+        translator = il.Translator(dialect="standard", options=il.Options(delivery=delivery), observer=lambda _: None)
+        starts = [chat.call_start(f"f{n}", '{"a": "', n, f"id{n}") for n in range(2)]  # the second call is queued
+        deltas = [chat.call_delta("text", n % 2) for n in range(count)]
+        reads = [chunk({"tool_calls": [entry]}) for entry in [*starts, *deltas]]
+        started = time.process_time()
+        for read in reads:
+            translator.feed(read)
+        return time.process_time() - started
+
+    short = min(seconds(1000) for _ in range(2))
+    assert seconds(8000) < 8 * 3 * short

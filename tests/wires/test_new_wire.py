@@ -34,7 +34,7 @@ from tests.support.made_up_wire import NAME
 from tests.support.request_tables import MINIMAL_REQUESTS, TOOL
 
 Json = dict[str, Any]
-CHAT, MESSAGES, RESPONSES = WIRES
+CHAT, MESSAGES, RESPONSES = WIRES[:3]
 KEY = b"a key"
 TURNS = [{"role": "user", "content": "hi"}]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "ping", "arguments": '{"a":1}'}}

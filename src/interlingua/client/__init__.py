@@ -13,13 +13,14 @@ if TYPE_CHECKING:
         http_client,
         openai,
     )
-    from interlingua.client.sdk.upstream_config import Exchange
+    from interlingua.client.sdk.upstream_config import Exchange, ExchangeSummary
     from interlingua.client.tools.tool_result import ToolResult
     from interlingua.client.tools.toolbox import ToolBox
 
 __all__ = [
     "Accumulator",
     "Exchange",
+    "ExchangeSummary",
     "ToolBox",
     "ToolResult",
     "anthropic",
@@ -33,6 +34,7 @@ __all__ = [
 _MODULES = {
     "Accumulator": "accumulator",
     "Exchange": "sdk.upstream_config",
+    "ExchangeSummary": "sdk.upstream_config",
     "ToolBox": "tools.toolbox",
     "ToolResult": "tools.tool_result",
     **dict.fromkeys(
@@ -48,3 +50,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,7 +18,7 @@ from interlingua.core.call_ids import CallIdAllocator
 from interlingua.core.options import Delivery, Limits, ReasoningPolicy
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
-from interlingua.parsing.pending_queue import ContentDelta, PendingQueue, QueuedEvent
+from interlingua.parsing.pending_queue import ContentDelta, PendingQueue, QueuedEvent, last_texts
 from interlingua.parsing.tracer import HeldText, join_tail
 
 __all__ = ["Guard"]
@@ -103,9 +103,9 @@ class Guard:
         if self._handlers is _FAILED_HANDLERS:
             return held
         if self._open_call is not None and self._delivery == "whole" and not self._offer.is_empty:
-            held.append((join_tail([delta.text for delta in self._open_call.buffered_deltas]), "whole"))
+            held.append((join_tail(last_texts(self._open_call.buffered_deltas)), "whole"))
         if self._queue.pending:
-            held.append((join_tail(self._queue.texts), "queue"))
+            held.append((join_tail(self._queue.last_texts()), "queue"))
         return held
 
     def process(self, events: Iterable[ev.Event]) -> list[ev.Event]:

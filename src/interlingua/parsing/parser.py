@@ -253,6 +253,7 @@ class NativeTextParser:
         self._sink.inside_calls = True
         self._source.start_recording(opener)
         yield from grammar.read(opener, self._source, self._sink)
+        self._source.discard_recording()  # a section may end with a marker behind the last call
         self._sink.inside_calls = False
 
     def _open_thinking(self, marker: str) -> None:

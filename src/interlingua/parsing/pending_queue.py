@@ -5,14 +5,16 @@ Clients accept one open call at a time. Other calls and text are buffered here a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from interlingua import events as ev
 from interlingua.core.reply import Call
+from interlingua.parsing.tracer import MAX_HELD_PIECES
 
-__all__ = ["ContentDelta", "PendingQueue", "QueuedEvent"]
+__all__ = ["ContentDelta", "PendingQueue", "QueuedEvent", "last_texts"]
 
 ContentDelta: TypeAlias = ev.TextDelta | ev.ReasoningDelta | ev.RefusalDelta
 QueuedEvent: TypeAlias = ContentDelta | ev.Seal | ev.CallStart | ev.ArgsDelta | ev.CallEnd
@@ -42,11 +44,14 @@ class PendingQueue:
         self.buffered_chars -= sum(map(_char_count, events))
         return events
 
-    @property
-    def texts(self) -> list[str]:
-        """The texts and arguments in the queue, in order."""
-        queued = (event for events in self.pending.values() for event in events)
-        return [event.text for event in queued if not isinstance(event, ev.CallStart | ev.CallEnd | ev.Seal)]
+    def last_texts(self) -> list[str]:
+        """Return the last texts and arguments in the queue, in order."""
+        texts: list[str] = []
+        for events in reversed(self.pending.values()):
+            texts = last_texts(events) + texts
+            if len(texts) >= MAX_HELD_PIECES:
+                break
+        return texts
 
     def calls(self) -> list[Call]:
         """Return the queued calls, with the arguments received so far."""
@@ -58,6 +63,12 @@ class PendingQueue:
         self.buffered_chars -= sum(map(_char_count, queued))
         starts = [event for event in queued if isinstance(event, ev.CallStart)]
         self.pending[key] = [*starts, ev.CallEnd(key, complete=False)]
+
+
+def last_texts(events: Sequence[ev.Event]) -> list[str]:
+    """Return the texts and arguments of the last events, in order."""
+    last_events = events[-MAX_HELD_PIECES:]
+    return [event.text for event in last_events if isinstance(event, ContentDelta | ev.ArgsDelta)]
 
 
 def _build_call(events: list[QueuedEvent]) -> Call:

@@ -6,6 +6,7 @@ of markers. Without an observer there are no tracers, and nothing is reported.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -16,10 +17,10 @@ from interlingua import events as ev
 from interlingua import trace
 from interlingua.trace import Channel, HoldReason, MarkerRole
 
-__all__ = ["ChoiceTracer", "HeldText", "ParserTracer", "ReplyTracer", "join_tail"]
+__all__ = ["MAX_HELD_PIECES", "ChoiceTracer", "HeldText", "ParserTracer", "ReplyTracer", "join_tail"]
 
 MAX_HELD_PIECES = 64
-"""Number of pieces of a text that waits that are reported: a trace must not grow with the square of the text."""
+"""Maximum number of pieces of a held-back text in one report: a trace must not grow with the square of the text."""
 
 _NUMBER_FIELDS = ("created", "code", "input", "output", "cached", "reasoning", "cache_written")
 
@@ -45,7 +46,7 @@ class ReplyTracer:
     """Numbers the messages of one reply and sends its trace events to the observer."""
 
     def __init__(self, observer: trace.TraceObserver) -> None:
-        self.observe = observer
+        self._observer: trace.TraceObserver | None = observer
         self.message = 0
         """The number of the current message."""
         self._received = b""
@@ -53,6 +54,16 @@ class ReplyTracer:
         self._choice_events: list[ev.Event] = []
         """The events of the current message that a choice has reported."""
         self._passed: trace.Passed | None = None
+
+    def observe(self, event: trace.TraceEvent) -> None:
+        """Send an event to the observer. An observer that raises must not break the reply: it is not called again."""
+        if self._observer is None:
+            return
+        try:
+            self._observer(event)
+        except Exception as error:  # noqa: BLE001
+            self._observer = None
+            warnings.warn(f"the observer raised {error!r}: it is not called again", RuntimeWarning, stacklevel=2)
 
     def for_choice(self, index: int) -> ChoiceTracer:
         return ChoiceTracer(self, int(index))  # it may be a boolean

@@ -37,7 +37,7 @@ MAX_QUOTED_BYTES = 200
 _WHITESPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
 _BODY_STARTS = (b"{", b"[", b"<")
 """First byte of a JSON body or an HTML page."""
-_SSE_STARTS = (b"data:", b"event:", b":")
+_SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """First bytes of an event stream."""
 
 
@@ -141,6 +141,8 @@ class ReplyReceiver:
             UpstreamError: The response is larger than the limit.
         """
         if self._is_streaming:
+            if self._first_bytes and not self.translator.begun:
+                self._first_bytes = (self._first_bytes + data)[:MAX_QUOTED_BYTES]
             return self.translator.feed(data)
         self._buffer(data)
         if self._undecided and (start := data.lstrip(_WHITESPACE_AND_BOM)):

@@ -84,6 +84,8 @@ class Translator:
         self._source, self._target = get_wire(source), get_wire(target)
         self._options = Options() if options is None else options
         expect_type(self._options, Options, "options are an Options", "write il.Options(delivery=…)")
+        if observer is not None and not callable(observer):
+            raise UsageError("observer should be a function", "it is called with each trace event")
         self._tracer = ReplyTracer(observer) if observer is not None else None
         self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options, self._tracer)
         self._recorder = ReplyRecorder()
@@ -320,7 +322,10 @@ class Translator:
         """Translate one message."""
         tracer = self._tracer
         if tracer is not None:
-            tracer.begin_end() if block is CLOSE else tracer.begin_message(block.raw)
+            if block is CLOSE:
+                tracer.begin_end()
+            else:
+                tracer.begin_message(block.raw)
         fast_read = self._fast_path.read(block) if self._fast_path is not None else None
         if fast_read is not None:
             events, sent = self._process_fast(fast_read)

@@ -80,7 +80,7 @@ class UpstreamFailed(UpstreamError):
 
 def error_from_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> UpstreamFailed:
     """Return the error for a response without a success status. `now` is the Unix time, for dates in the headers."""
-    text, upstream_status = body[:MAX_ERROR_BODY_BYTES].decode("utf-8", "replace"), status
+    text, upstream_status = body[:MAX_ERROR_BODY_BYTES].decode("utf-8-sig", "replace"), status
     value = _error_object(text)
     error_text, code = _message_and_code(value) if value is not None else (_page_text(text), "")
     if _CONTEXT_TOO_LONG.search(error_text) and status in (400, 413, 422, 500):

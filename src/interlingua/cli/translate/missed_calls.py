@@ -36,8 +36,8 @@ class MissedCallDetector:
         )
         if detection is None or dialect not in (None, STANDARD_DIALECT):
             return ""
-        description = detection.message.partition(":")[0]
         return (
-            f"the text was not parsed for calls, because the dialect of this model is unknown, but {description}; "
-            "try --dialect with that name, and set it for the model in the gateway's settings"
+            "the text was not parsed for calls, because the dialect of this model is unknown; "
+            f"{detection.message.partition(':')[0]}: try --dialect with that name, and set it for the model in the "
+            "gateway's settings"
         )

@@ -7,6 +7,7 @@ from typing import Any
 from interlingua.common.jsontext.codec import write_json
 from interlingua.gateway.tokens.image_estimator import UNKNOWN_IMAGE_TOKENS, image_tokens
 from interlingua.gateway.tokens.text_estimator import DEFAULT_SAMPLE_CHARS, text_tokens
+from interlingua.wires import WIRES, get_wire
 from interlingua.wires.requests.data_urls import read_data_url
 
 __all__ = ["estimate_tokens"]
@@ -63,8 +64,8 @@ def estimate_tokens(body: dict[str, Any], model: str = "", sample_chars: int = D
     """
     counter = _ContentCounter(model)
     counter.walk([body.get("system"), body.get("instructions")], frozenset())
-    for messages in (body.get("messages"), body.get("input")):
-        earlier, current_turn = _split_current_turn(messages)
+    for field in {get_wire(wire).TRAITS.conversation_field for wire in WIRES}:
+        earlier, current_turn = _split_current_turn(body.get(field))
         counter.tokens += TOKENS_PER_MESSAGE * (len(earlier) + len(current_turn))
         counter.walk(earlier, _THINKING_NAMES)
         counter.walk(current_turn, frozenset())

@@ -123,7 +123,7 @@ def fill_missing_thinking(request: Request, context: AdaptContext) -> Request:
     ]
     missing = sum(map(_lacks_thinking, request.messages))
     if missing:
-        context.report("thinking-lost", f"{missing} past messages with calls lack their thinking: placeholder added")
+        context.report("thinking-lost", f"past messages with calls lack their thinking ({missing}): placeholder added")
     return _with_messages(request, messages)
 
 

@@ -108,13 +108,13 @@ def limit_thinking_budget(request: Request, context: AdaptContext) -> Request:
         context.report("budget-lowered", f"{max_tokens} tokens leave no room for thinking: thinking is disabled")
         off = disable_thinking(request.thinking, context)
         return replace(request, thinking=off if context.profile.can_stop_thinking else Thinking())
-    budget = requested
+    budget, minimum = requested, context.traits.min_thinking_budget
     if max_tokens is not None and max_tokens <= requested:
         budget = max(MIN_BUDGET_TOKENS, max_tokens - max_tokens // 4)
         context.report(
             "budget-lowered", f"{requested} of {max_tokens} tokens for thinking: lowered to {budget} for the answer"
         )
-    elif requested < (minimum := context.traits.min_thinking_budget) and (max_tokens is None or max_tokens > minimum):
+    elif minimum and requested < minimum and (max_tokens is None or max_tokens > minimum):
         budget = minimum
         context.report("thinking-wish", f"{requested} tokens for thinking: raised to the minimum of {budget}")
     return request if budget == requested else replace(request, thinking=replace(request.thinking, budget=budget))

@@ -134,7 +134,7 @@ class BlockReader:
             return
         block_types, reader = handler
         if block is None or block.block_type not in block_types:
-            choice.report("stray-delta", f"a {delta_type} without an open block of its type: read anyway")
+            choice.report("stray-delta", f"{delta_type} without an open block of its type: read anyway")
         reader(self, block, delta, choice)
 
     def append_text(self, index: int, block_type: str, text: str, choice: Choice) -> bool:

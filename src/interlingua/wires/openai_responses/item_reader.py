@@ -267,7 +267,7 @@ class ItemReader:
         elif remainder is None:
             item.report(
                 "changed-text",
-                f"the whole {text_kind.text_field} does not begin with its deltas: the deltas are used",
+                f"the complete `{text_kind.text_field}` does not begin with its deltas: the deltas are used",
                 choice,
             )
         elif remainder:

@@ -168,7 +168,7 @@ class ObjectReader:
 
     def _reject_type(self, key: str, expected: str, value: Any) -> NoReturn:
         if value is None:
-            self.reject(key, f"missing; should be {expected}")
+            self.reject(key, f"missing or null; should be {expected}")
         type_name = _TYPE_NAMES.get(type(value), "something else")
         description = f"{type_name} ({value!r:.40})" if isinstance(value, str | int | float) else type_name
         self.reject(key, f"should be {expected}, not {description}")

@@ -174,6 +174,7 @@ class ChannelsGrammar:
                     yield from self._read_message(header, source, sink)
             elif self._body_grammar is not None:
                 yield from self._body_grammar.read(next_opener, source, sink)
+            source.discard_recording()
             sink.inside_calls = False
             # The start marker of the next message may be missing.
             next_opener = yield from source.accept_word(self._unmarked_starts)
@@ -313,6 +314,7 @@ class ChannelsGrammar:
             if marker in self._body_grammar.openers:
                 source.start_recording(marker)
                 yield from self._body_grammar.read(marker, source, sink)
+                source.discard_recording()
             elif marker in self._body_grammar.strays:
                 sink.report("stray-marker", f"{marker} outside a call: dropped")
             else:

@@ -110,7 +110,8 @@ class NestedValues:
                     self._write_leaf(key, text, coercion, args, sink)
                 return (yield from self._read_closing_tag(key, marker, source, sink))
         args.write_raw('"')
-        args.write_text(text)
+        if text:
+            args.write_text(text)
         marker = yield from self._copy_string(args.write_text, NO_LIMIT, source)
         if marker is not None:
             args.write_raw('"')

@@ -227,8 +227,7 @@ class TypedElements:
             if marker not in self._tag.end:
                 sink.report("broken-header", f"an element of {key!r} that is cut off in its head: dropped")
                 args.mark_incomplete()
-                source.put_back(marker or "")
-                break
+                break  # the caller un-reads the marker
             child_key = _find_value(self._key_pattern, attributes)
             if not separator:
                 is_array = declared == self._array_type or (declared != self._object_type and child_key is None)
