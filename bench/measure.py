@@ -40,7 +40,9 @@ def argument(size: int) -> str:
     return json.dumps({"path": "src/main.py", "content": repeat_to_size(CODE, size)[:size]})
 
 
-def parse(dialect: str, text: str, size: int, tools: ToolsLike = None, options: il.Options | None = None) -> None:
+def parse(
+    dialect: str | il.Dialect, text: str, size: int, tools: ToolsLike = None, options: il.Options | None = None
+) -> None:
     """Parse the text in pieces of this size, each cut when it is fed, so that it is in the CPU cache as on a wire."""
     parser = il.Parser(dialect, tools, options=options)
     for at in range(0, len(text), size):

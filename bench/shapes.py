@@ -24,11 +24,19 @@ from bench.measure import ANGLES, CODE, GROWTH, PROSE, TOKEN, measure_interleave
 from interlingua.core.reply import Part
 from interlingua.core.tools import ToolSet
 from interlingua.dialects.registry import get_dialect
+from interlingua.parsing.shapes.line_params.grammar import LineParams
 
 DIALECTS = (
     *("kimi_k2", "deepseek_v3", "mistral_v13", "hermes", "llama3_json", "qwen3_coder", "glm47", "deepseek_v4"),
-    *("minimax_m3", "kimi_k3", "gemma4", "pythonic", "lfm2", "harmony", "detect"),
+    *("minimax_m3", "kimi_k3", "cohere_cmd5", "gemma4", "pythonic", "lfm2", "harmony", "lines", "detect"),
 )
+LINES = il.Dialect(
+    name="lines",
+    summary="Lines: one line per param",
+    shape=LineParams(open=("@@call ",), close=("@@end",)),
+    special_tokens=False,
+)
+"""No built-in dialect has the shape `line_params`."""
 WRITTEN_AS = {"detect": "hermes"}
 """Dialects that cannot write get another dialect's text. The opener of `hermes` is shared by many dialects."""
 OPTIONS = il.Options(limits=il.Limits(held=64 * 1024 * 1024))
@@ -51,7 +59,7 @@ class Text:
     offer: ToolSet
 
     def is_parsed_correctly(self, dialect: str) -> bool:
-        parser = il.Parser(dialect, self.offer, options=OPTIONS)
+        parser = il.Parser(_find(dialect), self.offer, options=OPTIONS)
         reply = il.fold(parser.feed(self.text) + parser.close())
         if self.args is None:
             return reply.text == self.text and not reply.findings
@@ -77,15 +85,19 @@ def _call(dialect: str, args: dict[str, Any], kind: str) -> Text:
 
 def _calls(dialect: str, each: list[dict[str, Any]], kind: str) -> Text:
     calls: list[Part] = [il.Call("", "write", json.dumps(args)) for args in each]
-    written = il.render(il.Reply(parts=calls), WRITTEN_AS.get(dialect, dialect))
+    written = il.render(il.Reply(parts=calls), _find(WRITTEN_AS.get(dialect, dialect)))
     return Text(written, each, ToolSet([_tool(list(each[0]), kind)]))
 
 
 def _mentions(dialect: str, size: int) -> Text:
     """Prose that repeatedly mentions the opener of calls. None is a call, but each could become one."""
-    grammar = get_dialect(WRITTEN_AS.get(dialect, dialect)).grammar
+    grammar = _find(WRITTEN_AS.get(dialect, dialect)).grammar
     opener = grammar.openers[0] if grammar else ""
     return Text(repeat_to_size(f"Write {opener} to begin. ", size), [], ToolSet([_tool(["path"], "string")]))
+
+
+def _find(dialect: str) -> il.Dialect:
+    return LINES if dialect == LINES.name else get_dialect(dialect)
 
 
 def _tool(params: list[str], kind: str) -> dict[str, Any]:
@@ -119,7 +131,7 @@ def growth(dialects: Sequence[str], sizes: list[int]) -> bool:
 
 
 def _measure_growth(dialect: str, each: list[Text], piece: int) -> tuple[str, bool]:
-    runs = [partial(parse, dialect, text.text, piece, text.offer, OPTIONS) for text in each]
+    runs = [partial(parse, _find(dialect), text.text, piece, text.offer, OPTIONS) for text in each]
     sizes = [len(text.text) for text in each]
     best = [float("inf")] * len(runs)
     worst = float("inf")

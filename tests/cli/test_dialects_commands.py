@@ -398,7 +398,7 @@ def test_guide_commands_print_what_the_guide_shows(cli: Cli, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     text = GUIDE.read_text("utf-8")
     files = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", text, re.S))
-    assert set(files) == {"acme.jinja", "acme.yaml", "recorded.jsonl"}
+    assert set(files) == {"acme.jinja", "acme.yaml", "recorded.jsonl", "lines.yaml", "lines.jsonl"}
     for name, content in files.items():
         Path(name).write_text(content, encoding="utf-8")
     by_hand = il.load_dialect("acme.yaml")

@@ -13,9 +13,9 @@ import interlingua as il
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text
 from interlingua.errors import RenderError
 from tests.support.budget import examples
-from tests.support.harness import tool
+from tests.support.harness import USER_DIALECTS, tool
 
-NATIVE = [dialect for dialect in il.dialects() if dialect.shape]
+NATIVE = [*(dialect for dialect in il.dialects() if dialect.shape), *USER_DIALECTS.values()]
 PARAMS = {"s": "string", "i": "integer", "n": "number", "b": "boolean", "l": "array", "o": "object"}
 TOOLS = [tool("save", PARAMS), tool("mcp__files-v2__list", ["s"]), tool("now", [])]
 

@@ -19,6 +19,7 @@ from interlingua.dialects.registry import get_dialect
 from interlingua.errors import BadInput, UsageError
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
+from tests.support.harness import USER_DIALECTS
 
 MY_MODEL = """\
 name: my_model
@@ -79,7 +80,7 @@ def test_short_forms(value: str, thinking: tuple[il.Span, ...]) -> None:
     assert il.load_dialect(f"name: x\nsummary: y\nthinking: {value}").thinking == thinking
 
 
-@pytest.mark.parametrize("dialect", il.dialects(), ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("dialect", [*il.dialects(), *USER_DIALECTS.values()], ids=lambda dialect: dialect.name)
 def test_every_dialect_survives_yaml_round_trip(dialect: il.Dialect) -> None:
     assert il.load_dialect(dialect_yaml(dialect)) == dialect
 

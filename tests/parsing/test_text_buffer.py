@@ -122,6 +122,21 @@ def test_accept(text: str, expected: object) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("[X]a", ("[X]", "a")),
+        (" [X]a", (None, " [X]a")),
+        ("[", (None, "[")),
+        ("", (None, "")),
+        ("<a><b> ", ("<a><b>", " ")),
+        ("<a><", ("<a>", "<")),
+    ],
+)
+def test_accept_here(text: str, expected: object) -> None:
+    assert drive_both(lambda source: source.accept_here(MARKS), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("ls:x", ("ls:", "x")),
         (" lsx:y", ("lsx:", "y")),
         ("ls", (None, "ls")),

@@ -22,6 +22,8 @@ from interlingua.parsing.suffixes import add_suffix, suffixed_tags
 from tests.support.paths import DATA
 
 FIXTURES = DATA / "fixtures"
+USER_DIALECTS = {path.stem: il.load_dialect(path) for path in sorted((DATA / "dialects").glob("*.yaml"))}
+"""Dialects of users, for the shapes that no built-in dialect has."""
 QUOTES = ("'", "''", '"', '""')  # may become a longer quote
 POSSIBLE_CALL_ENDS = " \n}]),;"  # may end a call whose last quote is missing
 GENERATED_ID = re.compile(r"call_[0-9a-f]{24}|[0-9a-f]{9}")  # nine characters for Mistral
@@ -62,6 +64,10 @@ def tool(name: str, params: Iterable[str] | dict[str, Any] = ()) -> dict[str, An
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}}
 
 
+def find_dialect(name: str) -> il.Dialect:
+    return USER_DIALECTS.get(name) or get_dialect(name)
+
+
 def load_cases(dialect: str) -> list[Case]:
     rows = tomllib.loads((FIXTURES / f"{dialect}.toml").read_text(encoding="utf-8"))["case"]
     return [msgspec.convert({"dialect": dialect, **row}, Case) for row in rows]
@@ -83,7 +89,7 @@ def random_cut_variants(text: str, count: int) -> Iterator[tuple[str, list[str]]
 
 
 def parse_events(case: Case, pieces: Iterable[str]) -> list[ev.Event]:
-    parser = il.Parser(case.dialect, tools=case.offered_tools, prefill=case.prefill)
+    parser = il.Parser(find_dialect(case.dialect), tools=case.offered_tools, prefill=case.prefill)
     return [event for piece in pieces for event in parser.feed(piece)] + parser.close()
 
 
@@ -135,7 +141,7 @@ def forbidden_markers(case: Case) -> list[str]:
     In a dialect without special tokens, brackets and JSON may be text. All markers may be text if no tool was offered,
     or if a call counts only once it is closed.
     """
-    dialect = get_dialect(case.dialect)
+    dialect = find_dialect(case.dialect)
     if dialect.special_tokens:
         return list(dialect.tokens)
     tags = [marker for marker in dialect.markers if any(map(str.isalpha, marker)) and "{" not in marker]
@@ -176,7 +182,7 @@ def may_be_missing_delimiter(case: Case, buffered: str, openers: tuple[str, ...]
     """
     tool_set = ToolSet(case.offered_tools)
     words = [*tool_set.names, *(key for name in tool_set.names for key in tool_set.param_names(name))]
-    marker_set = compile_markers(*get_dialect(case.dialect).markers)
+    marker_set = compile_markers(*find_dialect(case.dialect).markers)
     remainder = marker_set.remove_from(buffered).lstrip(POSSIBLE_CALL_ENDS)
     return (
         not remainder
@@ -198,7 +204,7 @@ def check_streaming(case: Case) -> None:
     - text after an opener that is not yet known to be a call or a param;
     - in literals: text that ends the call or starts the next param if the model omitted a quote or a comma.
     """
-    dialect = get_dialect(case.dialect)
+    dialect = find_dialect(case.dialect)
     suffixed = tuple(suffixed_tags(dialect).values())
     for suffix in {
         tag.start[-1] + suffix for tag in suffixed for suffix in re.findall(rf"{tag.start}(\w+)>", case.text)
@@ -210,7 +216,7 @@ def check_streaming(case: Case) -> None:
     inner = grammar.inner_markers if grammar else ()
     sections = grammar.strays if grammar and inner else ()
     marker_set = compile_markers(*dialect.markers, *openers, *inner)
-    parser = il.Parser(case.dialect, tools=case.offered_tools, prefill=case.prefill)
+    parser = il.Parser(find_dialect(case.dialect), tools=case.offered_tools, prefill=case.prefill)
     order = EventOrder()
     last_marker = ""
     written = case.prefill + case.full_text

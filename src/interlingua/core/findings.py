@@ -18,6 +18,7 @@ FINDING_KINDS: dict[str, str] = {
     "no-separator": "arguments directly after the header, without the separator marker: accepted as arguments",
     "call-not-closed": "a call without its closing marker: treated as closed",
     "value-not-closed": "a param's value without its closing marker: treated as closed",
+    "opener-in-value": "a line of a value that looks like the first line of a call: kept as text",
     "bad-value": "a param's value that does not match its type: kept as a string",
     "repeated-param": "a param that the call already has: forwarded; most JSON parsers use the last one",
     "value-as-string": "a number or a bare word where only a string is valid: converted to a string",

@@ -25,6 +25,7 @@ from interlingua.parsing.dialect import Dialect, Shape, Span
 from interlingua.parsing.shapes.channels.grammar import Channels
 from interlingua.parsing.shapes.framed_json.grammar import FramedJson
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.shapes.line_params.grammar import LineParams
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
@@ -32,7 +33,7 @@ from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 __all__ = ["SHAPES", "dialect_from_node", "load_dialect"]
 
 SHAPES: dict[str, type[Any]] = {
-    shape.NAME: shape for shape in (Channels, FramedJson, JsonEnvelope, Literals, Pythonic, TaggedParams)
+    shape.NAME: shape for shape in (Channels, FramedJson, JsonEnvelope, LineParams, Literals, Pythonic, TaggedParams)
 }
 """All shapes, by their names in dialect files."""
 

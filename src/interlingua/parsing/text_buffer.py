@@ -523,6 +523,22 @@ class TextBuffer:
         match = yield from self._next_marker(markers)
         return None if match is None else self._read_marker(match)
 
+    def accept_here(self, markers: MarkerSet) -> Read[str | None]:
+        """Consume and return the marker that comes next, with no whitespace before it.
+
+        None, consuming nothing, if no marker is next.
+        """
+        channel = self.channel
+        while self.channel is channel:
+            match, undecided = self._match_marker(markers, self._pos)
+            if match:
+                self._pos = match.end()
+                return match.group()
+            if self._closed or not (undecided or self._pos == len(self._text)):
+                return None
+            yield
+        return None
+
     def peek(self, markers: MarkerSet, last_marker: str = "") -> Read[str | None]:
         """Return the marker that comes next, after optional whitespace, without consuming it.
 

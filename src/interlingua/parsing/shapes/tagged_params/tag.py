@@ -12,11 +12,21 @@ from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["Tag", "TagHead", "find_names", "read_head", "read_head_before", "read_unopened_key", "valid_name"]
+__all__ = [
+    "MAX_NAME_CHARS",
+    "NAME_PATTERN",
+    "Tag",
+    "TagHead",
+    "find_names",
+    "read_head",
+    "read_head_before",
+    "read_unopened_key",
+    "valid_name",
+]
 
 MAX_NAME_CHARS = 128
 _QUOTES = "\"'"
-_NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
 _ATTRIBUTE_NAME_PATTERN = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
 _ATTRIBUTE_VALUE_PATTERN = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
 _ESCAPES = (("&quot;", '"'), ("&amp;", "&"))
@@ -71,12 +81,12 @@ class TagHead:
 
 def valid_name(text: str) -> str | None:
     """Return the text if it can be a name, else None. Prose cannot: it contains whitespace."""
-    return text if 0 < len(text) <= MAX_NAME_CHARS and _NAME_PATTERN.fullmatch(text) else None
+    return text if 0 < len(text) <= MAX_NAME_CHARS and NAME_PATTERN.fullmatch(text) else None
 
 
 def find_names(text: str, start: int) -> list[str]:
     """Return all possible names after `start`, where a head may begin."""
-    return [name for name in _NAME_PATTERN.findall(text, start, start + MAX_NAME_CHARS * 4) if name]
+    return [name for name in NAME_PATTERN.findall(text, start, start + MAX_NAME_CHARS * 4) if name]
 
 
 def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Read[TagHead]:
@@ -100,7 +110,7 @@ def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Rea
     if valid_name((yield from source.peek_after_space())) is None:
         return TagHead("")
     yield from source.skip_space()
-    name = yield from source.take_while(_NAME_PATTERN, MAX_NAME_CHARS + 1)
+    name = yield from source.take_while(NAME_PATTERN, MAX_NAME_CHARS + 1)
     next_marker = yield from source.peek(after)
     if valid_name(name) and (next_marker or (next_marker is None and (yield from source.peek_after_space()) == "{")):
         return TagHead(name)

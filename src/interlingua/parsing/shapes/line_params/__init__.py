@@ -1,0 +1,1 @@
+"""Shape: calls with one line per param."""

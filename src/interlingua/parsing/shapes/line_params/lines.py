@@ -1,0 +1,133 @@
+"""Beginnings of lines in a call: the closer, the key of a param, or text that continues a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from interlingua.parsing.lookahead import END_OF_TEXT, Lookahead, WordSequence, literal_sequence
+from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
+from interlingua.parsing.text_buffer import MAX_BUFFERED_WHITESPACE_CHARS, Read, TextBuffer
+
+__all__ = ["BLANKS_PATTERN", "NEWLINE", "Follower", "LineReader", "LineStart", "ValueEnd", "is_key"]
+
+NEWLINE = "\n"
+_KEY = r"[\w.$-]++"
+_KEY_PATTERN = re.compile(_KEY)
+BLANKS_PATTERN = re.compile(r"[ \t\r]*+")
+
+
+class ValueEnd(Enum):
+    """The end of a value, except the key of the next param."""
+
+    CLOSER = "closer"
+    OPENER = "opener of the next call"
+    CUT = "special token or change of the channel"
+    LIMIT = "limit"
+    END_OF_TEXT = "end of text"
+
+
+Follower: TypeAlias = str | ValueEnd
+"""What follows a value: the key of the next param, or another end."""
+
+
+class LineStart(NamedTuple):
+    """The beginning of a line: `end` is a key, the closer, or an opener, which is not consumed.
+
+    Otherwise the line continues a value, and `text` is what was read of it.
+    """
+
+    end: Follower | None
+    text: str = ""
+
+
+class LineReader:
+    """Reader for the beginnings of lines. The parameters are explained in `LineParams`."""
+
+    def __init__(
+        self,
+        openers: tuple[str, ...],
+        closers: tuple[str, ...],
+        separators: tuple[str, ...],
+        indent: str,
+        dialect_markers: tuple[str, ...],
+        tokens: tuple[str, ...],
+    ) -> None:
+        """`tokens` are the special tokens among `dialect_markers`, such as the end of a turn."""
+        self.ends = compile_markers(NEWLINE, *tokens)
+        """Markers that end a line."""
+        self._last_token: tuple[WordSequence, ...] = ((tokens, (*tokens, END_OF_TEXT)),)
+        self._openers = compile_markers(*openers)
+        self._closers = compile_markers(*closers)
+        self._separators = compile_markers(*separators)
+        self._indent = compile_markers(*((indent,) if indent else ()))
+        self._after_closer = compile_markers(*dialect_markers)
+        key_lines = [(f"({_KEY})", *literal_sequence(separator)) for separator in sorted(separators, key=len)]
+        self._key_line = Lookahead(*key_lines)
+        self._key_line_after_space = Lookahead(*((r"\s*+", *key_line) for key_line in key_lines))
+        self._max_key_line_chars = MAX_NAME_CHARS + self._separators.max_length
+
+    def is_structure(self, line: str) -> bool:
+        """Return whether a line of a value would be read as a closer, or as a param of some tool."""
+        end = self._closers.match(line, 0)
+        if end is not None:
+            remainder = line[end.end() :].lstrip(" \t\r")
+            return not remainder or self._after_closer.match(remainder, 0) is not None
+        key = _KEY_PATTERN.match(line)
+        return key is not None and self._separators.match(line, key.end()) is not None
+
+    def read_first_line(self, source: TextBuffer) -> Read[Follower | None]:
+        """Read the beginning of the first line after the name. Return the key or the closer.
+
+        None if the line begins with neither. Then nothing is consumed, except a closer that has text after it.
+        """
+        is_closer_next = yield from source.peek(self._closers)
+        limit = MAX_BUFFERED_WHITESPACE_CHARS + self._max_key_line_chars
+        if not is_closer_next and (yield from source.look_ahead(self._key_line_after_space, limit)) is None:
+            return None
+        yield from source.skip_space()
+        return (yield from self.read_start(source)).end
+
+    def read_start(self, source: TextBuffer, is_param: Callable[[str], bool] | None = None) -> Read[LineStart]:
+        """Read the beginning of a line.
+
+        Args:
+            source: The text.
+            is_param: Returns whether a key begins another param; by default every key does.
+        """
+        if (yield from source.accept_here(self._indent)) is not None:
+            return LineStart(None)
+        closer = yield from source.accept_here(self._closers)
+        if closer is not None:
+            return (yield from self._read_after_closer(closer, source))
+        opener = yield from source.accept_here(self._openers)
+        if opener is not None:
+            source.put_back(opener)
+            return LineStart(ValueEnd.OPENER)
+        key = yield from source.look_ahead(self._key_line, self._max_key_line_chars)
+        if key is None or not (is_param is None or is_param(key)):
+            return LineStart(None)
+        yield from source.take_while(_KEY_PATTERN, MAX_NAME_CHARS)
+        yield from source.accept_here(self._separators)
+        return LineStart(key)
+
+    def ends_reply(self, token: str, source: TextBuffer) -> Read[bool]:
+        """Return whether only another token, or nothing, follows the token that was just read. Consumes nothing."""
+        return (yield from source.is_next(self._last_token, last_marker=token))
+
+    def _read_after_closer(self, closer: str, source: TextBuffer) -> Read[LineStart]:
+        """Read up to the end of the line. Only a marker may follow the closer there."""
+        channel = source.channel
+        blanks = yield from source.take_while(BLANKS_PATTERN)
+        at_end = (yield from source.peek_char()) in (NEWLINE, "") or source.channel is not channel
+        if at_end or (yield from source.peek(self._after_closer)):
+            return LineStart(ValueEnd.CLOSER)
+        return LineStart(None, closer + blanks)
+
+
+def is_key(text: str) -> bool:
+    """Return whether the text can be a key."""
+    return len(text) <= MAX_NAME_CHARS and _KEY_PATTERN.fullmatch(text) is not None

@@ -1,0 +1,131 @@
+"""Params of a call on lines: finds the end of each value and converts the value to its type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interlingua.common.schema.coercion import ValueCoercion
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.line_params.lines import NEWLINE, Follower, LineReader, ValueEnd
+from interlingua.parsing.text_buffer import Read, TextBuffer
+
+__all__ = ["ParamsReader"]
+
+NO_LIMIT = 1 << 62
+
+
+class ParamsReader:
+    """Reader for the params of one call."""
+
+    def __init__(self, lines: LineReader, tool: str, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> None:
+        self._lines = lines
+        self._tool = tool
+        self._args = args
+        self._source = source
+        self._sink = sink
+        self._on_first_line = True
+        self._opener_reported = False
+
+    def read(self, first: Follower) -> Read[None]:
+        """Read all params and the end of the call. `first` is the first key, or the closer."""
+        next_line = first
+        while isinstance(next_line, str):
+            next_line = yield from self._read_value(next_line)
+        if next_line in (ValueEnd.OPENER, ValueEnd.CUT):
+            self._sink.report("call-not-closed", f"the call of {self._tool!r} was never closed: closed here")
+        if next_line is ValueEnd.CUT:
+            self._args.mark_incomplete()  # the model stopped here, and the value may be truncated
+        if next_line is not ValueEnd.END_OF_TEXT:
+            self._args.end()
+
+    def _read_value(self, key: str) -> Read[Follower]:
+        """Read one value, after its separator. Return what follows it."""
+        if key in self._args.keys:
+            self._sink.report(
+                "repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts"
+            )
+        coercion = self._sink.offer.coercion_for(self._tool, key)
+        self._on_first_line = True
+        if not coercion.can_be_value((yield from self._source.peek_after_space())):
+            return (yield from self._stream_string(key, "", coercion))
+        buffered: list[str] = []
+        limit = self._sink.limits.args
+        end = yield from self._copy_lines(buffered.append, limit, coercion)
+        text = "".join(buffered)
+        if end is ValueEnd.LIMIT:
+            self._sink.report("bad-value", f"{key!r} is longer than {limit:,} characters: treated as a string")
+            return (yield from self._stream_string(key, text, coercion))
+        if end is not ValueEnd.END_OF_TEXT:
+            value = coercion.convert(text)
+            if value.problem is not None:
+                self._sink.report("bad-value", f"{key!r}: {value.problem}")
+            self._args.begin_member(key)
+            self._args.write_raw(value.json)
+        return end
+
+    def _stream_string(self, key: str, buffered: str, coercion: ValueCoercion) -> Read[Follower]:
+        self._args.begin_member(key)
+        self._args.write_raw('"')
+        self._args.write_text(buffered)
+        end = yield from self._copy_lines(self._args.write_text, NO_LIMIT, coercion)
+        if end is not ValueEnd.END_OF_TEXT:
+            self._args.write_raw('"')
+        return end
+
+    def _copy_lines(self, write: Callable[[str], None], limit: int, coercion: ValueCoercion) -> Read[Follower]:
+        """Copy the lines of a value. Return its end.
+
+        A line break right after the separator is not part of the value. An opener ends it only if the value cannot be a
+        string: files quote calls, and a quoted call must never run.
+        """
+        copied = 0
+
+        def copy(text: str) -> None:
+            nonlocal copied
+            copied += len(text)
+            write(text)
+
+        def is_param(key: str) -> bool:
+            return self._is_param(key, coercion)
+
+        source, channel = self._source, self._source.channel
+        while copied <= limit:
+            marker = yield from source.copy_value(self._lines.ends, copy, limit - copied, channel)
+            if marker is None:
+                return ValueEnd.END_OF_TEXT
+            if marker == "":
+                return ValueEnd.LIMIT if source.channel is channel else ValueEnd.CUT
+            if marker != NEWLINE:
+                if (yield from self._lines.ends_reply(marker, source)):
+                    source.put_back(marker)
+                    return ValueEnd.CUT
+                copy(marker)
+                continue
+            line = yield from self._lines.read_start(source, is_param)
+            if line.end is ValueEnd.OPENER and coercion.accepts_string:
+                self._report_opener()
+            elif line.end is not None:
+                return line.end
+            copy((NEWLINE if copied or not self._on_first_line else "") + line.text)
+            self._on_first_line = False
+        return ValueEnd.LIMIT
+
+    def _report_opener(self) -> None:
+        if not self._opener_reported:
+            self._opener_reported = True
+            self._sink.report(
+                "opener-in-value",
+                f"a value of {self._tool!r} has a line that begins like a call: kept as text "
+                "(the closer of the call before it may be missing)",
+            )
+
+    def _is_param(self, key: str, coercion: ValueCoercion) -> bool:
+        """Return whether a key at the beginning of a line ends the value of this type.
+
+        It is text if the value can be a string and the key is unknown, or was already read.
+        """
+        offer = self._sink.offer
+        if not coercion.accepts_string:
+            return True
+        return key not in self._args.keys and (not offer.has(self._tool) or offer.has_param(self._tool, key))
