@@ -106,6 +106,7 @@ def test_requests_use_no_database_and_no_template() -> None:
 
 IMPORTED_BY_VALUE = {
     ("interlingua/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
+    ("interlingua/__init__.py", "f'{__name__}.{name}'"): "a table of public modules in the same file",
     ("interlingua/client/__init__.py", "f'{__name__}.{_MODULES[name]}'"): "a table of public names in the same file",
     ("interlingua/cli/common/command_parser.py", "self._command_module"): "a table of commands in the parent's module",
     (

@@ -20,7 +20,7 @@ from tests.support import anthropic_scenarios as messages
 from tests.support import chat_scenarios as chat
 from tests.support import responses_scenarios as responses
 from tests.support.cuts import random_pieces
-from tests.support.harness import FIXTURES, Case, load_cases, tool
+from tests.support.harness import FIXTURES, Case, find_dialect, load_cases, tool
 
 DONE = b"data: [DONE]\n\n"
 TOOLS = [tool("weather", {"city": "string", "days": "integer"}), tool("ls", ["path"])]
@@ -361,7 +361,7 @@ def check_held_text(case: Case) -> None:
     pieces = [text[start : start + 4] for start in range(0, len(text), 4)]
     options = il.Options(prefill=case.prefill)
     events = collect_trace(
-        [*content_reads(pieces), DONE], dialect=case.dialect, tools=case.offered_tools, options=options
+        [*content_reads(pieces), DONE], dialect=find_dialect(case.dialect), tools=case.offered_tools, options=options
     )
     check_trace(events)
     for event in events:
@@ -378,7 +378,7 @@ def check_held_text(case: Case) -> None:
     texts = (event.event for event in events if isinstance(event, trace.EventSent | trace.Passed))
     sent = "".join(event.text for event in texts if isinstance(event, ev.TextDelta | ev.ReasoningDelta))
     plain = collect_trace(
-        [*content_reads([text]), DONE], dialect=case.dialect, tools=case.offered_tools, options=options
+        [*content_reads([text]), DONE], dialect=find_dialect(case.dialect), tools=case.offered_tools, options=options
     )
     deltas = (event.event for event in plain if isinstance(event, trace.EventSent))
     assert sent == "".join(delta.text for delta in deltas if isinstance(delta, ev.TextDelta | ev.ReasoningDelta)), case
@@ -455,7 +455,9 @@ def test_text_that_was_sent_is_not_held(dialect: str) -> None:
 def check_sent_text_is_not_held(case: Case) -> None:
     events: list[TraceEvent] = []
     options = il.Options(prefill=case.prefill)
-    translator = il.Translator(dialect=case.dialect, tools=case.offered_tools, options=options, observer=events.append)
+    translator = il.Translator(
+        dialect=find_dialect(case.dialect), tools=case.offered_tools, options=options, observer=events.append
+    )
     reads = content_reads([case.full_text, "\n\nThat is", " all for", " now."])
     sent = b"".join(map(translator.feed, reads))
     held = [event for event in events if isinstance(event, trace.HeldBack) and event.text.endswith("now.")]

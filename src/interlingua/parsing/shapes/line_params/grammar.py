@@ -17,7 +17,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import CallHeader, EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader, read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.line_params.lines import BLANKS_PATTERN, NEWLINE, LineReader, is_key
@@ -67,6 +67,7 @@ class LineParamsGrammar:
         self._shape = shape
         self.openers = shape.open
         self.strays = self.inner_markers = shape.close
+        self.marker_roles = assign_roles(("closer", shape.close), ("opener", shape.open))
         tokens = tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
         self._tokens = compile_markers(*tokens)
         self._lines = LineReader(shape.open, shape.close, shape.separators, shape.indent, dialect_markers, tokens)
