@@ -247,6 +247,7 @@ DRAFTED = {
     "qwen3_coder": ("tagged_params", "    lines: true", "The prompt ends with '<think>\\n': pass that as `prefill`."),
     "kimi": ("framed_json", '    header: "functions.{name}:{n}"', '    args: "<|tool_call_argument_begin|>"'),
     "glm": ("tagged_params", 'value_open: ["\\n<arg_value>", "<arg_value>"]', '      end: "</arg_key>"'),
+    "lines": ("line_params", '    close: "@@end"', "# DRAFT: The template renders no value of several lines"),
     "mistral": ("json_envelope", '    id_keys: "id"', "</s> is a placeholder: replace it by the eos_token"),
 }
 

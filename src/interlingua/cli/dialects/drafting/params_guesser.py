@@ -1,4 +1,4 @@
-"""Guessers for the shapes whose params are not JSON: tagged_params, literals, pythonic."""
+"""Guessers for the shapes whose params are not JSON: tagged_params, line_params, literals, pythonic."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from interlingua.cli.dialects.drafting.template_tokens import (
     tokenize,
 )
 from interlingua.parsing.dialect import Shape
+from interlingua.parsing.shapes.line_params.grammar import LineParams
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
-__all__ = ["DraftNotes", "guess_literals", "guess_pythonic", "guess_tagged_params"]
+__all__ = ["DraftNotes", "guess_line_params", "guess_literals", "guess_pythonic", "guess_tagged_params"]
 
 DraftNotes: TypeAlias = list[tuple[str, str]]
 """Notes for fields of the drafted file, as (path of the field, text)."""
@@ -148,6 +149,31 @@ def _call_fields(
         "shared_section": not section.open or section.open not in between,
         "numbered": number_attribute[1] if number_attribute else "",
     }
+
+
+# ── line_params ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def guess_line_params(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) -> Shape | None:
+    """Guess `line_params`: each param on a line of its own."""
+    before, name, remainder = text.partition(calls[0].name)
+    params = _locate_params(text, calls[0])
+    if not name or not params:
+        return None
+    name_end, *gap = remainder[: params[0].start - len(before + name)].split("\n")
+    after_values = [text[param.end :].partition("\n") for param in params]
+    separators = {text[param.key_end : param.value_start] for param in params}
+    at_line_start = all(text[param.start - 1] == "\n" for param in params)
+    if gap != [""] or not at_line_start or any(end.strip() for end, _, _ in after_values) or len(separators) != 1:
+        return None
+    separator = separators.pop()
+    notes.append(("shape", "The template renders no value of several lines: check `indent` and `block`."))
+    return LineParams(
+        open=(before,),
+        close=(after_values[-1][2].partition("\n")[0],),
+        name_end=name_end,
+        separators=tuple(dict.fromkeys((separator, separator.rstrip() or separator))),
+    )
 
 
 # ── literals and pythonic ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from typing import Any
 import interlingua as il
 from interlingua.cli.dialects.drafting.params_guesser import (
     DraftNotes,
+    guess_line_params,
     guess_literals,
     guess_pythonic,
     guess_tagged_params,
@@ -29,7 +30,8 @@ CODE_FENCE = "```"
 
 def guess_shape(text: str, calls: Sequence[ProbeCall]) -> tuple[Shape | None, DraftNotes]:
     """Return the first shape that matches (None without any), and notes about what is uncertain."""
-    for guesser in (_guess_envelope, _guess_framed, guess_tagged_params, guess_literals, guess_pythonic):
+    params_guessers = (guess_tagged_params, guess_line_params, guess_literals, guess_pythonic)
+    for guesser in (_guess_envelope, _guess_framed, *params_guessers):
         notes: DraftNotes = []
         try:
             shape = guesser(text, calls, notes)
