@@ -167,7 +167,7 @@ def guess_line_params(text: str, calls: Sequence[ProbeCall], notes: DraftNotes) 
     if gap != [""] or not at_line_start or any(end.strip() for end, _, _ in after_values) or len(separators) != 1:
         return None
     separator = separators.pop()
-    notes.append(("shape", "The template renders no value of several lines: check `indent` and `block`."))
+    notes += [("shape", "The template renders no value of several lines: check `indent` and `block`.")]
     return LineParams(
         open=(before,),
         close=(after_values[-1][2].partition("\n")[0],),
