@@ -26,6 +26,7 @@ from interlingua.gateway.observability.tracing import _span_attributes
 from interlingua.gateway.settings.loader import LoadedSettings
 from interlingua.gateway.settings.schema import Log, Settings, Upstream
 from interlingua.gateway.state import GatewayState
+from interlingua.gateway.tokens.estimator import estimate_tokens
 from interlingua.translation.request_translation import prepare_request
 from interlingua.wires import WIRES, get_wire
 from interlingua.wires.base import Wire
@@ -177,6 +178,11 @@ def test_sdk_transport_and_agents_know_the_address() -> None:
     assert wire_for_path("/v1/turns") == NAME
     target = AgentTarget(gateway_url="http://localhost:1", api=NAME, model="m", key="k", folder="/f")
     assert target.api_base_url == "http://localhost:1/v1"
+
+
+def test_tokens_of_the_conversation_are_estimated() -> None:
+    turns = [{"role": "user", "content": "What is the weather in Paris? " * 10}]
+    assert estimate_tokens({"model": "m", "turns": turns}) == estimate_tokens({"model": "m", "messages": turns}) > 50
 
 
 def test_openapi_document_describes_the_new_wire() -> None:

@@ -146,6 +146,11 @@ def test_10_rate_limit_is_not_taken_for_a_context_length_error(text: str) -> Non
     assert (error.status, error.code, error.retry_after, error.retryable) == (429, "", 3, True)
 
 
+def test_error_body_may_begin_with_a_byte_order_mark() -> None:
+    body = json.dumps({"error": {"message": "boom"}}).encode()
+    assert str(error_from_response(400, {}, b"\xef\xbb\xbf" + body, 0)) == "boom"
+
+
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 451, 501])
 def test_10_permanent_errors_are_not_retryable(status: int) -> None:
     assert not error_from_response(status, {"retry-after": "1"}, b"", 0).retryable
