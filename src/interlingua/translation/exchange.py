@@ -127,7 +127,8 @@ class ReplyReceiver:
         self.findings: list[Finding] = []
         self._wants_stream = wants_stream
         self._is_stream = is_stream  # by its content type
-        self._is_streaming = wants_stream and is_stream  # data is translated as it arrives
+        self.is_streaming = wants_stream and is_stream
+        """True if data is translated as it arrives."""
         self._undecided = wants_stream and not is_stream  # until the first byte that is not whitespace
         self._max_body_bytes = max_body_bytes
         self._pieces: list[bytes] = []
@@ -140,7 +141,7 @@ class ReplyReceiver:
         Raises:
             UpstreamError: The response is larger than the limit.
         """
-        if self._is_streaming:
+        if self.is_streaming:
             if self._first_bytes and not self.translator.begun:
                 self._first_bytes = (self._first_bytes + data)[:MAX_QUOTED_BYTES]
             return self.translator.feed(data)
@@ -148,14 +149,14 @@ class ReplyReceiver:
         if self._undecided and (start := data.lstrip(_WHITESPACE_AND_BOM)):
             self._undecided = False
             if not start.startswith(_BODY_STARTS):
-                self._is_streaming, self._first_bytes = True, start[:MAX_QUOTED_BYTES]
+                self.is_streaming, self._first_bytes = True, start[:MAX_QUOTED_BYTES]
                 return self.translator.feed(self._take_buffer())
         return b""
 
     def close(self) -> bytes:
         """Return the rest of the output at the end of the response."""
         translator, data = self.translator, self._take_buffer()
-        if self._is_streaming and (translator.begun or not self._first_bytes):
+        if self.is_streaming and (translator.begun or not self._first_bytes):
             return translator.close()
         data = data or self._first_bytes
         if not self._wants_stream and (self._is_stream or data.lstrip(_WHITESPACE_AND_BOM).startswith(_SSE_STARTS)):

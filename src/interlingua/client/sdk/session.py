@@ -101,7 +101,7 @@ class SdkSession:
         if status >= 300:
             return False
         self._receiver = self._exchange.receive(content_type)
-        return self._exchange.wants_stream and content_type.lower().startswith(EVENT_STREAM_TYPE)
+        return self._receiver.is_streaming
 
     def response_headers(self, upstream_headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the upstream's headers without those that describe the body, because the body is rewritten."""

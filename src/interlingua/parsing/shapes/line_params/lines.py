@@ -12,7 +12,7 @@ from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
 from interlingua.parsing.text_buffer import MAX_BUFFERED_WHITESPACE_CHARS, Read, TextBuffer
 
-__all__ = ["BLANKS_PATTERN", "NEWLINE", "Follower", "LineReader", "LineStart", "ValueEnd", "is_key"]
+__all__ = ["BLANKS_PATTERN", "NEWLINE", "Follower", "LineReader", "LineStart", "ParamEnd", "is_key"]
 
 NEWLINE = "\n"
 _KEY = r"[\w.$-]++"
@@ -20,7 +20,7 @@ _KEY_PATTERN = re.compile(_KEY)
 BLANKS_PATTERN = re.compile(r"[ \t\r]*+")
 
 
-class ValueEnd(Enum):
+class ParamEnd(Enum):
     """The end of a value, except the key of the next param."""
 
     CLOSER = "closer"
@@ -30,7 +30,7 @@ class ValueEnd(Enum):
     END_OF_TEXT = "end of text"
 
 
-Follower: TypeAlias = str | ValueEnd
+Follower: TypeAlias = str | ParamEnd
 """What follows a value: the key of the next param, or another end."""
 
 
@@ -106,7 +106,7 @@ class LineReader:
         opener = yield from source.accept_here(self._openers)
         if opener is not None:
             source.put_back(opener)
-            return LineStart(ValueEnd.OPENER)
+            return LineStart(ParamEnd.OPENER)
         key = yield from source.look_ahead(self._key_line, self._max_key_line_chars)
         if key is None or not (is_param is None or is_param(key)):
             return LineStart(None)
@@ -124,7 +124,7 @@ class LineReader:
         blanks = yield from source.take_while(BLANKS_PATTERN)
         at_end = (yield from source.peek_char()) in (NEWLINE, "") or source.channel is not channel
         if at_end or (yield from source.peek(self._after_closer)):
-            return LineStart(ValueEnd.CLOSER)
+            return LineStart(ParamEnd.CLOSER)
         return LineStart(None, closer + blanks)
 
 

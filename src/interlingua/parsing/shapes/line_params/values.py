@@ -7,7 +7,7 @@ from collections.abc import Callable
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.line_params.lines import NEWLINE, Follower, LineReader, ValueEnd
+from interlingua.parsing.shapes.line_params.lines import NEWLINE, Follower, LineReader, ParamEnd
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["ParamsReader"]
@@ -32,11 +32,11 @@ class ParamsReader:
         next_line = first
         while isinstance(next_line, str):
             next_line = yield from self._read_value(next_line)
-        if next_line in (ValueEnd.OPENER, ValueEnd.CUT):
+        if next_line in (ParamEnd.OPENER, ParamEnd.CUT):
             self._sink.report("call-not-closed", f"the call of {self._tool!r} was never closed: closed here")
-        if next_line is ValueEnd.CUT:
+        if next_line is ParamEnd.CUT:
             self._args.mark_incomplete()  # the model stopped here, and the value may be truncated
-        if next_line is not ValueEnd.END_OF_TEXT:
+        if next_line is not ParamEnd.END_OF_TEXT:
             self._args.end()
 
     def _read_value(self, key: str) -> Read[Follower]:
@@ -53,10 +53,10 @@ class ParamsReader:
         limit = self._sink.limits.args
         end = yield from self._copy_lines(buffered.append, limit, coercion)
         text = "".join(buffered)
-        if end is ValueEnd.LIMIT:
+        if end is ParamEnd.LIMIT:
             self._sink.report("bad-value", f"{key!r} is longer than {limit:,} characters: treated as a string")
             return (yield from self._stream_string(key, text, coercion))
-        if end is not ValueEnd.END_OF_TEXT:
+        if end is not ParamEnd.END_OF_TEXT:
             value = coercion.convert(text)
             if value.problem is not None:
                 self._sink.report("bad-value", f"{key!r}: {value.problem}")
@@ -69,7 +69,7 @@ class ParamsReader:
         self._args.write_raw('"')
         self._args.write_text(buffered)
         end = yield from self._copy_lines(self._args.write_text, NO_LIMIT, coercion)
-        if end is not ValueEnd.END_OF_TEXT:
+        if end is not ParamEnd.END_OF_TEXT:
             self._args.write_raw('"')
         return end
 
@@ -93,23 +93,23 @@ class ParamsReader:
         while copied <= limit:
             marker = yield from source.copy_value(self._lines.ends, copy, limit - copied, channel)
             if marker is None:
-                return ValueEnd.END_OF_TEXT
+                return ParamEnd.END_OF_TEXT
             if marker == "":
-                return ValueEnd.LIMIT if source.channel is channel else ValueEnd.CUT
+                return ParamEnd.LIMIT if source.channel is channel else ParamEnd.CUT
             if marker != NEWLINE:
                 if (yield from self._lines.ends_reply(marker, source)):
                     source.put_back(marker)
-                    return ValueEnd.CUT
+                    return ParamEnd.CUT
                 copy(marker)
                 continue
             line = yield from self._lines.read_start(source, is_param)
-            if line.end is ValueEnd.OPENER and coercion.accepts_string:
+            if line.end is ParamEnd.OPENER and coercion.accepts_string:
                 self._report_opener()
             elif line.end is not None:
                 return line.end
             copy((NEWLINE if copied or not self._on_first_line else "") + line.text)
             self._on_first_line = False
-        return ValueEnd.LIMIT
+        return ParamEnd.LIMIT
 
     def _report_opener(self) -> None:
         if not self._opener_reported:
