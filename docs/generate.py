@@ -25,6 +25,7 @@ from interlingua.cli.config.schema import struct_field_docs
 from interlingua.cli.dialects.show import field_docs, format_value
 from interlingua.common.typed_yaml import describe_type, unwrap_annotated
 from interlingua.core.findings import FINDING_KINDS
+from interlingua.dialects.quoting import find_uncarried
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
@@ -63,7 +64,8 @@ lines of the command line, and in `--explain`. Irregularities in the history of 
 def dialects_page() -> str:
     all_dialects = il.dialects()
     rows = "\n".join(
-        f"| [{dialect.name}](#{dialect.name}) | {escape_markdown(dialect.summary)} | {_shape_link(dialect)} |"
+        f"| [{dialect.name}](#{dialect.name}) | {escape_markdown(dialect.summary)} | {_shape_link(dialect)} | "
+        f"{'; '.join(find_uncarried(dialect)) or '–'} |"
         for dialect in all_dialects
     )
     sections = "\n".join(_dialect_section(dialect) for dialect in all_dialects)
@@ -91,8 +93,13 @@ Further limits of single dialects are listed below as caveats.
 
 ## List
 
-| dialect | models and format | shape |
-|---|---|---|
+The last column says which text, quoted in the value of a param, the notation of a dialect cannot carry: it could as
+well be structure. `render` refuses such a value. If a model writes one, the call is incomplete and a finding says so
+(`ambiguous-value`, `repeated-param`), unless the text is, character by character, another valid call. All other text
+is carried exactly, among it whole calls of the same dialect.
+
+| dialect | models and format | shape | text that its notation cannot carry |
+|---|---|---|---|
 {rows}
 
 {sections}"""

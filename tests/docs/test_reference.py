@@ -16,8 +16,6 @@ from docs.generate import PAGES, PARITY_AGREED, PARITY_READ, REFERENCE_FOLDER
 from interlingua.cli.dialects.show import field_docs
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.yaml_loader import SHAPES
-from interlingua.errors import RenderError
-from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 from tests.dialects.test_corpus import CORPUS, PARITY_ROWS, agreement
 from tests.support.harness import tool
@@ -113,25 +111,7 @@ def test_caveats(name: str) -> None:
     assert not any(call.id in text for call in reply.calls)
 
 
-def tagged(dialect: il.Dialect) -> TaggedParams | None:
-    shape = getattr(dialect.shape, "body", None) or dialect.shape
-    return shape if isinstance(shape, TaggedParams) else None
-
-
-TAGGED = {dialect.name: shape for dialect in il.dialects() if (shape := tagged(dialect))}
-
-
-@pytest.mark.parametrize("name", TAGGED)
-def test_render_refuses_value_that_contains_its_closer(name: str) -> None:
-    """The parser could not distinguish such a value, so `render` must refuse it."""
-    shape = TAGGED[name]
-    quote = shape.quote.close if shape.quote else ""
-    ends = f"a\n{quote}{shape.param.close[0]}\n{shape.call.close[0]}\nb"
-    with pytest.raises(RenderError, match="which would end it"):
-        il.render(il.Reply(parts=[il.Call("", "save", json.dumps({"s": ends}))]), name)
-
-
 def test_every_caveat_has_a_test() -> None:
     with_caveats = {dialect.name for dialect in il.dialects() if dialect.caveats}
-    assert with_caveats == CAVEAT_CASES.keys() | TAGGED.keys()
+    assert with_caveats == CAVEAT_CASES.keys()
     assert get_dialect("detect").caveats

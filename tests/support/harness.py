@@ -18,6 +18,7 @@ from interlingua.events import EventOrder
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 from interlingua.parsing.shapes.literals.grammar import Literals
 from interlingua.parsing.shapes.literals.pythonic_grammar import Pythonic
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.suffixes import add_suffix, suffixed_tags
 from tests.support.paths import DATA
 
@@ -192,6 +193,32 @@ def may_be_missing_delimiter(case: Case, buffered: str, openers: tuple[str, ...]
     )
 
 
+def is_end_of_call(buffered: str, dialect: il.Dialect) -> bool:
+    """Return whether the text begins with the end of a tagged call, and no value of another one is behind it."""
+    shape = getattr(dialect.shape, "body", None) or dialect.shape
+    if not isinstance(shape, TaggedParams):
+        return False
+    ends = (*shape.param.close, *shape.call.close, *(span.close for span in shape.sections))
+    if shape.nested:  # the name in the closing tag of the value
+        buffered = re.sub(r"\A\w+>", "", buffered)
+        return buffered.startswith(ends) or any(end.startswith(buffered) for end in ends)
+    # The head of the next param must be complete: a quoted opener may follow the closer.
+    heads = [head for opener in shape.param.open for head in buffered.split(opener)[1:]]
+    return buffered.startswith(ends) and not any(end in head for head in heads for end in shape.param.end)
+
+
+def has_text_after_call(written: str, dialect: il.Dialect) -> bool:
+    """Return whether text follows a tagged call: it waits until it is known whether the end of the call was quoted."""
+    shape = getattr(dialect.shape, "body", None) or dialect.shape
+    if not isinstance(shape, TaggedParams):
+        return False
+    ends = [span.close for span in shape.sections] or shape.call.close
+    behind = [rest for end in ends for rest in written.split(end)[1:]]
+    markers = compile_markers(*dialect.markers)
+    texts = [rest[: rest.find("<") if "<" in rest else None] for rest in map(markers.remove_from, behind)]
+    return any(text.strip() for text in texts)
+
+
 def check_streaming(case: Case) -> None:
     """Assert that the parser buffers no more than necessary.
 
@@ -201,6 +228,7 @@ def check_streaming(case: Case) -> None:
     - a prefix of a marker, or of a tag with an unknown suffix;
     - a special token in a value, which ends the value only if another special token follows;
     - the end of a section in a value, which ends the value only if another section follows;
+    - the end of a call, which a value may quote: it waits for what follows it, and so does text behind it;
     - text after an opener that is not yet known to be a call or a param;
     - in literals: text that ends the call or starts the next param if the model omitted a quote or a comma.
     """
@@ -246,6 +274,8 @@ def check_streaming(case: Case) -> None:
             or in_header
             or (token and (not after_token or marker_set.is_partial(after_token, 0)))
             or any(word.startswith(buffered) for word in ("null", "```json"))
+            or is_end_of_call(buffered, dialect)
+            or has_text_after_call(written[: n + 1], dialect)
             or (has_literals and may_be_missing_delimiter(case, buffered, grammar.openers if grammar else ()))
         )
         assert is_justified, explain(case, f"after {n + 1} characters", [written[: n + 1]], buffered, "nothing held")

@@ -12,6 +12,7 @@ from interlingua.core.options import Options
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text, fold
 from interlingua.core.tools import ToolSet, ToolsLike
 from interlingua.dialects.registry import get_dialect
+from interlingua.dialects.round_trip import check_round_trip
 from interlingua.errors import RenderError, UsageError, expect_type
 from interlingua.parsing.choice_pipeline import ChoicePipeline
 from interlingua.parsing.dialect import Dialect, Span
@@ -84,21 +85,8 @@ def render(reply: Reply, dialect: str | Dialect) -> str:
         )
     parts = list(_merge_texts(reply.parts))
     written = dialect.router.write_reply(parts) if dialect.router else _write_parts(parts, dialect)
-    if _comparable(parse(written, dialect).parts, dialect) != _comparable(parts, dialect):
-        raise RenderError(
-            f"written in {dialect.name!r}, this reply would be parsed as a different one",
-            "remove text that looks like markup, or use another dialect",
-        )
+    check_round_trip(parts, written, dialect)
     return written
-
-
-def _comparable(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str]]:
-    """Return the content of a reply that must survive a round trip: its texts without layout, and the names of calls.
-
-    Arguments are not compared: if the dialect writes them without types, only the tools' schemas determine their types.
-    """
-    texts = ((part, part.name if isinstance(part, Call) else part.text.strip(dialect.trim)) for part in parts)
-    return [(type(part), text) for part, text in texts if text.strip()]
 
 
 def _write_parts(parts: Iterable[Part], dialect: Dialect) -> str:

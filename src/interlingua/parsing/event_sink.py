@@ -64,11 +64,15 @@ class EventSink:
         self.limits = limits
         self.thinking = False
         """True while the text is inside a thinking span."""
+        self.thinking_closers: tuple[str, ...] = ()
+        """The markers that end thinking."""
         self.call_count = 0
         self.inside_calls = False
         """True while the text is inside a call or a section of calls."""
         self.failed = False
         """True after a limit has ended the reply."""
+        self.settled_to = 0
+        """Up to this position of the text, the end of each value was found by reading ahead."""
         self._source = source
         self._markers = markers
         self._special_tokens = special_tokens

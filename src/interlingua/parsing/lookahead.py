@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 __all__ = [
     "END_OF_TEXT",
     "MAX_BUFFERED_WHITESPACE_CHARS",
     "Lookahead",
     "PatternSequence",
+    "WordFinder",
     "WordSequence",
     "literal_sequence",
     "match_word_sequence",
@@ -29,6 +30,14 @@ WordSequence: TypeAlias = tuple[tuple[str, ...], ...]
 END_OF_TEXT = ""
 """The word that matches the end of the text."""
 _SPACE = re.compile(r"\s*+")
+
+
+class WordFinder(Protocol):
+    """Decides whether something comes next, and finds a word in it, as soon as the text is long enough."""
+
+    def find_word(self, text: str, pos: int, end: int, words: Collection[str] | None) -> tuple[str | None, bool]:
+        """Match at `pos`, as `Lookahead.find_word` does."""
+        ...
 
 
 class Lookahead:

@@ -83,7 +83,7 @@ class NativeTextParser:
         self._special_tokens = compile_markers(*dialect.tokens)
         self._first_openers = self._find_first_openers(self._sink.offer)
         self._thinking_openers = tuple(span.open for span in dialect.thinking)
-        self._thinking_closers = tuple(span.close for span in dialect.thinking)
+        self._thinking_closers = self._sink.thinking_closers = tuple(span.close for span in dialect.thinking)
         self._text_markers = dialect.text_markers
 
     @property

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
-from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, Lookahead, WordSequence, match_word_sequence
+from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, WordFinder, WordSequence, match_word_sequence
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.tracer import ParserTracer, join_tail
 from interlingua.trace import Channel
@@ -86,6 +86,8 @@ class TextBuffer:
         """The marker at the start of the recorded text."""
         self.recorded_is_refused = False
         """True if the recorded text is known to be no call."""
+        self._marked_pieces: list[str] | None = None  # what was read since `set_mark`, except `_text`
+        self._mark_start = 0
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Add the next piece of text.
@@ -99,6 +101,9 @@ class TextBuffer:
         if self._recorded_pieces is not None:
             self._recorded_pieces.append(self._text[self._record_start : consumed])
             self._record_start = 0
+        if self._marked_pieces is not None:
+            self._marked_pieces.append(self._text[self._mark_start : consumed])
+            self._mark_start = 0
         self._text_offset += consumed
         self._pos = 0
         if self._fast_copy is not None and consumed == len(self._text) and channel is self.channel:
@@ -148,7 +153,14 @@ class TextBuffer:
     @property
     def buffered(self) -> str:
         """The buffered text, which waits for more text. Only the end of it if it is long."""
-        return self.taken_text + self.unread_text
+        return self.marked_text + self.taken_text + self.unread_text
+
+    @property
+    def marked_text(self) -> str:
+        """The text that was read since `set_mark`. Only the end of it if it is long."""
+        if self._marked_pieces is None:
+            return ""
+        return join_tail(self._marked_pieces) + self._text[self._mark_start : self._pos]
 
     @property
     def taken_text(self) -> str:
@@ -235,15 +247,52 @@ class TextBuffer:
         """Stop recording and drop the recorded text."""
         self._recorded_pieces = None
 
+    # ── reading ahead ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def set_mark(self) -> None:
+        """Remember the read position: what is read from now on is taken with `take_marked` or read once more."""
+        self._marked_pieces, self._mark_start = [], self._pos
+
+    def take_marked(self) -> str:
+        """Return the text that was read since `set_mark`, and remove the mark."""
+        text = "".join(self._marked_pieces or ()) + self._text[self._mark_start : self._pos]
+        self._marked_pieces = None
+        return text
+
+    def rewind_to_mark(self) -> None:
+        """Un-read the text that was read since `set_mark`, and remove the mark."""
+        pieces = self._marked_pieces or ()
+        self._unread(sum(map(len, pieces)) + self._pos - self._mark_start)
+        self._marked_pieces = None
+
+    def rewind_to(self, offset: int) -> None:
+        """Un-read the text behind this position, which is not before the mark. The mark stays."""
+        self._unread(self.offset - offset)
+
+    def _unread(self, count: int) -> None:
+        """Un-read the last characters, which were read since `set_mark`."""
+        missing = count - self._pos
+        if missing <= 0 or not self._marked_pieces:  # all of them are still in the buffer
+            self._pos -= count
+            return
+        text = _pop_tail(self._marked_pieces, missing)
+        if self._recorded_pieces is not None:
+            _pop_tail(self._recorded_pieces, missing)
+        if self._channel_boundary:
+            self._channel_boundary += len(text)
+        self._text = text + self._text
+        self._text_offset -= len(text)
+        self._pos = self._mark_start = self._record_start = 0
+
     def mark_as_text(self) -> None:
         """Treat what was read last as text, not as a marker."""
         self._preceded_by = PrecededBy.TEXT
 
-    def look_ahead(self, lookahead: Lookahead, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
+    def look_ahead(self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
         """Return the word of the sequence that comes next, or None if no sequence matches. Consumes nothing.
 
         Args:
-            lookahead: The sequences to match.
+            lookahead: What to match.
             limit: Maximum number of characters to look ahead.
             words: The words that are accepted, or None for any word.
         """
@@ -308,9 +357,10 @@ class TextBuffer:
     def trace_marker(self, marker: str, end: int | None = None) -> None:
         """Report a marker that was read as structure: the one that was just read, or the one that ends at `end`.
 
-        The methods that return markers do this themselves, except for `copy_value`: there a marker may be data.
+        The methods that return markers do this themselves, except for `copy_value`: there a marker may be data. Behind
+        a mark nothing is reported, because the markers are data or will be read once more.
         """
-        if self._tracer is not None:
+        if self._tracer is not None and self._marked_pieces is None:
             self._tracer.report_marker(marker, self.offset if end is None else end, self.channel)
 
     def trace_release(self, text: str, channel: Channel) -> None:
@@ -739,3 +789,16 @@ class TextBuffer:
 def _may_contain_marker(piece: str, markers: MarkerSet, scanner: JsonScanner) -> bool:
     """Return whether the piece has to be searched for markers that begin like JSON: it is not all inside a string."""
     return markers.starts_like_json and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece)
+
+
+def _pop_tail(pieces: list[str], count: int) -> str:
+    """Remove the last characters from the pieces, and return them."""
+    tail: list[str] = []
+    while count > 0:
+        piece = pieces.pop()
+        if len(piece) > count:
+            pieces.append(piece[:-count])
+            piece = piece[-count:]
+        tail.append(piece)
+        count -= len(piece)
+    return "".join(reversed(tail))

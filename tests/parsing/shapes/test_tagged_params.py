@@ -30,7 +30,8 @@ def test_string_value_is_streamed() -> None:
     assert args(parser.feed("\n</par")) == ""
     assert args(parser.feed("k>")) == "\\n</park>"
     assert args(parser.feed("\n</parameter>\n<par")) == ""  # the text after the closer decides whether the value ends
-    assert args(parser.feed("ameter=")) == '"'
+    assert args(parser.feed("ameter=")) == ""
+    assert args(parser.feed("mode>")) == '"'
 
 
 def parser_id(_: il.Parser) -> str:
@@ -41,7 +42,8 @@ def test_non_string_value_is_emitted_at_its_closer() -> None:
     parser = il.Parser("glm47", tools=TOOLS)
     parser.feed("<tool_call>write<arg_key>mode</arg_key><arg_value>")
     assert args(parser.feed("42")) == ""
-    assert args(parser.feed("0</arg_value><arg_key>")) == '{"mode": 420'
+    assert args(parser.feed("0</arg_value><arg_key>")) == ""
+    assert args(parser.feed("path</arg_key>")) == '{"mode": 420'
 
 
 def test_buffered_value_over_the_limit_becomes_a_string() -> None:
@@ -64,9 +66,7 @@ def test_nested_values_of_any_depth(depth: int) -> None:
     assert [call.name for call in whole.calls] == ["f"]
 
 
-@pytest.mark.parametrize(
-    "arguments", ["[1]", '{"a": ', '{"a": "x</parameter>\\n</invoke>"}', '{"a b": 1}', '{"": 1}', '{"a>": 1}']
-)
+@pytest.mark.parametrize("arguments", ["[1]", '{"a": ', '{"a": "x</parameter>"}', '{"a b": 1}', '{"": 1}', '{"a>": 1}'])
 def test_unwritable_arguments_raise_render_error(arguments: str) -> None:
     with pytest.raises(RenderError):
         il.render(Reply(parts=[Call("x", "write", arguments)]), "minimax_m2")

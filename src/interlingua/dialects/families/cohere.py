@@ -104,9 +104,6 @@ COHERE_CMD5 = Dialect(
     text=(Span("<|START_TEXT|>", "<|END_TEXT|>"), Span("<|START_RESPONSE|>", "<|END_RESPONSE|>")),
     noise=NOISE,
     ordinary=("<cofl:", "</cofl:", "< cofl:", "</ cofl:"),
-    caveats="A value is cut where it contains `</cofl:value>` followed by another element, the end of one or the end "
-    "of the call. It is also cut where it contains the end of its call followed by text that can follow a call, or the "
-    "start of a call of an offered tool.",
     sample="<|START_THINKING|>Two cities.<|END_THINKING|><|START_TEXT|>Let me look.<|END_TEXT|><cofl:tool_calls>"
     '<cofl:tool_call id="0" name="get_weather"><cofl:value name="city" type="raw">Paris</cofl:value></cofl:tool_call>'
     '<cofl:tool_call id="1" name="get_weather"><cofl:value name="city" type="raw">São Paulo</cofl:value>'

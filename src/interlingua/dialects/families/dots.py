@@ -24,9 +24,6 @@ DIALECT = Dialect(
     thinking=(Span("<think>", "</think>"),),
     special_tokens=False,
     trim="\n",
-    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
-    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
-    "that can follow a call, or the start of a call of an offered tool.",
     sample='<think>One city.</think>Let me look.<dots_function_call><invoke name="get_weather">'
     '<parameter name="city">Paris</parameter></invoke></dots_function_call>',
 )

@@ -69,11 +69,6 @@ def sample(block: str, bar: str) -> str:
 
 THINKING = (Span("<think>", "</think>"),)
 NOISE = ("<｜end▁of▁sentence｜>",)
-CAVEATS = (
-    "A value is cut where it contains `</｜DSML｜parameter>` followed by text that can follow a param, or a "
-    "line that opens another param of the tool. It is also cut where it contains the end of its call followed "
-    "by text that can follow a call, or the start of a call of an offered tool."
-)
 SAMPLE_TEXT = "<think>Two cities.</think>Let me look.\n\n"
 
 V41 = Dialect(
@@ -86,7 +81,6 @@ V41 = Dialect(
     ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
-    caveats=CAVEATS,
     sample=SAMPLE_TEXT + sample("calls", SPACED_BAR),
 )
 V4 = Dialect(
@@ -99,7 +93,6 @@ V4 = Dialect(
     ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
-    caveats=CAVEATS,
     sample=SAMPLE_TEXT + sample("tool_calls", BAR),
 )
 V32 = Dialect(
@@ -112,7 +105,6 @@ V32 = Dialect(
     ordinary=ORDINARY,
     trim="\n",
     lead="\n\n",
-    caveats=CAVEATS,
     sample=SAMPLE_TEXT + sample("function_calls", BAR),
 )
 GIGACHAT35 = Dialect(
@@ -124,8 +116,5 @@ GIGACHAT35 = Dialect(
     noise=("<|message_sep|>", "</s>"),
     trim="\n",
     lead="\n\n",
-    caveats="A value is cut where it contains `</｜GCML｜parameter>` followed by text that can follow a param, or a "
-    "line that opens another param of the tool. It is also cut where it contains the end of its call followed by "
-    "text that can follow a call, or the start of a call of an offered tool.",
     sample="<think>Two cities.</think>\n\nLet me look.\n\n" + sample("tool_calls", GCML),
 )

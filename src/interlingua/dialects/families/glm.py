@@ -22,11 +22,6 @@ CALL = Tag(open=("<tool_call>",), close=("</tool_call>",))
 PARAM = Tag(open=("<arg_key>",), end=("</arg_key>",), close=("</arg_value>",))
 NOISE = ("<|user|>", "<|observation|>", "<|endoftext|>", "<|assistant|>", "</assistant>")
 JSON = JsonEnvelope(open=CALL.open, close=CALL.close)
-CAVEATS = (
-    "A value is cut where it contains `</arg_value>` followed by text that can follow a param, or `<arg_key>` "
-    "and another param of the tool. It is also cut where it contains the end of its call followed by text "
-    "that can follow a call, or the start of a call of an offered tool."
-)
 
 GLM45 = Dialect(
     name="glm45",
@@ -45,7 +40,6 @@ GLM45 = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats=CAVEATS,
     sample="<think>Two cities.</think>\nLet me look.\n"
     "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>\n"
     "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>São Paulo</arg_value>\n"
@@ -60,7 +54,6 @@ GLM47 = Dialect(
     noise=NOISE,
     special_tokens=False,
     trim="\n",
-    caveats=CAVEATS,
     sample="<think>Two cities.</think>Let me look."
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>São Paulo</arg_value>"
@@ -82,7 +75,6 @@ def iquest(name: str, summary: str, models: tuple[str, ...], tag: str) -> Dialec
         noise=("<|iquest_end|>", "<|iquest_assistant|>", "<|im_end|>", "<|im_start|>assistant"),
         special_tokens=False,
         trim="\n",
-        caveats=CAVEATS,
         sample="<think>Two cities.</think>Let me look."
         f"<{tag}>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></{tag}>"
         f"<{tag}>get_weather<arg_key>city</arg_key><arg_value>São Paulo</arg_value>"

@@ -58,9 +58,6 @@ HY3 = Dialect(
     special_tokens=False,
     suffix=HY3_SUFFIXES[0],
     trim="\n",
-    caveats="A value is cut where it contains `</arg_value:opensource>` followed by text that can follow a param, or "
-    "`<arg_key:opensource>` and another param of the tool. It is also cut where it contains the end of its "
-    "call followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<think:opensource>Two cities.</think:opensource>Let me look.<tool_calls:opensource>\n"
     "<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n"
     "<arg_value:opensource>Paris</arg_value:opensource>\n</tool_call:opensource>\n"
@@ -86,9 +83,6 @@ HY4 = Dialect(
     special_tokens=False,
     suffix=HY4_SUFFIXES[0],
     trim="\n",
-    caveats="A value is cut where it contains `</arg_value:6124c78e>` followed by text that can follow a param, or "
-    "`<arg_key:6124c78e>` and another param of the tool. It is also cut where it contains the end of its call "
-    "followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<think:6124c78e>Two cities.</think:6124c78e>Let me look.<tool_calls:6124c78e>"
     "<tool_call:6124c78e>get_weather<arg_key:6124c78e>city</arg_key:6124c78e><arg_value:6124c78e>Paris"
     "</arg_value:6124c78e></tool_call:6124c78e>"

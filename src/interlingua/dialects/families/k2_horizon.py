@@ -44,9 +44,6 @@ DIALECT = Dialect(
     noise=("<|ifm|im_end|>", "<|ifm|im_start|>assistant", "<|ifm|im_start|>"),
     trim="\n",
     lead="\n",
-    caveats="A value is cut where it contains `</ifm|arg_value>` followed by text that can follow a param, or "
-    "`<ifm|arg_key>` and another param of the tool. It is also cut where it contains the end of its call followed by "
-    "text that can follow a call, or the start of a call of an offered tool.",
     sample="<ifm|think>\nTwo cities.\n</ifm|think>\nLet me look.\n<ifm|tool_calls>\n"
     "<ifm|tool_call>get_weather\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>Paris</ifm|arg_value>\n"
     "</ifm|tool_call>\n"

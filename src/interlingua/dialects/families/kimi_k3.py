@@ -44,9 +44,6 @@ DIALECT = Dialect(
         Span("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
     ),
     noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
-    caveats="A value is cut where it contains `<|close|>argument<|sep|>` followed by text that can follow a param, or "
-    "a line that opens another param of the tool. It is also cut where it contains the end of its call "
-    "followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<|open|>think<|sep|>Two cities.<|close|>think<|sep|><|open|>response<|sep|>Let me look."
     '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
     '<|open|>argument key="city" type="string"<|sep|>Paris<|close|>argument<|sep|><|close|>call<|sep|>'

@@ -26,9 +26,6 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="A value is cut where it contains `</param>`, or in CDATA `]]></param>`, followed by text that can follow "
-    "a param, or a line that opens another param of the tool. It is also cut where it contains the end of its "
-    "call followed by text that can follow a call, or the start of a call of an offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n"
     '<function name="get_weather"><param name="city">Paris</param></function>\n'
     '<function name="get_weather"><param name="city">São Paulo</param><param name="days">3</param></function>',

@@ -36,9 +36,6 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n",
-    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
-    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
-    "that can follow a call, or the start of a call of an offered tool.",
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n<minimax:tool_call>\n"
     '<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n'
     '<invoke name="get_weather">\n<parameter name="city">São Paulo</parameter>\n'

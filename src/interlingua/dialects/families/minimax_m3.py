@@ -33,7 +33,7 @@ DIALECT = Dialect(
     noise=("[e~[", NS),
     trim="\n",
     caveats="Leaf values have no types, and an empty one has no hint at all: without a known schema, `3` is a number "
-    "and an empty value is an object. A value that contains the token and a closing tag is cut there.",
+    "and an empty value is an object.",
     sample=f"<mm:think>Two cities.</mm:think>Let me look.{NS}<tool_call>\n"
     f'{NS}<invoke name="get_weather">{NS}<city>Paris{NS}</city>{NS}</invoke>\n'
     f'{NS}<invoke name="get_weather">{NS}<city>São Paulo{NS}</city>{NS}<days>3{NS}</days>{NS}</invoke>\n'

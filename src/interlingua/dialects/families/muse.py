@@ -39,13 +39,11 @@ DIALECT = Dialect(
             sections=(Span("<atem:function_calls>", "</atem:function_calls>"),),
             call_gap="\n",
             param_gap="\n",
+            next_message="<|start|>",
         ),
     ),
     noise=("<|end_of_text|>",),
     special_tokens=False,
-    caveats="A value is cut where it contains `</atem:parameter>` followed by text that can follow a param, or a line "
-    "that opens another param of the tool. It is also cut where it contains the end of its call followed by "
-    "text that can follow a call, or the start of a call of an offered tool.",
     sample=" to=self<|message|>Two cities.<|eom|><|start|>assistant to=user<|message|>Let me look.<|eom|>"
     '<|start|>assistant to=get_weather<|message|><atem:function_calls>\n<atem:invoke name="get_weather">\n'
     '<atem:parameter name="city">Paris</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>'

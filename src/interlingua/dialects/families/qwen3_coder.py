@@ -25,12 +25,6 @@ from interlingua.parsing.shapes.tagged_params.tag import Tag
 
 THINKING = (Span("<think>", "</think>", inside="\n", after="\n\n"),)
 NOISE = ("<|im_end|>", "<|im_start|>", "<|im_start|>assistant", "<|endoftext|>")
-CAVEATS = (
-    "A value is cut where it contains `</parameter>` at the beginning or the end of a line followed by text "
-    "that can follow a param, or a line that opens another param of the tool. It is also cut where it "
-    "contains the end of its call followed by text that can follow a call, or the start of a call of an "
-    "offered tool."
-)
 
 
 def xml_functions(section: Span) -> TaggedParams:
@@ -83,7 +77,6 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats=CAVEATS,
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>\n"
     "<tool_call>\n<function=get_weather>\n<parameter=city>\nSão Paulo\n</parameter>\n</function>\n</tool_call>",
@@ -98,7 +91,6 @@ ZAYA = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats=CAVEATS,
     sample="<think>\nTwo cities.\n</think>\n\nLet me look.\n\n"
     "<zyphra_tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n"
     "</zyphra_tool_call>\n"

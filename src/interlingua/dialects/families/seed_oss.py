@@ -33,9 +33,6 @@ DIALECT = Dialect(
     special_tokens=False,
     trim="\n",
     lead="\n\n",
-    caveats="A value is cut where it contains `</parameter>` followed by text that can follow a param, or a line that "
-    "opens another param of the tool. It is also cut where it contains the end of its call followed by text "
-    "that can follow a call, or the start of a call of an offered tool.",
     sample="<seed:think>Two cities.</seed:think>\nLet me look.\n\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>\n"
     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>São Paulo</parameter>\n"

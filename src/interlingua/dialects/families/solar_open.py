@@ -57,9 +57,6 @@ SOLAR_OPEN2 = Dialect(
     noise=("<|im:end|>", "<|im:start|>assistant", "<|im:start|>", "<|im:content|>", "<|endoftext|>"),
     trim="\n",
     lead="\n",
-    caveats="A value is cut where it contains `<|tool_arg:end|>` followed by text that can follow a param, or a line "
-    "that opens another param of the tool. It is also cut where it contains the end of its call followed by text that "
-    "can follow a call, or the start of a call of an offered tool.",
     sample="<|think:start|>Two cities.<|think:end|>Let me look.\n"
     "<|tool_call:start|>get_weather\n<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>\n"
     "<|tool_call:end|>\n<|tool_call:start|>get_weather\n"

@@ -32,9 +32,6 @@ DIALECT = Dialect(
     noise=("<|EOT|>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"),
     ordinary=("<steptml:", "</steptml:"),
     trim="\n",
-    caveats="A value is cut where it contains `</steptml:parameter>` followed by text that can follow a param, or a "
-    "line that opens another param of the tool. It is also cut where it contains the end of its call followed "
-    "by text that can follow a call, or the start of a call of an offered tool.",
     sample="<think>Two cities.</think>\nLet me look.<｜tool_calls_begin｜>"
     '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather">'
     '<steptml:parameter name="city">Paris</steptml:parameter></steptml:invoke><｜tool_call_end｜>'

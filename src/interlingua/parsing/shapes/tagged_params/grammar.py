@@ -24,7 +24,7 @@ from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.shapes.tagged_params.nested_values import NestedValues
 from interlingua.parsing.shapes.tagged_params.tag import Tag, TagHead, read_head_before, read_unopened_key, valid_name
 from interlingua.parsing.shapes.tagged_params.typed_elements import TypedElements
-from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
+from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, OpenParam
 from interlingua.parsing.shapes.tagged_params.values import ParamContext, TextValues
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -74,6 +74,8 @@ class TaggedParams:
     """Text that is written before each param and before the end of a call."""
     shared_section: bool = True
     """True if consecutive calls are written into one section."""
+    next_message: str = ""
+    """The marker that begins another message behind the calls, if a reply consists of messages."""
     inside: Shape | None = None
     """Fallback shape inside a section, or inside a call if there are no sections: another format of calls that the
     model sometimes uses."""
@@ -150,20 +152,24 @@ class TaggedParamsGrammar:
 
     def _make_values(self) -> TextValues | NestedValues | TypedElements:
         shape = self._shape
-        after_call = compile_markers(*self.openers, *self._section_closers, *self._dialect_markers)
-        after_param = compile_markers(*self.inner_markers, *after_call.literals)
         dialect_markers = tuple(sorted(self._dialect_markers))
-        tokens = tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
-        tag_context = TagContext(
-            shape.call, self._section_openers, self._section_closers, dialect_markers, tokens, after_param, after_call
+        around = CallMarkers(
+            shape.call,
+            self._section_openers,
+            self._section_closers,
+            param_starts=(*shape.param.open, *shape.value_open, *(shape.json.open if shape.json else ())),
+            dialect_markers=dialect_markers,
+            tokens=tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES)),
+            next_message=(shape.next_message,) if shape.next_message else (),
+            has_fallback=self._fallback_grammar is not None,
         )
         if shape.nested:
-            return NestedValues(shape.param, tag_context)
+            return NestedValues(shape.param, around)
         if shape.nested_types:
             object_type, array_type = shape.nested_types
-            return TypedElements(shape.param, shape.string_when, object_type, array_type, tag_context)
+            return TypedElements(shape.param, shape.string_when, object_type, array_type, around)
         return TextValues(
-            shape.param, shape.value_open, shape.value_type, shape.quote, shape.lines, shape.string_when, tag_context
+            shape.param, shape.value_open, shape.value_type, shape.quote, shape.lines, shape.string_when, around
         )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -417,10 +423,11 @@ class TaggedParamsGrammar:
         key, offer = head.name, sink.offer
         if key in args.keys:
             sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
+            if offer.coercion_for(name, key).accepts_string:
+                args.mark_incomplete()  # a value that quotes a param looks just like this
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
-        param = ParamContext(
-            opener, key, head.attributes, offer.coercion_for(name, key), wraps_all, name, offer, args.keys
-        )
+        open_param = OpenParam(key, name, offer, args.keys)
+        param = ParamContext(opener, open_param, head.attributes, offer.coercion_for(name, key), wraps_all)
         return (yield from self._values.read(param, args, source, sink))
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from interlingua.common.jsontext.codec import write_json
 from interlingua.common.schema.coercion import ValueCoercion
-from interlingua.errors import RenderError
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag, read_head
-from interlingua.parsing.shapes.tagged_params.unclosed_values import TagContext
+from interlingua.parsing.shapes.tagged_params.value_end import CallMarkers, CutReason, OpenParam, ValueEndRules
 from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -30,29 +29,23 @@ EMPTY_VALUES = {"string": '""', "array": "[]"}
 class NestedValues:
     """Reader and writer for nested values. `tag.close` is the part of a closing tag before the name."""
 
-    def __init__(self, tag: Tag, tag_context: TagContext) -> None:
+    def __init__(self, tag: Tag, around: CallMarkers) -> None:
         self._tag = tag
         self.openers = compile_markers()
-        self._end_markers = compile_markers(
-            *tag.open, *tag.close, *tag_context.call.close, *tag_context.after_call.literals
-        )
+        self._string_ends = ValueEndRules(tag.close, tag, around, named_closers=True)
+        self._end_markers = compile_markers(*tag.open, *tag.close, *around.call.close, *around.after_call)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, key: str, value: Any) -> str:
-        return (
-            self._tag.write_head(key) + self._write_content(key, value) + f"{self._tag.close[0]}{key}{self._tag.end[0]}"
-        )
+        return self._tag.write_head(key) + self._write_content(value) + f"{self._tag.close[0]}{key}{self._tag.end[0]}"
 
-    def _write_content(self, key: str, value: Any) -> str:
+    def _write_content(self, value: Any) -> str:
         if isinstance(value, dict):
             return "".join(self.write(name, inner) for name, inner in value.items())
         if isinstance(value, list):
             return "".join(self.write(ITEM_TAG, inner) for inner in value)
-        text = value if isinstance(value, str) else write_json(value)
-        if self._end_markers.search(text, 0):
-            raise RenderError(f"the param {key!r} contains a marker, which would end it", "remove it")
-        return text
+        return value if isinstance(value, str) else write_json(value)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +56,7 @@ class NestedValues:
             "" after its closer; the other marker that ended it; None at the end of the text.
         """
         args.begin_member(param.key)
-        return (yield from self._read_element(param.key, param.coercion, 0, args, source, sink))
+        return (yield from self._read_element(param.open, param.coercion, 0, args, source, sink))
 
     def read_unopened(
         self,
@@ -81,50 +74,66 @@ class NestedValues:
             self._write_leaf(head.name, text, coercion_for(head.name), args, sink)
 
     def _read_element(
-        self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
+        self,
+        param: OpenParam,
+        coercion: ValueCoercion,
+        depth: int,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
     ) -> Read[str | None]:
-        if coercion.is_string_only and (yield from source.peek(self._end_markers)) not in self._tag.open:
-            return (yield from self._read_string(key, coercion, args, source, sink))
+        if coercion.is_string_only:
+            return (yield from self._read_string(param, coercion, args, source, sink))
         marker = yield from source.copy_value(self._end_markers, sink.hold_value().append, sink.limits.args)
         source.trace_marker(marker or "")
         text = sink.take_value()
         if marker in self._tag.open and depth < MAX_ELEMENT_DEPTH:
             self._report_stray_text(text, source, sink)
-            return (yield from self._read_children(key, coercion, depth, args, source, sink))
+            return (yield from self._read_children(param, coercion, depth, args, source, sink))
         if marker is not None:
-            self._write_leaf(key, text, coercion, args, sink)
-        return (yield from self._read_closing_tag(key, marker, source, sink))
+            self._write_leaf(param.key, text, coercion, args, sink)
+        return (yield from self._read_closing_tag(param.key, marker, source, sink))
 
     def _read_string(
-        self, key: str, coercion: ValueCoercion, args: ObjectWriter, source: TextBuffer, sink: EventSink
+        self, param: OpenParam, coercion: ValueCoercion, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         """Read a string: as it arrives, or at its end if the schema lists its values."""
         text = ""
         if coercion.has_choices:
             channel = source.channel
-            marker = yield from self._copy_string(sink.hold_value().append, sink.limits.args, source)
+            marker = yield from self._copy_string(sink.hold_value().append, sink.limits.args, param, args, source, sink)
             text = sink.take_value()
             is_too_long = marker == "" and source.channel is channel
             if not is_too_long:
                 if marker is not None:
-                    self._write_leaf(key, text, coercion, args, sink)
-                return (yield from self._read_closing_tag(key, marker, source, sink))
+                    self._write_leaf(param.key, text, coercion, args, sink)
+                return (yield from self._read_closing_tag(param.key, marker, source, sink))
         args.write_raw('"')
         if text:
             args.write_text(text)
-        marker = yield from self._copy_string(args.write_text, NO_LIMIT, source)
+        marker = yield from self._copy_string(args.write_text, NO_LIMIT, param, args, source, sink)
         if marker is not None:
             args.write_raw('"')
-        return (yield from self._read_closing_tag(key, marker, source, sink))
+        return (yield from self._read_closing_tag(param.key, marker, source, sink))
 
-    def _copy_string(self, write: Callable[[str], None], limit: int, source: TextBuffer) -> Read[str | None]:
-        """Copy a string, as `copy_value` does. An opener inside it is data."""
-        while True:
-            marker = yield from source.copy_value(self._end_markers, write, limit)
-            if not marker or marker not in self._tag.open:
-                source.trace_marker(marker or "")
-                return marker
-            write(marker)
+    def _copy_string(
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[str | None]:
+        """Copy a string up to the marker of its closing tag, or another one that ends it.
+
+        Returns:
+            The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
+        """
+        end = yield from self._string_ends.copy_value(write, limit, param, args, source, sink)
+        if end is CutReason.END_OF_TEXT:
+            return None
+        return "" if isinstance(end, CutReason) else end or self._tag.close[0]
 
     def _write_leaf(self, key: str, text: str, coercion: ValueCoercion, args: ObjectWriter, sink: EventSink) -> None:
         if not text.strip() and not (text and coercion.accepts_string):
@@ -136,7 +145,13 @@ class NestedValues:
         args.write_raw(value.json)
 
     def _read_children(
-        self, key: str, coercion: ValueCoercion, depth: int, args: ObjectWriter, source: TextBuffer, sink: EventSink
+        self,
+        param: OpenParam,
+        coercion: ValueCoercion,
+        depth: int,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
     ) -> Read[str | None]:
         """Read the elements of an object or array, after the opener of the first one."""
         separator, is_array = "", False
@@ -149,12 +164,13 @@ class NestedValues:
             args.write_raw(separator + ("" if is_array else f"{write_json(head.name)}: "))
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(head.name)
-            marker = yield from self._read_element(head.name, child_coercion, depth + 1, args, source, sink)
+            child = param._replace(key=head.name)
+            marker = yield from self._read_element(child, child_coercion, depth + 1, args, source, sink)
             if marker == "":
                 marker = yield from self._read_between_elements(source, sink)
         if marker is not None:
             args.write_raw("]" if is_array else "}")
-        return (yield from self._read_closing_tag(key, marker, source, sink))
+        return (yield from self._read_closing_tag(param.key, marker, source, sink))
 
     def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker between elements. Text before it is emitted as text."""

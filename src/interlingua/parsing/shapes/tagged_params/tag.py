@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from interlingua.core.tools import ToolSet
@@ -13,11 +13,13 @@ from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = [
+    "MAX_HEAD_CHARS",
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
+    "HeadLookahead",
     "Tag",
     "TagHead",
-    "find_names",
+    "name_prefixes",
     "read_head",
     "read_head_before",
     "read_unopened_key",
@@ -25,8 +27,11 @@ __all__ = [
 ]
 
 MAX_NAME_CHARS = 128
+MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
+"""Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+_SPACE_PATTERN = re.compile(r"\s*+")
 _ATTRIBUTE_NAME_PATTERN = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
 _ATTRIBUTE_VALUE_PATTERN = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
 _ESCAPES = (("&quot;", '"'), ("&amp;", "&"))
@@ -84,9 +89,82 @@ def valid_name(text: str) -> str | None:
     return text if 0 < len(text) <= MAX_NAME_CHARS and NAME_PATTERN.fullmatch(text) else None
 
 
-def find_names(text: str, start: int) -> list[str]:
-    """Return all possible names after `start`, where a head may begin."""
-    return [name for name in NAME_PATTERN.findall(text, start, start + MAX_NAME_CHARS * 4) if name]
+class HeadLookahead:
+    """Recognises a complete head that comes next: a lookahead for `TextBuffer.look_ahead`, whose word is the name.
+
+    Args:
+        tag: The tag of the head.
+        body: The markers that must follow the head; any text may follow if there are none.
+        openers: The openers before the head, if they are still to come.
+        sections: Openers that may come before these.
+        is_named: True if the head must contain a name. Otherwise the word is the text of the head.
+    """
+
+    def __init__(
+        self,
+        tag: Tag,
+        body: MarkerSet | None = None,
+        openers: MarkerSet | None = None,
+        sections: MarkerSet | None = None,
+        *,
+        is_named: bool = True,
+    ) -> None:
+        self._tag = tag
+        self._is_named = is_named
+        self._body = body
+        self._openers = openers
+        self._sections = sections
+        self._ends = compile_markers(*tag.end)
+        first_chars = "".join(re.escape(end[0]) for end in tag.end)
+        self._head_pattern = re.compile(rf"[^<\n{first_chars}]*+") if tag.end else NAME_PATTERN
+
+    def find_word(self, text: str, pos: int, end: int, words: Collection[str] | None) -> tuple[str | None, bool]:  # noqa: ARG002
+        """Return the name in the head at `pos`, or None; and whether a head is still possible if more text follows."""
+        for markers, is_optional in ((self._sections, True), (self._openers, False)):
+            if markers is not None:
+                start = _skip_space(text, pos)
+                match = markers.match(text, start)
+                if match is not None:
+                    pos = match.end()
+                elif _may_follow(markers, text, start):
+                    return None, True
+                elif not is_optional:
+                    return None, False
+        start = pos if self._tag.end else _skip_space(text, pos)
+        match = self._head_pattern.match(text, start, end)
+        pos = match.end() if match else start
+        head = text[start:pos]
+        if self._tag.end:
+            match = self._ends.match(text, pos)
+            if match is None:
+                return None, _may_follow(self._ends, text, pos)
+            pos = match.end()
+            name = _parse_head(head, self._tag).name if self._is_named else head
+        else:
+            name = head
+        if self._is_named and valid_name(name) is None:
+            return None, not name and pos == len(text)
+        if self._body is None:
+            return name, False
+        pos = _skip_space(text, pos)
+        if self._body.match(text, pos):
+            return name, False
+        return None, _may_follow(self._body, text, pos)
+
+
+def _may_follow(markers: MarkerSet, text: str, pos: int) -> bool:
+    """Return whether more text could make a marker at `pos`."""
+    return pos == len(text) or markers.is_partial(text, pos)
+
+
+def _skip_space(text: str, pos: int) -> int:
+    match = _SPACE_PATTERN.match(text, pos)
+    return match.end() if match else pos
+
+
+def name_prefixes(tag: Tag) -> tuple[str, ...]:
+    """Return the texts that can come between the opener of a tag and its name."""
+    return tuple(f"{key}={quote}" for key in tag.attribute for quote in ('"', "'", "")) or ("",)
 
 
 def read_head(tag: Tag, source: TextBuffer, limit: int, after: MarkerSet) -> Read[TagHead]:
@@ -161,6 +239,7 @@ def read_unopened_key(
 
 
 def _parse_head(text: str, tag: Tag) -> TagHead:
+    """Parse the text of a head. The name is "" if it has none."""
     start, end = _find_attribute(text, tag.attribute) if tag.attribute else (0, 0)
     stripped = text[end:].strip().removesuffix("/")
     quote = stripped[:1] if stripped[:1] in _QUOTES else ""

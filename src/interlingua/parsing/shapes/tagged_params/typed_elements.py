@@ -13,13 +13,18 @@ from typing import Any
 from interlingua.common.jsontext.codec import write_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.common.schema.coercion import ConvertedValue, ValueCoercion
-from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
 from interlingua.parsing.shapes.tagged_params.tag import Tag
-from interlingua.parsing.shapes.tagged_params.unclosed_values import NEWLINE, TagContext, UnclosedValueRules
+from interlingua.parsing.shapes.tagged_params.value_end import (
+    NEWLINE,
+    CallMarkers,
+    CutReason,
+    OpenParam,
+    ValueEndRules,
+)
 from interlingua.parsing.shapes.tagged_params.values import NO_LIMIT, ParamContext
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -37,10 +42,10 @@ class TypedElements:
         string_when: The attribute of strings, such as `type=raw`.
         object_type: The value of this attribute for objects.
         array_type: The value of this attribute for arrays.
-        tag_context: The markers around params.
+        around: The markers around params.
     """
 
-    def __init__(self, tag: Tag, string_when: str, object_type: str, array_type: str, tag_context: TagContext) -> None:
+    def __init__(self, tag: Tag, string_when: str, object_type: str, array_type: str, around: CallMarkers) -> None:
         self._tag = tag
         self._type_attribute, _, self._string_type = string_when.partition("=")
         self._object_type = object_type
@@ -49,15 +54,11 @@ class TypedElements:
         self.openers = compile_markers()
         self._openers = compile_markers(*tag.open)
         self._head_ends = compile_markers(*tag.end, "<", NEWLINE)
-        self._tokens = tag_context.tokens
+        self._tokens = around.tokens
         self._type_pattern = _attribute_pattern((self._type_attribute,))
         self._key_pattern = _attribute_pattern(tag.attribute)
-        self._after_value = tag_context.after_param
-        self._rules = UnclosedValueRules(tag, in_line=True, tag_context=tag_context)
-        self._leaf_ends = compile_markers(*tag.close, *self._rules.anywhere)
-        self._element_markers = compile_markers(
-            *tag.open, *tag.close, *tag_context.call.close, *tag_context.after_call.literals
-        )
+        self._end_rules = ValueEndRules(tag.close, tag, around, keyless_params=True)
+        self._element_markers = compile_markers(*tag.open, *tag.close, *around.call.close, *around.after_call)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -72,7 +73,6 @@ class TypedElements:
             content = "".join(self._write_child("", key, inner) for inner in value)
         else:
             content = value if isinstance(value, str) else write_json(value)
-            self._check_writable(key, content)
         return content + self._tag.close[0]
 
     def _write_member(self, key: str, value: Any) -> str:
@@ -89,18 +89,6 @@ class TypedElements:
         types: dict[type, str] = {str: self._string_type, dict: self._object_type, list: self._array_type}
         return types.get(type(value), JSON_TYPE)
 
-    def _check_writable(self, key: str, text: str) -> None:
-        """Raise `RenderError` if a marker in the text would end the value."""
-        complete = text + self._tag.close[0]
-        for match in self._leaf_ends.find_all(text):
-            marker, remainder = match.group(), complete[match.end() :].lstrip()
-            if (
-                self._after_value.match(remainder, 0) is not None
-                if marker in self._tag.close
-                else self._rules.is_end_at(complete, match.start(), marker)
-            ):
-                raise RenderError(f"the param {key!r} contains {marker.strip()}, which would end it", "remove it")
-
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, param: ParamContext, args: ObjectWriter, source: TextBuffer, sink: EventSink) -> Read[str | None]:
@@ -111,11 +99,11 @@ class TypedElements:
         """
         args.begin_member(param.key)
         declared = _find_value(self._type_pattern, param.attributes) or ""
-        return (yield from self._read_element(param.key, declared, param.coercion, 0, args, source, sink))
+        return (yield from self._read_element(param.open, declared, param.coercion, 0, args, source, sink))
 
     def _read_element(
         self,
-        key: str,
+        param: OpenParam,
         declared: str,
         coercion: ValueCoercion,
         depth: int,
@@ -125,19 +113,19 @@ class TypedElements:
     ) -> Read[str | None]:
         is_leaf = declared in (self._string_type, JSON_TYPE) or depth == MAX_ELEMENT_DEPTH
         if not is_leaf and (yield from source.peek(self._openers)):
-            return (yield from self._read_children(key, declared, coercion, depth, args, source, sink))
+            return (yield from self._read_children(param, declared, coercion, depth, args, source, sink))
         if is_leaf or declared not in self._empty_values or (yield from source.peek_after_space()) in ("{", "["):
-            return (yield from self._read_leaf(key, declared, coercion, args, source, sink))
+            return (yield from self._read_leaf(param, declared, coercion, args, source, sink))
         marker = yield from self._read_between_elements(source, sink)
         if marker in self._tag.open:
             source.put_back(marker)
-            return (yield from self._read_children(key, declared, coercion, depth, args, source, sink))
+            return (yield from self._read_children(param, declared, coercion, depth, args, source, sink))
         args.write_raw(self._empty_values[declared] if marker is not None else "")
-        return self._finish(key, marker, args, sink)
+        return self._finish(param.key, marker, args, sink)
 
     def _read_leaf(
         self,
-        key: str,
+        param: OpenParam,
         declared: str,
         coercion: ValueCoercion,
         args: ObjectWriter,
@@ -152,18 +140,18 @@ class TypedElements:
             is_string = not declared and not coercion.can_be_value((yield from source.peek_after_space()))
         if is_string:
             args.write_raw('"')
-            marker = yield from self._copy_leaf(args.write_text, NO_LIMIT, source, sink.offer)
+            marker = yield from self._copy_leaf(args.write_text, NO_LIMIT, param, args, source, sink)
             args.write_raw("" if marker is None else '"')
         else:
             copy = self._copy_leaf if declared in ("", self._string_type) else self._copy_json
-            marker = yield from copy(sink.hold_value().append, sink.limits.args, source, sink.offer)
+            marker = yield from copy(sink.hold_value().append, sink.limits.args, param, args, source, sink)
             text = sink.take_value()
             if marker is not None:
                 value = self._convert(text, declared, coercion)
                 if value.problem is not None:
-                    sink.report("bad-value", f"{key!r}: {value.problem}")
+                    sink.report("bad-value", f"{param.key!r}: {value.problem}")
                 args.write_raw(value.json)
-        return self._finish(key, marker, args, sink)
+        return self._finish(param.key, marker, args, sink)
 
     def _convert(self, text: str, declared: str, coercion: ValueCoercion) -> ConvertedValue:
         if not declared:
@@ -173,32 +161,32 @@ class TypedElements:
         return coercion.convert(text if text.strip() or not coercion.is_untyped else "null", "json")
 
     def _copy_leaf(
-        self, write: Callable[[str], None], limit: int, source: TextBuffer, offer: ToolSet
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
     ) -> Read[str | None]:
         """Copy raw text up to the end of its element.
-
-        A closer in the text is data, unless it is followed by something that can follow an element.
 
         Returns:
             The marker (consumed); "" if the limit was reached or the channel changed; None at the end of the text.
         """
-        channel = source.channel
-        while marker := (yield from source.copy_value(self._leaf_ends, write, limit, channel)):
-            if marker in self._tag.close:
-                if (yield from source.peek(self._after_value)) is not None:
-                    source.trace_marker(marker)
-                    break
-            elif (yield from source.is_next(self._rules.end_sequences(marker, offer.names), last_marker=marker)):
-                source.trace_marker(marker)
-                return marker.removeprefix(NEWLINE)
-            elif marker.startswith(NEWLINE):
-                source.put_back(marker.removeprefix(NEWLINE))
-                marker = NEWLINE
-            write(marker)
-        return marker
+        end = yield from self._end_rules.copy_value(write, limit, param, args, source, sink)
+        if end is CutReason.END_OF_TEXT:
+            return None
+        return "" if isinstance(end, CutReason) else end or self._tag.close[0]
 
     def _copy_json(
-        self, write: Callable[[str], None], limit: int, source: TextBuffer, offer: ToolSet
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
     ) -> Read[str | None]:
         """Copy a JSON value up to the end of its element, as `_copy_leaf` does. A marker in a JSON string is data."""
         scanner = JsonScanner()
@@ -206,12 +194,12 @@ class TypedElements:
         if marker is None and scanner.ended:
             marker = yield from source.accept(self._element_markers)
             if marker is None:
-                marker = yield from self._copy_leaf(write, limit, source, offer)
+                marker = yield from self._copy_leaf(write, limit, param, args, source, sink)
         return marker
 
     def _read_children(
         self,
-        key: str,
+        param: OpenParam,
         declared: str,
         coercion: ValueCoercion,
         depth: int,
@@ -225,7 +213,7 @@ class TypedElements:
         while marker in self._tag.open:
             attributes, marker = yield from source.take_until(self._head_ends, sink.limits.header)
             if marker not in self._tag.end:
-                sink.report("broken-header", f"an element of {key!r} that is cut off in its head: dropped")
+                sink.report("broken-header", f"an element of {param.key!r} that is cut off in its head: dropped")
                 args.mark_incomplete()
                 break  # the caller un-reads the marker
             child_key = _find_value(self._key_pattern, attributes)
@@ -233,7 +221,7 @@ class TypedElements:
                 is_array = declared == self._array_type or (declared != self._object_type and child_key is None)
                 separator = "[" if is_array else "{"
             if child_key is None and not is_array:
-                sink.report("unnamed-value", f"an element of {key!r} without a key")
+                sink.report("unnamed-value", f"an element of {param.key!r} without a key")
                 args.mark_incomplete()
             child_key = child_key or ""
             args.write_raw(separator + ("" if is_array else f"{write_json(child_key)}: "))
@@ -241,13 +229,13 @@ class TypedElements:
             child_coercion = coercion.item if is_array else coercion.member(child_key)
             child_type = _find_value(self._type_pattern, attributes) or ""
             marker = yield from self._read_element(
-                child_key or key, child_type, child_coercion, depth + 1, args, source, sink
+                param._replace(key=child_key or param.key), child_type, child_coercion, depth + 1, args, source, sink
             )
             if marker == "":
                 marker = yield from self._read_between_elements(source, sink)
         if separator and marker is not None:
             args.write_raw("]" if is_array else "}")
-        return self._finish(key, marker, args, sink)
+        return self._finish(param.key, marker, args, sink)
 
     def _read_between_elements(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker between elements. Text before it is emitted as text."""

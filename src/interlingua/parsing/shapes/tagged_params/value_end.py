@@ -1,0 +1,551 @@
+"""End of a value that is raw text.
+
+Agents write files that quote calls, so the markers of a call may be data. Three rules tell them apart:
+
+- A closer ends a value only if the grammar can go on behind it: with another param, or with the end of the call and
+  then the end of the reply, another call of an offered tool, or the end of the turn.
+- The head of a call inside a value begins a quoted call. All of it is data, up to its own end.
+- If text follows the end of the call, either the model goes on with text, or the end was quoted, too. This is decided
+  by the next closer that has no opener: with one, the end before it was data; without one, it was the end. Until then
+  the text is held back.
+
+A value without a closer ends with its call, its section or the turn, or where another param begins. What stays
+ambiguous is reported, and the call is incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from interlingua.core.tools import ToolSet
+from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.lookahead import Lookahead, literal_sequence
+from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE
+from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.tagged_params.tag import (
+    MAX_HEAD_CHARS,
+    MAX_NAME_CHARS,
+    NAME_PATTERN,
+    HeadLookahead,
+    Tag,
+    name_prefixes,
+)
+from interlingua.parsing.text_buffer import Read, TextBuffer
+
+__all__ = ["NEWLINE", "CallMarkers", "CutReason", "OpenParam", "ValueEndRules"]
+
+NEWLINE = "\n"
+_SPACE = r"\s*+"
+
+
+class CallMarkers(NamedTuple):
+    """The markers around the params of a call."""
+
+    call: Tag
+    section_openers: tuple[str, ...]
+    section_closers: tuple[str, ...]
+    param_starts: tuple[str, ...]
+    """Markers that can follow a param: the opener of another one, or an element with all arguments."""
+    dialect_markers: tuple[str, ...]
+    """Markers outside the shape."""
+    tokens: tuple[str, ...]
+    """The special tokens among them, such as the end of a turn."""
+    next_message: tuple[str, ...]
+    """Markers that begin another message behind the calls."""
+    has_fallback: bool
+    """True if a section may contain JSON instead."""
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (*self.section_openers, *self.call.open)
+
+    @property
+    def after_call(self) -> tuple[str, ...]:
+        return (*self.openers, *self.section_closers, *self.dialect_markers)
+
+
+class OpenParam(NamedTuple):
+    """The param whose value is being read."""
+
+    key: str
+    tool: str
+    offer: ToolSet
+    seen_keys: set[str]
+    """The keys that were already read. Text that looks like one of them again is data."""
+
+
+class CutReason(Enum):
+    """Reason why a value ends without a marker."""
+
+    LIMIT = "it is longer than the limit"
+    CHANNEL = "the channel changed"
+    END_OF_TEXT = "the text ended"
+
+
+class _Role(Enum):
+    """Role of a marker inside a value."""
+
+    CLOSER = "closer of the value"
+    PARAM = "opener of a param"
+    SECTION = "opener of a section"
+    CALL = "opener of a call"
+    CALL_CLOSER = "closer of a call"
+    SECTION_CLOSER = "closer of a section"
+    TOKEN = "special token outside calls"
+
+
+class _Verdict(Enum):
+    """Decision about a marker."""
+
+    DATA = "part of the value"
+    END = "end of the value"
+    AMBIGUOUS = "taken as the end of the value, but it may be data"
+
+
+class ValueEndRules:
+    """The markers that matter inside one kind of value, and their roles.
+
+    Args:
+        closers: The markers that close the value.
+        param: The tag of a param.
+        around: The markers around params.
+        on_lines: True if the value is on separate lines: one line break before its closer is not part of it.
+        inline_params: True if a param may begin anywhere. Otherwise it begins on a new line.
+        named_closers: True if the key and the end of a tag follow each closer.
+        keyless_params: True if the head of a param may lack its key.
+    """
+
+    def __init__(
+        self,
+        closers: tuple[str, ...],
+        param: Tag,
+        around: CallMarkers,
+        *,
+        on_lines: bool = False,
+        inline_params: bool = False,
+        named_closers: bool = False,
+        keyless_params: bool = False,
+    ) -> None:
+        self.param = param
+        self.around = around
+        self.on_lines = on_lines
+        self.inline_params = inline_params
+        self.named_closers = named_closers
+        call = around.call
+        self.roles = {
+            **dict.fromkeys(around.tokens, _Role.TOKEN),
+            **dict.fromkeys(around.section_openers, _Role.SECTION),
+            **dict.fromkeys(around.section_closers, _Role.SECTION_CLOSER),
+            **dict.fromkeys(call.close, _Role.CALL_CLOSER),
+            **dict.fromkeys(call.open, _Role.CALL),
+            **dict.fromkeys(param.open, _Role.PARAM),
+            **dict.fromkeys((*closers, *param.slips), _Role.CLOSER),
+        }
+        self.bare_markers = compile_markers(*self.roles)
+        before_layout = {_Role.TOKEN, _Role.SECTION_CLOSER, _Role.CALL_CLOSER, _Role.PARAM}
+        before_layout |= {_Role.CLOSER} if on_lines else set()
+        after_newline = (NEWLINE + marker for marker, role in self.roles.items() if role in before_layout)
+        self.markers = compile_markers(*self.roles, *after_newline)
+        self.markers_ahead = compile_markers(*self.markers.literals, *around.dialect_markers)
+        self.followers = compile_markers(*self.roles, *around.dialect_markers, *around.param_starts)
+        self.closers = compile_markers(*closers)
+        self.call_closers = compile_markers(*call.close)
+        self.section_closers = compile_markers(*around.section_closers)
+        self.dialect_markers = compile_markers(*around.dialect_markers)
+        call_openers, section_openers = compile_markers(*call.open), compile_markers(*around.section_openers)
+        body = compile_markers(*around.param_starts, *call.close, OPENING_BRACE)
+        self.call_head = HeadLookahead(call, body)
+        self.next_call = HeadLookahead(call, None if call.end else body, call_openers, section_openers)
+        self.param_head = HeadLookahead(param, is_named=not keyless_params)
+        self.next_param = HeadLookahead(param, openers=compile_markers(*param.open), is_named=not keyless_params)
+        fallback_openers = around.section_openers if around.has_fallback else ()
+        self.next_fallback = Lookahead(
+            *((_SPACE, *literal_sequence(opener), _SPACE, r"([{\[])") for opener in fallback_openers)
+        )
+        self.key_prefixes = name_prefixes(param)
+        self.head_ends = compile_markers(*param.end)
+
+    def copy_value(
+        self,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> Read[str | CutReason]:
+        """Copy a value to `write` up to its end.
+
+        Returns:
+            "" after its closer; the other marker that ended it (consumed), without a line break before it; or the
+            reason why it ends without a marker.
+        """
+        return (yield from _ValueCopy(self, write, limit, param, args, source, sink).copy())
+
+
+class _ValueCopy:
+    """Copies one value up to its end. The parameters are those of `ValueEndRules.copy_value`."""
+
+    def __init__(
+        self,
+        rules: ValueEndRules,
+        write: Callable[[str], None],
+        limit: int,
+        param: OpenParam,
+        args: ObjectWriter,
+        source: TextBuffer,
+        sink: EventSink,
+    ) -> None:
+        self._rules = rules
+        self._write = write
+        self._limit = limit
+        self._param = param
+        self._args = args
+        self._source = source
+        self._sink = sink
+        self._channel = source.channel
+        self._quoted_params = 0  # openers of params in the value that are not closed
+        self._open_calls = self._open_params = 0  # openers behind the value that are not closed
+
+    def copy(self) -> Read[str | CutReason]:
+        while True:
+            lead, marker = yield from self._copy_to_marker(self._rules.markers, self._write, self._limit)
+            if not marker:
+                return self._cut_reason(marker)
+            role = self._rules.roles[marker]
+            if role is _Role.CALL:
+                end = yield from self._copy_call_opener(lead + marker)
+                if end is not None:
+                    return end
+            elif role is _Role.PARAM:
+                if (yield from self._begins_next_param(lead)):
+                    self._source.trace_marker(marker)
+                    return marker
+                self._write(lead + marker)
+                self._quoted_params += bool((yield from self._find_name(self._rules.param_head)))
+            else:
+                self._source.put_back(marker)
+                self._source.set_mark()
+                self._source.read_again(marker)
+                verdict = yield from self._judge(marker, role, bool(lead))
+                if verdict is not _Verdict.DATA:
+                    self._source.rewind_to_mark()
+                    self._source.read_again(marker)
+                    return self._end_at(lead, marker, role, verdict)
+                self._write(lead + self._source.take_marked())
+                if role is _Role.CLOSER:
+                    self._quoted_params = max(0, self._quoted_params - 1)
+
+    def _copy_to_marker(
+        self, markers: MarkerSet, write: Callable[[str], None], limit: int
+    ) -> Read[tuple[str, str | None]]:
+        """Copy text up to the next marker. Return the line break before it that may be layout, and the marker."""
+        while True:
+            marker = yield from self._source.copy_value(markers, write, limit, self._channel)
+            if not marker or not marker.startswith(NEWLINE) or marker in self._rules.roles:
+                return "", marker
+            self._source.put_back(marker.removeprefix(NEWLINE))
+            # A longer marker may begin after the line break.
+            bare_marker = yield from self._source.accept_here(self._rules.bare_markers)
+            if bare_marker is not None:
+                return NEWLINE, bare_marker
+            write(NEWLINE)
+
+    def _cut_reason(self, marker: str | None) -> CutReason:
+        if marker is None:
+            return CutReason.END_OF_TEXT
+        return CutReason.LIMIT if self._source.channel is self._channel else CutReason.CHANNEL
+
+    def _end_at(self, lead: str, marker: str, role: _Role, verdict: _Verdict) -> str:
+        """End the value at a marker. Return the marker, or "" for a closer."""
+        self._source.trace_marker(marker)
+        if verdict is _Verdict.AMBIGUOUS:
+            self._report_ambiguous()
+        if role is not _Role.CLOSER:
+            return marker
+        if marker in self._rules.param.slips:
+            self._sink.report(
+                "value-not-closed", f"the value of {self._param.key!r} ends with {marker}: accepted as its closer"
+            )
+        if not self._rules.on_lines:
+            self._write(lead)
+        return ""
+
+    def _report_ambiguous(self) -> None:
+        self._sink.report(
+            "ambiguous-value",
+            f"the value of {self._param.key!r} quotes part of a call: its end is ambiguous, and the call is incomplete",
+        )
+        self._args.mark_incomplete()
+
+    # ── quoted calls ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _copy_call_opener(self, opener: str) -> Read[str | CutReason | None]:
+        """Copy the opener of a call and the quoted call behind it, if there is one.
+
+        Return None if the value goes on.
+        """
+        self._write(opener)
+        if not (yield from self._find_name(self._rules.call_head)):
+            return None
+        end = yield from self._copy_quoted_call()
+        if isinstance(end, CutReason):
+            return end
+        if end is _Verdict.AMBIGUOUS:
+            self._report_ambiguous()
+            return ""
+        return None
+
+    def _copy_quoted_call(self) -> Read[_Verdict | CutReason]:
+        """Copy a quoted call after its opener.
+
+        Returns:
+            `DATA` after its end; `AMBIGUOUS` if the reply ends with it, so that its closers may be the real ones: then
+            only the closer of the value is consumed; or the reason why the text ends before.
+        """
+        rules, source, depth = self._rules, self._source, 1
+        while True:
+            lead, marker = yield from self._copy_to_marker(rules.markers, self._write, self._limit)
+            if not marker:
+                return self._cut_reason(marker)
+            role = rules.roles[marker]
+            source.set_mark()
+            if role is _Role.CALL:
+                depth += bool((yield from self._find_name(rules.call_head)))
+            elif role is _Role.CALL_CLOSER:
+                depth -= 1
+            elif role is _Role.CLOSER and depth == 1:
+                yield from self._skip_closing_name()
+                depth -= yield from self._accepts(rules.call_closers)
+            if depth == 0:
+                yield from self._accepts(rules.section_closers)
+                if role is _Role.CLOSER and (yield from self._ends_reply()):
+                    source.rewind_to_mark()
+                    self._write("" if rules.on_lines else lead)
+                    return _Verdict.AMBIGUOUS
+            self._write(lead + marker + source.take_marked())
+            if depth == 0:
+                return _Verdict.DATA
+
+    def _find_name(self, head: HeadLookahead) -> Read[str]:
+        """Return the name in the head that comes next, without consuming it; "" if there is no head."""
+        return (yield from self._source.look_ahead(head, MAX_HEAD_CHARS)) or ""
+
+    # ── decisions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _judge(self, marker: str, role: _Role, after_newline: bool) -> Read[_Verdict]:
+        """Decide whether a marker that was just read ends the value, from the text behind it.
+
+        The text that decides is read. The caller has set a mark before it.
+        """
+        if role is _Role.CLOSER:
+            return (yield from self._judge_closer(marker, after_newline))
+        if role is _Role.TOKEN:
+            return (yield from self._judge_token(marker))
+        if role is _Role.SECTION or (self._rules.on_lines and not after_newline):
+            return _Verdict.DATA
+        section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
+        return (yield from self._judge_call_end(value_closed=False, call_closed=False, section_closed=section_closed))
+
+    def _judge_token(self, token: str) -> Read[_Verdict]:
+        last_token = (yield from self._skip_dialect_markers()) or token
+        if last_token in self._rules.around.next_message:
+            return (yield from self._await_stray_closer())
+        return _Verdict.END if (yield from self._follower()) == "" else _Verdict.DATA
+
+    def _judge_closer(self, marker: str, after_newline: bool) -> Read[_Verdict]:
+        rules, source = self._rules, self._source
+        if rules.on_lines and not after_newline and (yield from source.peek_char()) not in (NEWLINE, ""):
+            return _Verdict.DATA
+        if rules.named_closers and not (yield from self._accept_key()):
+            return (yield from self._judge_misnamed_closer())
+        is_slip = marker in rules.param.slips
+        is_doubled = False
+        while not is_slip and (yield from self._accepts(rules.closers)):
+            is_doubled = True
+            yield from self._skip_closing_name()
+        follower = yield from self._follower()
+        if is_slip and follower not in (*rules.param.open, *rules.around.call.close):
+            return _Verdict.DATA
+        if follower is None:
+            is_next = rules.inline_params and (yield from self._is_next_key(rules.param.end))
+            return _Verdict.END if is_next else _Verdict.DATA
+        if follower == "":
+            return _Verdict.END
+        if self._quoted_params and is_doubled:
+            return _Verdict.DATA
+        if follower in rules.around.param_starts:
+            if follower in rules.param.open and not (yield from self._is_next_param()):
+                return _Verdict.DATA
+            if is_slip or not self._quoted_params:
+                return _Verdict.END
+            return (yield from self._await_stray_closer(in_call=True))
+        call_closed = yield from self._accepts(rules.call_closers)
+        section_closed = yield from self._accepts(rules.section_closers)
+        verdict = self._judge_call_end(value_closed=True, call_closed=call_closed, section_closed=section_closed)
+        return (yield from verdict)
+
+    def _judge_misnamed_closer(self) -> Read[_Verdict]:
+        """Decide about a closing tag with another key: a misspelled one, or data."""
+        yield from self._skip_closing_name()
+        if not (yield from self._accepts(self._rules.call_closers)):
+            return _Verdict.DATA
+        section_closed = yield from self._accepts(self._rules.section_closers)
+        verdict = yield from self._judge_call_end(value_closed=True, call_closed=True, section_closed=section_closed)
+        return verdict if verdict is _Verdict.DATA else _Verdict.AMBIGUOUS
+
+    def _judge_call_end(self, *, value_closed: bool, call_closed: bool, section_closed: bool) -> Read[_Verdict]:
+        """Decide whether the call has ended here, from the text behind it.
+
+        Another call can follow only if the value was closed, and at once only if the call was closed, too. Text can
+        follow only if the call or the section was closed.
+        """
+        around = self._rules.around
+        follower = yield from self._follower()
+        if follower and follower in around.dialect_markers:
+            if self._sink.thinking and follower in self._sink.thinking_closers:
+                return _Verdict.END
+            if (yield from self._skip_dialect_markers()) in around.next_message:
+                return _Verdict.END if value_closed else (yield from self._await_stray_closer())
+            follower = yield from self._follower()
+        if follower == "":
+            return _Verdict.END
+        # A closer with another key cannot close this value, so that a call behind it is not quoted.
+        value_ended = value_closed or self._rules.named_closers
+        is_next_call = value_ended and follower in around.openers and (yield from self._is_next_call())
+        if is_next_call and value_closed and call_closed:
+            return _Verdict.END
+        if is_next_call or call_closed or section_closed:
+            return (yield from self._await_stray_closer(value_closed=value_ended))
+        return _Verdict.DATA
+
+    def _await_stray_closer(self, *, in_call: bool = False, value_closed: bool = True) -> Read[_Verdict]:
+        """Read on, until a closer of a value that has no opener shows that the markers before it were data.
+
+        Without one they were not data.
+
+        Args:
+            in_call: Only this call is read, up to its end.
+            value_closed: The value was closed. Otherwise another call shows that the markers were data, because that
+                call may be quoted in the value.
+        """
+        rules, source, sink = self._rules, self._source, self._sink
+        if source.offset < sink.settled_to:
+            return _Verdict.END
+        remaining = sink.limits.held
+        self._open_calls = self._open_params = 0
+        while True:
+            start = source.offset
+            lead, marker = yield from self._copy_to_marker(rules.markers_ahead, _ignore, remaining)
+            remaining -= source.offset - start
+            if not marker or (sink.thinking and marker in sink.thinking_closers):
+                break
+            role = rules.roles.get(marker)
+            if in_call and role is _Role.CALL_CLOSER and not self._open_calls:
+                break
+            start = source.offset - len(lead + marker)
+            if not value_closed and role is _Role.CALL and (yield from self._find_name(rules.call_head)):
+                source.rewind_to(start)
+                return _Verdict.DATA
+            if (yield from self._is_stray_closer(role)):
+                follower = yield from self._follower_of_closer()
+                if follower is not None:
+                    source.rewind_to(start)
+                    return _Verdict.DATA if follower else _Verdict.AMBIGUOUS
+        if marker == "" and source.channel is self._channel:
+            return _Verdict.AMBIGUOUS  # the limit was reached
+        sink.settled_to = source.offset
+        return _Verdict.END
+
+    def _is_stray_closer(self, role: _Role | None) -> Read[bool]:
+        """Count the openers and closers behind the value. Return whether this is a closer of a value without opener."""
+        if role is _Role.CALL:
+            self._open_calls += bool((yield from self._find_name(self._rules.call_head)))
+        elif role is _Role.CALL_CLOSER:
+            self._open_calls = max(0, self._open_calls - 1)
+        elif role is _Role.PARAM and not self._open_calls:
+            self._open_params += bool((yield from self._find_name(self._rules.param_head)))
+        elif role is _Role.CLOSER and not self._open_calls:
+            self._open_params -= 1
+        if self._open_params >= 0:
+            return False
+        self._open_params = 0
+        return True
+
+    # ── text behind a marker ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _follower(self) -> Read[str | None]:
+        """Return the marker that comes next; "" at the end of the text; None if other text comes next."""
+        return (yield from self._source.peek(self._rules.followers))
+
+    def _follower_of_closer(self) -> Read[str | None]:
+        """Return the follower of a closer of this value; None if it closes another one."""
+        if not self._rules.named_closers:
+            return (yield from self._follower())
+        return (yield from self._follower()) if (yield from self._accept_key()) else None
+
+    def _accept_key(self) -> Read[bool]:
+        """Consume the key and the end of a closing tag. Return whether they came next."""
+        word = yield from self._source.accept_word(tuple(self._param.key + end for end in self._rules.param.end))
+        return word is not None
+
+    def _skip_closing_name(self) -> Read[None]:
+        """Consume the name and the end of a closing tag whose closer was just read."""
+        if self._rules.named_closers:
+            yield from self._source.take_while(NAME_PATTERN, MAX_NAME_CHARS)
+            yield from self._source.accept_here(self._rules.head_ends)
+
+    def _accepts(self, markers: MarkerSet) -> Read[bool]:
+        """Consume one of these markers if it comes next. Return whether it did."""
+        if (yield from self._follower()) not in markers.literals:
+            return False
+        return (yield from self._source.accept(markers)) is not None
+
+    def _skip_dialect_markers(self) -> Read[str]:
+        """Consume the markers outside the shape that come next, such as the end of the turn. Return the last one."""
+        last_marker = ""
+        while (marker := (yield from self._follower())) and marker in self._rules.around.dialect_markers:
+            yield from self._source.accept(self._rules.dialect_markers)
+            last_marker = marker
+        return last_marker
+
+    def _ends_reply(self) -> Read[bool]:
+        """Return whether only markers outside the shape follow. They are consumed."""
+        yield from self._skip_dialect_markers()
+        return (yield from self._follower()) == ""
+
+    def _begins_next_param(self, lead: str) -> Read[bool]:
+        """Return whether another param of the tool begins after this opener, so that the value was never closed."""
+        if not lead and not self._rules.inline_params:
+            return False
+        return (yield from self._is_next_key(('"', "'", *self._rules.param.end), self._rules.key_prefixes))
+
+    def _is_next_key(self, ends: tuple[str, ...], prefixes: tuple[str, ...] = ("",)) -> Read[bool]:
+        """Return whether the key of another param comes next, between one of `prefixes` and one of `ends`."""
+        param = self._param
+        keys = [key for key in param.offer.param_names(param.tool) if key not in param.seen_keys]
+        words = tuple(prefix + key + end for prefix in prefixes for key in keys for end in ends)
+        word = yield from self._source.accept_word(words)
+        self._source.put_back(word or "")
+        return word is not None
+
+    def _is_next_param(self) -> Read[bool]:
+        """Return whether the head of a param comes next, or the beginning of one at the end of the text."""
+        if (yield from self._find_name(self._rules.next_param)):
+            return True
+        is_cut = self._rules.next_param.find_word(self._source.unread_text, 0, MAX_HEAD_CHARS, None)[1]
+        return self._source.closed and is_cut
+
+    def _is_next_call(self) -> Read[bool]:
+        """Return whether a call of an offered tool comes next, in a section or alone."""
+        if (yield from self._source.look_ahead(self._rules.next_fallback, MAX_HEAD_CHARS)) is not None:
+            return True
+        name = yield from self._find_name(self._rules.next_call)
+        return bool(name) and self._param.offer.accepts(name)
+
+
+def _ignore(text: str) -> None:
+    """Drop a piece of text: the buffer keeps it behind its mark."""

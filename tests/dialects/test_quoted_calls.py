@@ -1,0 +1,243 @@
+"""Tests of values that quote calls of the same dialect, written as a model writes them: without any escaping."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua.core.reply import Call, Part, Reply, Text
+from interlingua.dialects.quoting import find_uncarried, quoting_samples
+from interlingua.dialects.registry import get_dialect
+from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
+
+PLACEHOLDERS = ("qzoneqz", "qztwoqz", "qzthreeqz")
+TAGGED = [
+    dialect.name
+    for dialect in il.list_dialects()
+    if isinstance(getattr(dialect.shape, "body", None) or dialect.shape, TaggedParams)
+]
+PARAMS = {"path": {"type": "string"}, "text": {"type": "string"}, "mode": {"type": "string"}}
+TOOLS = [{"name": name, "parameters": {"type": "object", "properties": PARAMS}} for name in ("write", "look")]
+CARRIED = ("whole calls", "the end of a call")
+
+Arguments = dict[str, str]
+
+
+def naive_text(name: str, calls: list[tuple[str, Arguments]]) -> str:
+    """Write calls as a model does: the values are pasted into the markup."""
+    placeholders = iter(f"qz{n}qz" for n in range(100))
+    values: dict[str, str] = {}
+    parts: list[Part] = []
+    for tool, arguments in calls:
+        keys = {key: next(placeholders) for key in arguments}
+        values |= {keys[key]: value for key, value in arguments.items()}
+        parts.append(Call("", tool, json.dumps(keys)))
+    text = il.render(Reply(parts=parts), name)
+    if get_dialect(name).shape is not None and name == "minicpm5":
+        values = {key: f"<![CDATA[{value}]]>" if set("<&\n") & set(value) else value for key, value in values.items()}
+    for placeholder, value in values.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def read_calls(reply: il.Reply) -> list[tuple[str, Arguments]]:
+    return [(call.name, json.loads(call.arguments)) for call in reply.calls if call.complete]
+
+
+def replies(text: str, name: str) -> list[il.Reply]:
+    """Return the reply, read whole, by characters, and in pieces of different lengths."""
+    found = [il.parse(text, name, TOOLS)]
+    for size in (1, 7, 64):
+        parser = il.Parser(name, TOOLS)
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        found.append(il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close()))
+    return found
+
+
+@cache
+def fragments(name: str) -> tuple[str, ...]:
+    """Return pieces of markup of this dialect: whole calls, heads, tails, closers, openers."""
+    dialect = get_dialect(name)
+    grammar = dialect.grammar
+    assert grammar is not None
+    calls = [
+        naive_text(name, [("look", {"path": "here"})]),
+        naive_text(name, [("write", {"path": "p", "text": "t"}), ("look", {"mode": "m"})]),
+        naive_text(name, [("unknown", {"foo": "bar"})]),
+    ]
+    frame = naive_text(name, [("write", {"path": PLACEHOLDERS[0], "text": PLACEHOLDERS[1]})])
+    head, _, rest = frame.partition(PLACEHOLDERS[0])
+    between, _, tail = rest.partition(PLACEHOLDERS[1])
+    return (
+        *calls,
+        head,
+        between,
+        tail,
+        *grammar.openers,
+        *grammar.inner_markers,
+        *dialect.markers,
+        "\n",
+        " ",
+        "a",
+        "b\n",
+    )
+
+
+def tagged_shape(name: str) -> TaggedParams:
+    shape = getattr(get_dialect(name).shape, "body", None) or get_dialect(name).shape
+    assert isinstance(shape, TaggedParams)
+    return shape
+
+
+def normalised(text: str, name: str) -> str:
+    """Return the text without layout, sections and doubled closers, which are tolerated (E38)."""
+    shape = tagged_shape(name)
+    sections = [marker for span in shape.sections for marker in (span.open, span.close)]
+    text = re.sub("|".join([r"\s+", *map(re.escape, sections)]), "", text)
+    return re.sub(rf"({'|'.join(map(re.escape, shape.param.close))})(?:\1)+", r"\1", text)
+
+
+def is_other_reading(text: str, name: str, calls: list[tuple[str, Arguments]]) -> bool:
+    """Return whether the text is also what a model writes for these calls, so that nobody can tell which was meant.
+
+    A value that ends with its own closer looks like a closer that the model has doubled.
+    """
+    return bool(calls) and normalised(naive_text(name, calls), name) == normalised(text, name)
+
+
+def check_never_wrong(name: str, wanted: list[tuple[str, Arguments]]) -> None:
+    text = naive_text(name, wanted)
+    whole, *cut = replies(text, name)
+    for reply in cut:
+        assert (reply.parts, reply.stop_reason) == (whole.parts, whole.stop_reason)
+    found = read_calls(whole)
+    if found == wanted and all(call.complete for call in whole.calls):
+        assert not whole.text.strip()
+    elif all(call.complete for call in whole.calls) and not is_other_reading(text, name, found):
+        raise AssertionError(f"wrong complete calls: {found}\ninstead of {wanted}\nin {text!r}")
+    elif not all(call.complete for call in whole.calls):
+        assert whole.findings
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("kind", CARRIED)
+def test_quoted_call_is_data(name: str, kind: str) -> None:
+    sample = quoting_samples(get_dialect(name))[kind]
+    for wanted in (
+        [("write", {"path": "p", "text": sample})],
+        [("write", {"text": sample, "path": "p"})],
+        [("write", {"path": sample, "text": sample}), ("look", {"path": "q"})],
+        [("look", {"path": "q"}), ("write", {"path": "p", "text": sample})],
+    ):
+        text = naive_text(name, wanted)
+        for reply in replies(text, name):
+            assert read_calls(reply) == wanted
+            assert not reply.text.strip()
+            assert not [finding.kind for finding in reply.findings if finding.kind != "noise"]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("kind", ["the beginning of a call", "the end of a param and the beginning of another one"])
+def test_ambiguous_quote_is_incomplete(name: str, kind: str) -> None:
+    sample = quoting_samples(get_dialect(name))[kind]
+    for wanted in ([("write", {"path": "p", "text": sample})], [("write", {"text": sample, "path": "p"})]):
+        check_never_wrong(name, wanted)
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_text_behind_a_call_is_text(name: str) -> None:
+    if get_dialect(name).router is not None:
+        pytest.skip("every text is in a message of its own")
+    wanted = [("look", {"path": "a"})]
+    text = naive_text(name, wanted) + "\nThat was the call."
+    for reply in replies(text, name):
+        assert read_calls(reply) == wanted
+        assert reply.text.strip() == "That was the call."
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_calls_with_text_between_them(name: str) -> None:
+    if get_dialect(name).router is not None:
+        pytest.skip("every text is in a message of its own")
+    call = naive_text(name, [("look", {"path": "a"})])
+    for reply in replies(f"{call}\nAnd now:\n{call}\nDone.", name):
+        assert read_calls(reply) == [("look", {"path": "a"})] * 2
+        assert [part.text.strip() for part in reply.parts if isinstance(part, Text)] == ["And now:", "Done."]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@given(data=st.data())
+def test_any_markup_in_a_value_is_exact_or_incomplete(name: str, data: st.DataObject) -> None:
+    value = st.lists(st.sampled_from(fragments(name)), max_size=6).map("".join)
+    wanted = data.draw(
+        st.lists(
+            st.tuples(st.just("write"), st.fixed_dictionaries({"path": value}, optional={"text": value})),
+            min_size=1,
+            max_size=2,
+        )
+    )
+    check_never_wrong(name, wanted)
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@given(data=st.data())
+def test_rendered_markup_round_trips_or_is_refused(name: str, data: st.DataObject) -> None:
+    value = data.draw(st.lists(st.sampled_from(fragments(name)), max_size=6).map("".join))
+    try:
+        text = il.render(Reply(parts=[Call("", "write", json.dumps({"path": "p", "text": value}))]), name)
+    except il.InterlinguaError:
+        return
+    reply = il.parse(text, name, TOOLS)
+    assert read_calls(reply) == [("write", {"path": "p", "text": value})]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_reference_names_what_cannot_be_quoted(name: str) -> None:
+    assert not set(CARRIED) & set(find_uncarried(get_dialect(name)))
+
+
+def read_seconds(text: str, name: str, size: int) -> float:
+    start = time.process_time()
+    parser = il.Parser(name, TOOLS)
+    for position in range(0, len(text), size):
+        parser.feed(text[position : position + size])
+    parser.close()
+    return time.process_time() - start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["qwen3_coder", "deepseek_v32", "glm47", "kimi_k3", "muse", "cohere_cmd5", "minimax_m3"]
+)
+@pytest.mark.parametrize("fragment", range(8))
+def test_reading_ahead_is_linear(name: str, fragment: int) -> None:
+    """Ten times the text takes at most twenty times as long, in large pieces and in small ones."""
+    piece = fragments(name)[fragment]
+    texts = [
+        naive_text(name, [("write", {"path": "p", "text": (piece + " x\n") * (size // (len(piece) + 3))})])
+        for size in (20_000, 200_000, 2_000_000)
+    ]
+    for size, used_texts in ((1 << 20, texts), (16, texts[:2])):
+        seconds = [read_seconds(text, name, size) for text in used_texts]
+        assert all(longer < 20 * shorter + 0.05 for shorter, longer in pairwise(seconds)), seconds
+
+
+def test_calls_follow_each_other_without_delay() -> None:
+    """The end of a call is known as soon as the next one begins."""
+    calls = [("look", {"path": str(n)}) for n in range(3)]
+    text = naive_text("qwen3_coder", calls)
+    parser = il.Parser("qwen3_coder", TOOLS)
+    ends = []
+    for n, char in enumerate(text):
+        ends += [n for event in parser.feed(char) if isinstance(event, il.events.CallEnd)]
+    starts = [text.index(f"\n{n}\n") for n in range(3)]
+    assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
+    assert all(first < second for first, second in pairwise(ends))
