@@ -88,6 +88,9 @@ one as a YAML file to copy.
 - If values are untyped and the tool's schema is unknown, JSON becomes a value (`3`, `true`, `[…]`), and everything else
   a string.
 - If the prompt opens the thinking, the parser knows it only from `prefill`.
+- If a call is required, servers may constrain the model to write JSON. The parser accepts it in every dialect if it
+  knows the `tool_choice`. Arguments without a name belong to the tool that the choice names, and their first key
+  decides whether they fit.
 
 Further limits of single dialects are listed below as caveats.
 

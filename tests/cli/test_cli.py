@@ -256,6 +256,18 @@ def test_parse_with_prefill_and_tools(cli: Cli, tmp_path: Path) -> None:
     assert result.err.startswith("finding: unknown-tool")
 
 
+def test_tool_choice_makes_json_a_call(cli: Cli, tmp_path: Path) -> None:
+    tools, reply = tmp_path / "tools.json", '{"command": "ls"}'
+    tools.write_text('[{"name": "bash", "parameters": {"properties": {"command": {"type": "string"}}}}]')
+    for choice, names in (("bash", ["bash"]), ("required", []), ("auto", [])):
+        result = cli("parse", "--dialect=kimi_k2", "--tools", tools, "--tool-choice", choice, stdin=reply)
+        assert [call["name"] for call in json.loads(result.out)["calls"]] == names
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]}
+    result = cli("translate", "--dialect=kimi_k2", "--tools", tools, "--tool-choice", "bash", stdin=json.dumps(body))
+    message = json.loads(result.out)["choices"][0]["message"]
+    assert [call["function"] for call in message["tool_calls"]] == [{"name": "bash", "arguments": reply}]
+
+
 def test_parse_escapes_control_characters(cli: Cli) -> None:
     text = "\x1b]0;gotcha\x07 \x9b2J \u202e é 漢 👩\u200d💻"
     for kind in (io.TextIOWrapper, Terminal):

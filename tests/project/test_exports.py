@@ -12,16 +12,16 @@ import pytest
 import interlingua as il
 
 SIGNATURES = {
-    "Accumulator": "(wire, dialect, model, tools, limits)",
-    "Parser": "(dialect, tools, prefill, options)",
-    "Translator": "(source, target, dialect, model, tools, options, observer)",
+    "Accumulator": "(wire, dialect, model, tools, tool_choice, limits)",
+    "Parser": "(dialect, tools, prefill, options, tool_choice)",
+    "Translator": "(source, target, dialect, model, tools, options, tool_choice, observer)",
     "dialect_for": "(model)",
     "dialects": "()",
     "fold": "(events)",
     "load_dialect": "(source)",
-    "parse": "(text, dialect, tools, prefill)",
+    "parse": "(text, dialect, tools, prefill, options, tool_choice)",
     "render": "(reply, dialect)",
-    "translate_reply": "(body, source, target, dialect, model, tools, options)",
+    "translate_reply": "(body, source, target, dialect, model, tools, options, tool_choice)",
     "translate_request": "(body, source, target, model, upstream, options)",
 }
 TYPES = ["Call", "CallError", "Dialect", "InterlinguaError", "Limits", "Options", "Reply", "Span", "Tool", "ToolBox"]

@@ -160,3 +160,86 @@ def test_each_attempt_gets_a_receiver_of_its_own() -> None:
     sent_twice = exchange(stream=True)
     first = receive_all(sent_twice.receive(SSE_TYPE), [STREAM])
     assert receive_all(sent_twice.receive(SSE_TYPE), [STREAM]) == first
+
+
+# ── tool choice ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+CHAT_TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}
+ARRAY, ARGUMENTS = '[{"name": "get_weather", "parameters": {"city": "Paris"}}]', '{"city": "Paris"}'
+CHOICES: list[tuple[str, Any, str, bool]] = [
+    ("openai-chat", "required", ARRAY, True),
+    ("openai-chat", {"type": "function", "function": {"name": "get_weather"}}, ARGUMENTS, True),
+    (
+        "openai-chat",
+        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [CHAT_TOOL]}},
+        ARGUMENTS,
+        True,
+    ),
+    ("openai-chat", "auto", ARGUMENTS, False),
+    ("openai-chat", "none", ARRAY, False),
+    ("anthropic-messages", {"type": "any"}, ARRAY, True),
+    ("anthropic-messages", {"type": "tool", "name": "get_weather"}, ARGUMENTS, True),
+    ("anthropic-messages", {"type": "auto"}, ARGUMENTS, False),
+    ("anthropic-messages", {"type": "none"}, ARRAY, False),
+    ("openai-responses", "required", ARRAY, True),
+    ("openai-responses", {"type": "function", "name": "get_weather"}, ARGUMENTS, True),
+    (
+        "openai-responses",
+        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "get_weather"}]},
+        ARGUMENTS,
+        True,
+    ),
+    ("openai-responses", "auto", ARGUMENTS, False),
+    ("openai-responses", "none", ARRAY, False),
+]
+
+
+def request_with_choice(wire: str, choice: Any) -> dict[str, Any]:
+    body: dict[str, Any] = {"model": "m", "tool_choice": choice, "max_tokens": 100}
+    messages = [{"role": "user", "content": "weather in Paris?"}]
+    if wire == "openai-chat":
+        response_format = {"type": "json_object"}
+        return body | {"messages": messages, "tools": [CHAT_TOOL], "response_format": response_format}
+    if wire == "anthropic-messages":
+        return body | {"messages": messages, "tools": [{"name": "get_weather", "input_schema": SCHEMA}]}
+    del body["max_tokens"]
+    return body | {"input": messages, "tools": [{"type": "function", "name": "get_weather", "parameters": SCHEMA}]}
+
+
+@pytest.mark.parametrize("dialect", ["kimi_k2", "standard", "hermes", "gemma4"])
+@pytest.mark.parametrize("upstream", ["vllm", "unknown"])
+@pytest.mark.parametrize(("wire", "choice", "text", "is_call"), CHOICES)
+def test_json_is_a_call_if_the_request_requires_one(
+    wire: str, choice: Any, text: str, is_call: bool, upstream: str, dialect: str
+) -> None:
+    profile = get_profile(upstream) if upstream != "unknown" else UNKNOWN_PROFILE
+    target = UpstreamTarget(api="openai-chat", profile=profile, name="local", dialect=dialect)
+    pieces = [text[n : n + 3] for n in range(0, len(text), 3)]
+    stream = text_stream(pieces)
+    receiver = Exchange(wire, request_with_choice(wire, choice), target, il.Options()).receive(SSE_TYPE)
+    body = json.loads(receive_all(receiver, [stream]))
+    accumulator = il.Accumulator(wire)
+    accumulator.add(body)
+    calls = [(call.name, json.loads(call.arguments)) for call in accumulator.reply().calls]
+    assert calls == ([("get_weather", {"city": "Paris"})] if is_call else [])
+    assert accumulator.reply().stop_reason == ("tool_calls" if is_call else "stop")
+    if not is_call:
+        assert accumulator.reply().text.strip()
+
+
+def test_structured_calls_under_required_choice_are_forwarded_unchanged() -> None:
+    body = request_with_choice("openai-chat", "required") | {"stream": True}
+    target = UpstreamTarget(api="openai-chat", profile=UNKNOWN_PROFILE, name="local", dialect="standard")
+    function = {"name": "get_weather", "arguments": ARGUMENTS}
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "content": "So."},
+        {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {**function, "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": ARGUMENTS}}]},
+    ]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    head: dict[str, Any] = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunks = [f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode() for choice in choices]
+    receiver = Exchange("openai-chat", body, target, il.Options()).receive(SSE_TYPE)
+    assert receive_all(receiver, [*chunks, b"data: [DONE]\n\n"]) == b"".join(chunks) + b"data: [DONE]\n\n"

@@ -30,6 +30,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_dialect(parser, "choose it by --model (default)")
     options.add_tools(parser)
+    options.add_tool_choice(parser)
     options.add_prefill(parser)
     parser.add_argument("--events", action="store_true", help="print one JSON line per event, as soon as it is known")
     options.add_findings(parser)
@@ -37,7 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    parser = il.Parser(options.dialect_from_args(args), options.load_tools(args.tools), args.prefill)
+    dialect, tools = options.dialect_from_args(args), options.load_tools(args.tools)
+    parser = il.Parser(dialect, tools, args.prefill, tool_choice=args.tool_choice)
     events = _parse_events(parser, console.read_chunks(args.file, "the model's text"))
     if args.events:
         _write_events(events, args.finding_format)

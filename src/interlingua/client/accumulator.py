@@ -21,6 +21,7 @@ from interlingua.client.sdk_chunks import chunk_to_json
 from interlingua.common.jsontext.codec import write_json
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Call, Reply, ReplyBuilder
+from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolsLike
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UpstreamError, UsageError, shorten
@@ -48,6 +49,7 @@ class Accumulator:
         dialect: as for a Translator. Calls that a model wrote as text are calls here, too.
         model: the id of the model, for `dialect="auto"`.
         tools: the tools that were offered; None if they are not known.
+        tool_choice: the tool choice of the request, as for a Translator.
         limits: see `il.Limits`.
     """
 
@@ -58,11 +60,12 @@ class Accumulator:
         dialect: str | Dialect = "auto",
         model: str | None = None,
         tools: ToolsLike = None,
+        tool_choice: ToolChoiceLike = None,
         limits: Limits | None = None,
     ) -> None:
         options = Options(limits=limits or Limits())
         self._wire = get_wire(wire)
-        self._decoder = ReplyDecoder(self._wire, dialect, model, tools, options)
+        self._decoder = ReplyDecoder(self._wire, dialect, model, tools, options, tool_choice=tool_choice)
         self._framing = BodyFraming(options.limits.event)
         self._sse = sse.SseDecoder(options.limits.event)
         self._builders: dict[int, ReplyBuilder] = {}

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from interlingua.core.reply import Call, Reasoning, Text
+from interlingua.core.tool_choice import ToolChoice, ToolChoiceMode
 from interlingua.core.tools import Tool
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
 
 P = TypeVar("P")
 Role: TypeAlias = Literal["system", "user", "assistant"]
-ToolChoiceMode: TypeAlias = Literal["auto", "required", "none"]
 EFFORT_BUDGET_TOKENS = {"minimal": 1024, "low": 4096, "medium": 10240, "high": 24576, "xhigh": 32768, "max": 65536}
 """Approximate number of thinking tokens for each effort."""
 NO_CONTENT = "(no content)"
@@ -104,13 +104,6 @@ class Message(msgspec.Struct, frozen=True):
     role: Role
     pieces: list[Piece]
     name: str = ""
-
-
-class ToolChoice(msgspec.Struct, frozen=True):
-    """Tools that the model may or must call. `names` restricts `auto` and `required` to these tools."""
-
-    mode: ToolChoiceMode = "auto"
-    names: tuple[str, ...] = ()
 
 
 class JsonFormat(msgspec.Struct, frozen=True, omit_defaults=True):

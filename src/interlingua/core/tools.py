@@ -12,6 +12,7 @@ import msgspec
 from interlingua.common.jsontext.codec import read_shallow_object
 from interlingua.common.schema.coercion import UNTYPED, ValueCoercion
 from interlingua.common.schema.resolver import as_mapping
+from interlingua.core.tool_choice import ToolChoiceLike, read_tool_choice
 from interlingua.errors import BadInput
 
 __all__ = ["TEXT_INPUT_SCHEMA", "Tool", "ToolSet", "ToolsLike", "is_hosted", "qualified_name", "shorten_name"]
@@ -114,13 +115,16 @@ class Tool(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolSet:
-    """Tools of one request. `ToolSet(None)` means that the tools are unknown: any name may be a tool."""
+    """Tools of one request, and its tool choice. `ToolSet(None)` means that the tools are unknown: any name may be a
+    tool. The tool choice `none` offers no tool."""
 
-    def __init__(self, tools: ToolsLike = None) -> None:
+    def __init__(self, tools: ToolsLike = None, choice: ToolChoiceLike = None) -> None:
         self._tools: dict[str, Tool] | None
+        self._choice = read_tool_choice(choice)
         self._coercions: dict[str, ValueCoercion] = {}  # by tool name, created on first use
         if isinstance(tools, ToolSet):
             self._tools, self._coercions = tools._tools, tools._coercions
+            self._choice = self._choice or tools._choice
         elif tools is None:
             self._tools = None
         elif isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
@@ -129,6 +133,8 @@ class ToolSet:
             offered = [tool for tool in tools if not is_hosted(tool)]
             groups = ([tool] if isinstance(tool, Tool) else Tool.read_all(tool) for tool in offered)
             self._tools = {tool.name: tool for group in groups for tool in group}
+        if self._choice is not None and self._choice.mode == "none":
+            self._tools = {}
 
     @cached_property
     def _full_names(self) -> dict[str, str]:
@@ -143,6 +149,17 @@ class ToolSet:
     def is_empty(self) -> bool:
         """True if the client offered no tools, so that no text may become a call."""
         return self._tools == {}
+
+    @property
+    def requires_call(self) -> bool:
+        """True if the client has required a call, so that the server may have constrained the model to write one."""
+        return self._choice is not None and self._choice.mode == "required" and not self.is_empty
+
+    @property
+    def required_tool(self) -> str | None:
+        """The only tool that the model must call; None if it may choose, or if the tool is not offered."""
+        names = self._choice.names if self._choice is not None and self.requires_call else ()
+        return names[0] if len(names) == 1 and (self._tools is None or names[0] in self._tools) else None
 
     @property
     def names(self) -> list[str]:
@@ -198,6 +215,10 @@ class ToolSet:
     def param_names(self, tool: str) -> tuple[str, ...]:
         """Return the params that the tool's schema declares."""
         return self._coercion(tool).keys
+
+    def can_omit_all_params(self, tool: str) -> bool:
+        """Return whether the tool can be called without arguments, as far as its schema is known."""
+        return not (self._tools and tool in self._tools and self._tools[tool].required)
 
     def only_missing_param(self, tool: str, present_keys: set[str]) -> str | None:
         """Return the only required param that is missing, else the only declared one; None if it is not unique."""

@@ -10,6 +10,7 @@ import msgspec
 from interlingua import events as ev
 from interlingua.core.options import Options
 from interlingua.core.reply import Call, Part, Reasoning, Reply, Text, fold
+from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolSet, ToolsLike
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.round_trip import check_round_trip
@@ -23,7 +24,17 @@ __all__ = ["Parser", "parse", "render"]
 
 class Parser:
     """Streaming parser: native text in, normalized events out. Call `feed` for each piece, then `close`. Each Parser
-    parses one reply."""
+    parses one reply.
+
+    Args:
+        dialect: a name, or a Dialect.
+        tools: the tools that the client offered; None if they are not known.
+        prefill: the beginning of the reply that the prompt already contains, such as `<think>`.
+        options: see `il.Options`.
+        tool_choice: the `tool_choice` of the request on any wire, or "auto", "required", "none" or the name of a tool;
+            None if it is not known. If a call is required, servers may constrain the model to write JSON instead of its
+            dialect: then that JSON is a call.
+    """
 
     def __init__(
         self,
@@ -31,12 +42,16 @@ class Parser:
         tools: ToolsLike = None,
         prefill: str = "",
         options: Options | None = None,
+        *,
+        tool_choice: ToolChoiceLike = None,
     ) -> None:
         options = Options() if options is None else options
         expect_type(options, Options, "options are an Options", "write il.Options(delivery=…)")
         if prefill:
             options = msgspec.structs.replace(options, prefill=prefill)
-        self._pipeline: ChoicePipeline | None = ChoicePipeline(get_dialect(dialect), ToolSet(tools), options)
+        self._pipeline: ChoicePipeline | None = ChoicePipeline(
+            get_dialect(dialect), ToolSet(tools, tool_choice), options
+        )
 
     def feed(self, text: str) -> list[ev.Event]:
         if self._pipeline is None:
@@ -62,10 +77,17 @@ def _closed_error() -> UsageError:
     return UsageError("this Parser is closed", "create a new Parser for each reply")
 
 
-def parse(text: str, dialect: str | Dialect, tools: ToolsLike = None, prefill: str = "") -> Reply:
-    """Parse a model's complete native text. `prefill` is the beginning of the reply that the prompt already contains,
-    such as `<think>`."""
-    parser = Parser(dialect, tools, prefill)
+def parse(
+    text: str,
+    dialect: str | Dialect,
+    tools: ToolsLike = None,
+    prefill: str = "",
+    *,
+    options: Options | None = None,
+    tool_choice: ToolChoiceLike = None,
+) -> Reply:
+    """Parse a model's complete native text. The arguments are those of `Parser`."""
+    parser = Parser(dialect, tools, prefill, options, tool_choice=tool_choice)
     return fold(parser.feed(text) + parser.close())
 
 

@@ -115,7 +115,7 @@ class ChoicePipeline:
         """Read the text in this dialect from here on."""
         self._grammar = dialect.grammar
         self._guard.ids.style = dialect.ids
-        if dialect.markers and not self._guard.stopped:
+        if (dialect.markers or self._offer.requires_call) and not self._guard.stopped:
             self._parser = NativeTextParser(
                 dialect,
                 self._offer,

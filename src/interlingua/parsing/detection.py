@@ -60,6 +60,7 @@ class DetectShape:
 class DetectGrammar:
     strays: tuple[str, ...] = ()
     inner_markers: tuple[str, ...] = ()
+    reads_json = True
 
     def __init__(self, dialects: tuple[Dialect, ...], dialect_markers: tuple[str, ...]) -> None:
         self._dialects = dialects
@@ -72,7 +73,9 @@ class DetectGrammar:
                     opener, [(d, d.grammar.openers) for d in dialects if d.grammar]
                 )
         self.openers = tuple(self._dialects_by_opener)
-        self.marker_roles = assign_roles(("opener", self.openers))
+        roles = {marker: role for grammar in grammars for marker, role in grammar.marker_roles.items()}
+        closers = (marker for marker, role in roles.items() if role == "closer" and _is_distinctive(marker))
+        self.marker_roles = assign_roles(("closer", closers), ("opener", self.openers))
 
     def write(self, calls: Sequence[Call], preceding_calls: int) -> str:  # noqa: ARG002 (always raises)
         raise RenderError("the dialect 'detect' cannot write calls", "choose the dialect of the model")

@@ -45,6 +45,8 @@ class Grammar(Protocol):
     """Markers that are structure only inside a call. Outside a call they are text."""
     marker_roles: dict[str, MarkerRole]
     """The role of each marker, for traces."""
+    reads_json: bool
+    """True if the openers can be followed by JSON objects that have a name and arguments (or `parameters`)."""
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         """Return the openers that begin a call only at the start of a text.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +17,7 @@ from interlingua.common.jsontext.arguments import STREAMED_OPENERS, ArgumentsStr
 from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.markers import MarkerSet, compile_markers
-from interlingua.parsing.text_buffer import Channel, TextBuffer
+from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
 __all__ = ["CallBuilder", "CallHeader", "EventSink"]
@@ -25,6 +26,12 @@ __all__ = ["CallBuilder", "CallHeader", "EventSink"]
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
 """Text behind a call's opener that a truncated reply may end with: the name, perhaps as an attribute, or JSON, perhaps
 in a code block."""
+
+
+class GuidedJson(Protocol):
+    """Reader for guided JSON behind an opener; see `guided_json.py`."""
+
+    def read_marked(self, source: TextBuffer, sink: EventSink, *, only_calls: bool = False) -> Read[bool]: ...
 
 
 class CallHeader(msgspec.Struct, frozen=True):
@@ -82,6 +89,8 @@ class EventSink:
         self._open_call: CallBuilder | None = None
         self._tentative: _TentativeCall | None = None
         self._value_pieces: list[str] = []
+        self.guided_json: GuidedJson | None = None
+        """Reader for calls that the server has constrained the model to write as JSON; None if there are none."""
         self.inner_held_back: Callable[[], list[HeldText]] | None = None
         """Returns the texts that wait in a parser that a shape has created."""
 

@@ -10,6 +10,7 @@ from interlingua.core.options import Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.guided_json import GuidedJsonReader
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
@@ -18,6 +19,8 @@ from interlingua.parsing.tracer import HeldText, ParserTracer
 from interlingua.trace import HoldReason
 
 __all__ = ["NativeTextParser"]
+
+ARRAY_OPENER = "["
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +88,8 @@ class NativeTextParser:
         self._thinking_openers = tuple(span.open for span in dialect.thinking)
         self._thinking_closers = self._sink.thinking_closers = tuple(span.close for span in dialect.thinking)
         self._text_markers = dialect.text_markers
+        self._guided_json = GuidedJsonReader(dialect, self._sink.offer) if self._sink.offer.requires_call else None
+        self._sink.guided_json = self._guided_json
 
     @property
     def buffered(self) -> str:
@@ -160,11 +165,7 @@ class NativeTextParser:
         source, sink = self._source, self._sink
         marker: str | None = ""
         while marker is not None and not sink.failed:
-            if marker == "" or marker in self._thinking_closers:
-                # A text begins here: the opener of its first call may have been lost.
-                opener = yield from self._read_first_opener()
-                if opener is not None:
-                    yield from self._read_calls(opener, self._first_openers[opener])
+            yield from self._read_text_start(marker)
             marker = yield from self._next_marker()
             if marker in self._thinking_openers:
                 self._open_thinking(marker)
@@ -210,17 +211,35 @@ class NativeTextParser:
         self._sink.set_markers(compile_markers(*self._dialect.markers), self._special_tokens)
         return marker
 
-    def _read_first_opener(self) -> Read[str | None]:
-        """Consume and return an opener that is valid only at the start of a text.
+    def _read_text_start(self, marker: str) -> Read[None]:
+        """Read calls without their opener behind a marker, or at the start of a text if the marker is empty."""
+        if self._guided_json is not None:
+            yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
+        opener: str | None = None
+        if marker == "" or marker in self._thinking_closers:
+            opener = yield from self._read_first_opener(tuple(self._first_openers))
+        if opener is not None:
+            yield from self._read_calls(opener, self._first_openers[opener])
+        while self._dialect.router is not None and (opener or marker):
+            # Outside messages, an array of calls may follow a message.
+            if self._guided_json is not None:
+                yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
+            opener = yield from self._read_first_opener((ARRAY_OPENER,) if ARRAY_OPENER in self._first_openers else ())
+            if opener is None:
+                return
+            yield from self._read_calls(opener, self._first_openers[opener])
+
+    def _read_first_opener(self, openers: tuple[str, ...]) -> Read[str | None]:
+        """Consume and return one of the openers that are valid only at the start of a text.
 
         None if there is none, or a marker.
         """
         channel = self._source.channel
-        if not self._first_openers or (yield from self._source.peek(self._markers)):
+        if not openers or (yield from self._source.peek(self._markers)):
             return None
         if self._source.channel is not channel:  # the buffered text is not the start of a text
             return None
-        return (yield from self._source.accept_word(tuple(self._first_openers), self._dialect.trim))
+        return (yield from self._source.accept_word(openers, self._dialect.trim))
 
     def _find_first_openers(self, offer: ToolSet) -> dict[str, Grammar]:
         """Return the openers that are valid only at the start of a text, and the grammar that reads each."""
@@ -252,7 +271,9 @@ class NativeTextParser:
     def _read_calls(self, opener: str, grammar: Grammar) -> Read[None]:
         self._sink.inside_calls = True
         self._source.start_recording(opener)
-        yield from grammar.read(opener, self._source, self._sink)
+        guided_json = self._guided_json if opener not in self._first_openers else None
+        if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink)):
+            yield from grammar.read(opener, self._source, self._sink)
         self._source.discard_recording()  # a section may end with a marker behind the last call
         self._sink.inside_calls = False
 

@@ -93,6 +93,7 @@ class Exchange:
         self._target = target
         self._model = target.model or str(request.get("model") or "") or None
         self._tools = prepared.tools
+        self._tool_choice = prepared.tool_choice
         self._options = msgspec.structs.replace(options, taken_ids=prepared.taken_ids)
 
     def receive(
@@ -107,7 +108,9 @@ class Exchange:
         """
         options = msgspec.structs.replace(self._options, input_tokens=input_tokens) if input_tokens else self._options
         target = self._target
-        translator = Translator(target.api, self._wire, target.dialect, self._model, self._tools, options)
+        translator = Translator(
+            target.api, self._wire, target.dialect, self._model, self._tools, options, tool_choice=self._tool_choice
+        )
         is_stream = content_type.lower().startswith(EVENT_STREAM_TYPE)
         return ReplyReceiver(translator, self.wants_stream, is_stream, max_body_bytes)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.core.options import Options
+from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolSet, ToolsLike
 from interlingua.dialects.registry import STANDARD_DIALECT, dialect_for, get_dialect
 from interlingua.parsing.choice_pipeline import ChoicePipeline
@@ -38,11 +39,12 @@ class ReplyDecoder:
         tools: ToolsLike,
         options: Options,
         tracer: ReplyTracer | None = None,
+        tool_choice: ToolChoiceLike = None,
     ) -> None:
         """`dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the first chunk names."""
         self.wire = wire
         self.reader = wire.reader(options.limits)
-        self.tool_set = ToolSet(tools)
+        self.tool_set = ToolSet(tools, tool_choice)
         self.dialect = _choose_dialect(dialect, model)
         """The dialect in use; None until a chunk names the model."""
         self.pipelines: dict[int, ChoicePipeline] = {}

@@ -16,6 +16,7 @@ from interlingua.core.findings import FindingCollector
 from interlingua.core.options import Options
 from interlingua.core.reply import Call
 from interlingua.core.request import Request
+from interlingua.core.tool_choice import ToolChoice
 from interlingua.core.tools import Tool
 from interlingua.errors import BadRequest, expect_type
 from interlingua.events import Finding
@@ -41,6 +42,8 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     findings: list[Finding]
     tools: list[Tool]
     """Tools offered to the model; empty if `tool_choice` forbids calls."""
+    tool_choice: ToolChoice | None
+    """The client's tool choice."""
     taken_ids: tuple[str, ...]
     """Call ids that the conversation already uses."""
 
@@ -97,6 +100,7 @@ def prepare_request(
         written,
         findings + _dropped_field_findings(original, written, target_wire),
         _offered_tools(request, target),
+        original.tool_choice,
         _call_ids(original, request),
     )
 

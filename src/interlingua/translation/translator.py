@@ -18,6 +18,7 @@ from interlingua import events as ev
 from interlingua.common.jsontext.codec import encode_json, write_json
 from interlingua.core.options import Options
 from interlingua.core.reply_stats import ReplyStats
+from interlingua.core.tool_choice import ToolChoiceLike
 from interlingua.core.tools import ToolsLike
 from interlingua.errors import UpstreamError, UsageError, expect_type
 from interlingua.parsing.dialect import Dialect
@@ -67,6 +68,8 @@ class Translator:
         model: the id of the upstream's model.
         tools: the tools that the client offered; None if they are not known.
         options: see `il.Options`.
+        tool_choice: the `tool_choice` of the request on any wire, or "auto", "required", "none" or the name of a tool;
+            None if it is not known. If a call is required, JSON that the server made the model write is a call.
         observer: receives a trace event for everything that happens; see `interlingua.trace`.
     """
 
@@ -79,6 +82,7 @@ class Translator:
         tools: ToolsLike = None,
         options: Options | None = None,
         *,
+        tool_choice: ToolChoiceLike = None,
         observer: TraceObserver | None = None,
     ) -> None:
         self._source, self._target = get_wire(source), get_wire(target)
@@ -87,7 +91,7 @@ class Translator:
         if observer is not None and not callable(observer):
             raise UsageError("observer should be a function", "it is called with each trace event")
         self._tracer = ReplyTracer(observer) if observer is not None else None
-        self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options, self._tracer)
+        self._decoder = ReplyDecoder(self._source, dialect, model, tools, self._options, self._tracer, tool_choice)
         self._recorder = ReplyRecorder()
         self._record_events = (
             self._tracer.trace_events(self._recorder.record) if self._tracer else self._recorder.record
@@ -552,9 +556,11 @@ def translate_reply(
     model: str | None = None,
     tools: ToolsLike = None,
     options: Options | None = None,
+    *,
+    tool_choice: ToolChoiceLike = None,
 ) -> dict[str, Any]:
     """Translate a whole reply of one wire to a whole reply of another. `Translator.reply` also has the findings."""
-    return Translator(source, target, dialect, model, tools, options).reply(body)
+    return Translator(source, target, dialect, model, tools, options, tool_choice=tool_choice).reply(body)
 
 
 def _is_unchanged(choice_events: tuple[int, list[ev.Event]], choice: Choice) -> bool:

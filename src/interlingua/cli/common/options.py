@@ -16,6 +16,7 @@ __all__ = [
     "add_file",
     "add_findings",
     "add_prefill",
+    "add_tool_choice",
     "add_tools",
     "add_wires",
     "dialect_from_args",
@@ -53,6 +54,14 @@ def add_dialect(parser: argparse.ArgumentParser, auto_description: str) -> None:
 def add_tools(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tools", metavar="FILE", help="JSON list of the tools that the client offered; default: unknown"
+    )
+
+
+def add_tool_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tool-choice",
+        metavar="CHOICE",
+        help="tool choice of the request: auto, required, none or the name of a tool; default: unknown",
     )
 
 

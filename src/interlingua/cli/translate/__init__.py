@@ -54,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_wires(parser)
     options.add_dialect(parser, "choose it by --model, or by the model in the reply (default)")
     options.add_tools(parser)
+    options.add_tool_choice(parser)
     options.add_prefill(parser)
     parser.add_argument(
         "--delivery",
@@ -85,6 +86,7 @@ def run(args: argparse.Namespace) -> None:
     if args.file.endswith(capture_replay.CAPTURE_SUFFIX):
         replay = capture_replay.load_capture(args.file)
         incoming, tools = replay.chunks, replay.tools if tools is None else tools
+        args.tool_choice = args.tool_choice or replay.tool_choice
         args.source, args.target, args.model = replay.source, replay.target, args.model or replay.model
         args.dialect = replay.dialect if args.dialect == options.AUTO else args.dialect
         console.print_stderr(f"capture: {console.printable(replay.outcome)}")
@@ -95,6 +97,7 @@ def run(args: argparse.Namespace) -> None:
         dialect=args.dialect if args.dialect == options.AUTO else options.resolve_dialect(args.dialect),
         model=args.model,
         tools=tools,
+        tool_choice=args.tool_choice,
         options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),
         observer=output.observer,
     )

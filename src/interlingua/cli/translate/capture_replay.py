@@ -9,6 +9,7 @@ import msgspec
 
 import interlingua as il
 from interlingua.common.jsontext.codec import read_full_object
+from interlingua.core.tool_choice import ToolChoice, read_tool_choice
 from interlingua.errors import BadInput
 from interlingua.gateway.observability.capture_format import (
     CapturedExchange,
@@ -28,6 +29,7 @@ class CaptureReplay(msgspec.Struct, frozen=True):
     dialect: str
     model: str
     tools: list[il.Tool] | None
+    tool_choice: ToolChoice | None
     captured: CapturedExchange
     outcome: str
     """Recorded outcome of the request, for display."""
@@ -53,8 +55,16 @@ def load_capture(path: str) -> CaptureReplay:
         problem = "no request was sent to an upstream" if ends else "the upstream is not recorded"
         raise BadInput(f"{path}: {problem} ({outcome})", "there is nothing to translate")
     dialect, model = exchange.get("dialect"), exchange.get("upstream_model")
+    body = _upstream_request(captured)
     return CaptureReplay(
-        source, target, str(dialect or "auto"), str(model or ""), _offered_tools(captured), captured, outcome
+        source,
+        target,
+        str(dialect or "auto"),
+        str(model or ""),
+        _offered_tools(body),
+        _tool_choice(body),
+        captured,
+        outcome,
     )
 
 
@@ -68,10 +78,22 @@ def _describe_outcome(end: EndLine) -> str:
     return ", ".join(facts)
 
 
-def _offered_tools(captured: CapturedExchange) -> list[il.Tool] | None:
-    """Return the tools of the last upstream request; None if they are unknown."""
+def _upstream_request(captured: CapturedExchange) -> dict[str, Any] | None:
+    """Return the body of the last upstream request; None if it is unknown."""
     upstream_requests = captured.lines_of(UpstreamRequestLine)
-    body = read_full_object(upstream_requests[-1].data.decode("utf-8", "replace")) if upstream_requests else None
+    return read_full_object(upstream_requests[-1].data.decode("utf-8", "replace")) if upstream_requests else None
+
+
+def _tool_choice(body: dict[str, Any] | None) -> ToolChoice | None:
+    """Return the tool choice of a request; None if it is unknown, or not one of the choices that can be read."""
+    try:
+        return read_tool_choice((body or {}).get("tool_choice"))
+    except BadInput:
+        return None
+
+
+def _offered_tools(body: dict[str, Any] | None) -> list[il.Tool] | None:
+    """Return the tools of a request; None if they are unknown."""
     if body is None:
         return None
     definitions = body.get("tools")

@@ -89,6 +89,7 @@ class ChannelsGrammar:
             **(self._body_grammar.marker_roles if self._body_grammar else {}),
             **assign_roles(("opener", header_markers), ("closer", shape.ends)),
         }
+        self.reads_json = False
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_markers = compile_markers(*header_markers)
         self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)
@@ -245,7 +246,12 @@ class ChannelsGrammar:
                 "odd-header", f"malformed header {header!r}: the first known channel and the last recipient are used"
             )
         recipient = parsed_header.recipient
-        if recipient is not None and recipient not in self._routes:
+        is_call = recipient is not None and recipient not in self._routes
+        if sink.guided_json is not None and (is_call or (recipient or parsed_header.channel) not in shape.to_thinking):
+            source.start_recording("")
+            if (yield from sink.guided_json.read_marked(source, sink, only_calls=is_call)):
+                return
+        if recipient is not None and is_call:
             yield from self._read_tool_message(recipient, parsed_header.channel in shape.to_thinking, source, sink)
             return
         if self._can_be_call(parsed_header, sink.offer) and (yield from source.peek_after_space()) == OPENING_BRACE:

@@ -98,6 +98,7 @@ class FramedJsonGrammar:
                 ("opener", self.openers),
             ),
         }
+        self.reads_json = shape.envelope is not None
         self._dialect_markers = frozenset(dialect_markers)
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._markers_in_call = compile_markers(*self._all_markers.literals, *fenced_closers)

@@ -31,7 +31,8 @@ OPENING_BRACKETS = ("{", "[")
 ARRAY_AND_CLOSING_BRACKETS = ("[", "]", "}")
 SEPARATORS = (",", ";")
 BRACKET_MARKERS = compile_markers("{", "}", "[", "]")
-ENVELOPE_START_MARKERS = compile_markers("{", "[{", "[ {", "[\n{")
+ARRAY_INDENTS = ("", " ", "\n", "\n ", "\n  ", "\n    ", "\n\t")
+ENVELOPE_START_MARKERS = compile_markers("{", *(f"[{indent}{{" for indent in ARRAY_INDENTS))
 SEPARATOR_MARKERS = compile_markers(*SEPARATORS)
 SPECIAL_TOKEN_PREFIX = "<|"
 """Prefix of the special tokens that a dialect has among markers of ordinary text."""
@@ -98,6 +99,7 @@ class JsonEnvelopeGrammar:
         self.strays = tuple(marker for marker in shape.close if marker not in dialect_markers)
         self.inner_markers: tuple[str, ...] = ()
         self.marker_roles = assign_roles(("closer", shape.close), ("opener", self.openers))
+        self.reads_json = "name" in shape.name_keys and {"arguments", "parameters"} <= set(shape.args_keys)
         self._all_markers = compile_markers(*self.openers, *shape.close, *dialect_markers)
         self._keys = EnvelopeKeys(
             name_keys=shape.name_keys,

@@ -70,6 +70,7 @@ class LiteralsGrammar:
         self.openers: tuple[str, ...] = (shape.open,)
         self.strays: tuple[str, ...] = (shape.close, shape.quote)
         self.inner_markers: tuple[str, ...] = ()
+        self.reads_json = False
         self.marker_roles = assign_roles(("inner", [shape.quote]), ("closer", [shape.close]), ("opener", self.openers))
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_ends = compile_markers(*self._all_markers.literals, PARAMS_OPENER)

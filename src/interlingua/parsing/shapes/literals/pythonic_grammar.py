@@ -106,6 +106,7 @@ class PythonicGrammar:
             **(self._envelope.marker_roles if self._envelope else {}),
             **assign_roles(("closer", self._section_closers), ("opener", self.openers)),
         }
+        self.reads_json = self._envelope is not None
         marks = (*self._section_openers, *self._section_closers, *dialect_markers)
         self._all_markers = compile_markers(*marks)
         self._closers = compile_markers(*self._section_closers)

@@ -126,6 +126,12 @@ class TaggedParamsGrammar:
                 ("opener", self.openers),
             ),
         }
+        outer_openers = self._section_openers or shape.call.open
+        self.reads_json = (
+            self._fallback_grammar is not None
+            and self._fallback_grammar.reads_json
+            and set(outer_openers) <= set(fallback_openers)
+        )
         self._dialect_markers = frozenset(dialect_markers)
         self._markers_in_section = compile_markers(
             *self.openers, *self._section_closers, *self.inner_markers, *dialect_markers
