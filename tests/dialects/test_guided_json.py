@@ -72,17 +72,23 @@ def wrappers(name: str) -> list[tuple[str, str]]:
     if dialect.grammar is None or name == "detect":
         return pairs
     roles, markers = dialect.grammar.marker_roles, [*dialect.grammar.openers, *dialect.grammar.strays]
-    try:
-        written = il.render(
-            il.Reply(parts=[il.Call(id="", name="get_weather", arguments='{"city": "Paris"}')]), dialect
-        )
-    except il.InterlinguaError:
-        return pairs
+    written = write_call(dialect)
     openers = [marker for marker in markers if roles.get(marker.strip()) == "opener" and _is_whole_tag(marker)]
     opener = max((marker for marker in openers if written.strip().startswith(marker.strip())), key=len, default="")
     closers = [marker for marker, role in roles.items() if role == "closer" and written.rstrip().endswith(marker)]
     closer = max(closers, key=len, default="")
     return [*pairs, *((before + opener, closer) for before, _ in pairs if opener)]
+
+
+def write_call(dialect: il.Dialect) -> str:
+    """Return a call in the format of the dialect. Some dialects have ids of a certain format, some have none."""
+    for id in ("functions.get_weather:0", "abcdefgh1", ""):
+        try:
+            call = il.Call(id=id, name="get_weather", arguments='{"city": "Paris"}')
+            return il.render(il.Reply(parts=[call]), dialect)
+        except il.InterlinguaError:
+            continue
+    raise AssertionError(dialect.name)
 
 
 def _is_whole_tag(marker: str) -> bool:

@@ -247,13 +247,13 @@ NATIVE = [
         "length inside arguments",
         text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="length"),
         expected_choice(("functions.f:0", "f", '{"a": "lo'), finish="length"),
-        ["section-not-closed", "cut-short"],
+        ["cut-short"],
     ),
     ChatScenario(
         "stop inside arguments",
         text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish="stop"),
         expected_choice(("functions.f:0", "f", '{"a": "lo'), finish="length"),
-        ["section-not-closed", "cut-short", "stop-reason"],
+        ["cut-short", "stop-reason"],
     ),
     ChatScenario(
         "end inside arguments",

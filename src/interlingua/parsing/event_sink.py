@@ -27,6 +27,8 @@ _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-
 """Text behind a call's opener that a truncated reply may end with: the name, perhaps as an attribute, or JSON, perhaps
 in a code block."""
 
+CLOSING_BRACE = "}"
+
 
 class GuidedJson(Protocol):
     """Reader for guided JSON behind an opener; see `guided_json.py`."""
@@ -239,6 +241,11 @@ class EventSink:
         self._open_call = CallBuilder(self, header, leading_whitespace)
         return self._open_call
 
+    @property
+    def has_open_call(self) -> bool:
+        """True if a call is in progress. At the end of the reply, that call is truncated."""
+        return self._open_call is not None
+
     def clear_open_call(self) -> None:
         """Forget the call in progress: it has ended."""
         self._open_call = None
@@ -276,6 +283,8 @@ class CallBuilder:
         self._text_parts: list[str] | None = None
         self._emit = sink.emit
         self.scanner = self._args.scanner
+        self.lacks_only_brace: Callable[[], bool] = lambda: self.scanner.lacks_only_brace
+        """Returns whether the arguments so far are complete members, so that they only have to be closed."""
         sink.call_count += 1
         if header.name is not None:
             self._start(header.name)
@@ -319,11 +328,14 @@ class CallBuilder:
         self._sink.emit(ev.CallEnd(self._index, complete))
 
     def truncate(self) -> None:
-        """Emit what is buffered of a call that the end of the reply has cut off."""
+        """Emit what is buffered of a call that the end of the reply has cut off.
+
+        If only the closing brace is missing, add it: then the arguments are what the model has completed, as JSON.
+        """
         if remainder := self._args.flush():
             self._emit_arguments(remainder)
-        if self._resolve_name():
-            self._emit_as_text()
+        if self._resolve_name() and not self._emit_as_text() and self.lacks_only_brace():
+            self._emit_arguments(CLOSING_BRACE)
 
     def _emit_as_text(self) -> bool:
         """Emit a rejected call as text, without special tokens in its arguments. Return whether it was rejected."""

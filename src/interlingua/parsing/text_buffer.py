@@ -607,6 +607,10 @@ class TextBuffer:
             return "" if at_end else None
         return match.group()
 
+    def ends_inside(self, markers: MarkerSet) -> bool:
+        """Return whether the text has ended with the beginning of a marker, after optional whitespace."""
+        return self._closed and markers.is_partial(self._text, self._whitespace_end())
+
     def is_next(self, sequences: Sequence[WordSequence], last_marker: str) -> Read[bool]:
         """Return whether one of the sequences matches, starting at the marker that was just read. Consumes nothing."""
         channel = self.channel

@@ -155,6 +155,15 @@ class JsonScanner:
         """True if the text so far ends inside a string."""
         return self._partial_token[:1] in ('"', "\\")
 
+    @property
+    def lacks_only_brace(self) -> bool:
+        """True if the value is an object whose members are all complete, so that only its closing brace is missing.
+
+        A number or literal at the end of the text may continue, so it is not complete.
+        """
+        is_between_members = self._state in ("first key", "after value") and not self._partial_token
+        return is_between_members and len(self._return_states) == 1 and self.problem is None
+
     def scan(self, text: str, pos: int) -> int:
         """Scan from text[pos:] and return the position where the scan stopped.
 

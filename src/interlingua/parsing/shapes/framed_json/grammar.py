@@ -181,7 +181,7 @@ class FramedJsonGrammar:
             elif marker in self._section_closers:
                 return
             elif marker is None or marker in self._dialect_markers:
-                if self._shape.sections[0].close:
+                if self._shape.sections[0].close and not sink.has_open_call:
                     sink.report("section-not-closed", "the section of calls was never closed: closed here")
                 if marker is not None:
                     source.put_back(marker)

@@ -234,7 +234,7 @@ class TaggedParamsGrammar:
                 return
             marker = yield from self._read_between_calls(source, sink)
             source.start_recording(marker or "")
-        if marker is None or marker not in self._section_closers:
+        if (marker is None or marker not in self._section_closers) and not sink.has_open_call:
             sink.report("section-not-closed", "the section of calls was never closed: closed here")
             source.put_back(marker or "")
 
@@ -390,7 +390,8 @@ class TaggedParamsGrammar:
         if marker in self._shape.param.close and isinstance(self._values, NestedValues):
             yield from self._values.read_unopened(text, partial(sink.offer.coercion_for, name), args, source, sink)
             return ""
-        if text.strip():
+        is_cut_marker = marker is None and source.closed and self._markers_in_call.is_partial(text.lstrip(), 0)
+        if text.strip() and not is_cut_marker:
             sink.report("text-in-section", "text between the params of a call: kept as text", start)
             sink.emit_text(text, source.taken_channel)
         return "" if marker is None and not source.closed else marker

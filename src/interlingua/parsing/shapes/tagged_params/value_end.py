@@ -478,8 +478,9 @@ class _ValueCopy:
     # ── text behind a marker ──────────────────────────────────────────────────────────────────────────────────────
 
     def _follower(self) -> Read[str | None]:
-        """Return the marker that comes next; "" at the end of the text; None if other text comes next."""
-        return (yield from self._source.peek(self._rules.followers))
+        """Return the marker that comes next; "" if the text ends before or in it; None if other text comes next."""
+        marker = yield from self._source.peek(self._rules.followers)
+        return "" if marker is None and self._source.ends_inside(self._rules.followers) else marker
 
     def _follower_of_closer(self) -> Read[str | None]:
         """Return the follower of a closer of this value; None if it closes another one."""
