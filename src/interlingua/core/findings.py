@@ -75,7 +75,7 @@ FINDING_KINDS: dict[str, str] = {
     "unknown-finish-reason": "a finish reason that the wire does not define: mapped to the nearest one",
     "no-finish-reason": "no finish reason: derived from the content of the reply",
     "empty-turn": "a reply without text and without calls, at most with thinking: forwarded, or retried",
-    "cut-short": "a reply that ends inside a call: the call is marked as incomplete; its complete params are valid JSON",
+    "cut-short": "a reply that ends inside a call: the call is marked as incomplete",
     "after-stop": "data after the reply had stopped: dropped",
     "after-end": "data after the end of the stream: dropped",
     "lost": "text that was buffered behind an open call when the reply failed: lost",

@@ -145,9 +145,9 @@ class DetectGrammar:
 def _is_distinctive(opener: str) -> bool:
     """Return whether an opener is specific enough to start detection anywhere.
 
-    A bracket is not: prose is full of them.
+    A bracket is not, nor JSON on the same line as other text: prose is full of them.
     """
-    return any(map(str.isalpha, opener))
+    return any(map(str.isalpha, opener)) and not opener.startswith(('{"', "[{"))
 
 
 def _rank_dialects(opener: str, candidates: Iterable[tuple[Dialect, tuple[str, ...]]]) -> list[Dialect]:

@@ -12,7 +12,7 @@ from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.guided_json import GuidedJsonReader
 from interlingua.parsing.markers import compile_markers
-from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
+from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
 from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer
@@ -83,6 +83,8 @@ class NativeTextParser:
         self._dialect = dialect
         self._suffixed_tags = suffixed_tags(dialect) if self._learnable_suffixes else {}
         self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
+        # At the start of a text, JSON is not behind other text.
+        self._start_markers = compile_markers(*(m for m in self._markers.literals if m not in INLINE_CALL_STARTS))
         self._special_tokens = compile_markers(*dialect.tokens)
         self._first_openers = self._find_first_openers(self._sink.offer)
         self._thinking_openers = tuple(span.open for span in dialect.thinking)
@@ -235,7 +237,7 @@ class NativeTextParser:
         None if there is none, or a marker.
         """
         channel = self._source.channel
-        if not openers or (yield from self._source.peek(self._markers)):
+        if not openers or (yield from self._source.peek(self._start_markers)):
             return None
         if self._source.channel is not channel:  # the buffered text is not the start of a text
             return None

@@ -103,19 +103,20 @@ class CallObjectReader:
     def _end_call(self, call: CallBuilder, closed: bool) -> ObjectOutcome:
         if not self._has_arguments and (closed or not self._source.closed):
             self._end_call_without_arguments(call)
-        elif not closed and call.scanner.ended and self._evidence is not CallEvidence.TENTATIVE:
+        elif not closed and call.scanner.ended and not self._evidence.is_tentative:
             self._sink.report("call-not-closed", f"the call of {self._name!r} lacks its closing brace: closed here")
             self._return_invalid_key()
         for key in self._other_members:
             self._sink.report("after-arguments", f"the key {key!r} next to the arguments of a call: dropped")
         if self._missing_commas:
             self._sink.report("mended-arguments", f"a comma is missing in the call of {self._name!r}: added")
-        if self._evidence is not CallEvidence.TENTATIVE:
+        if not self._evidence.is_tentative:
             return ObjectOutcome.CALL
         if not closed:
             return ObjectOutcome.BROKEN
         self._sink.report("no-opener", f"a call of {self._name!r} without its opening marker: accepted as a call")
-        self._sink.commit()
+        if self._evidence is CallEvidence.TENTATIVE:
+            self._sink.commit()
         return ObjectOutcome.CALL
 
     def _end_call_without_arguments(self, call: CallBuilder) -> None:
@@ -206,7 +207,7 @@ class CallObjectReader:
         if self._evidence is CallEvidence.MARKED:
             self._name = resolved_name or name
             self._refused = self._is_refused(self._name)
-        elif resolved_name is not None or (self._keys.bare and not offer.is_known):
+        elif resolved_name is not None or (self._accepts_any_name and not offer.is_known):
             self._name = resolved_name or name
         if self._name is None or self._refused:
             return False
@@ -215,6 +216,10 @@ class CallObjectReader:
         if self._can_begin():
             self._begin_call()
         return True
+
+    @property
+    def _accepts_any_name(self) -> bool:
+        return self._keys.bare and self._evidence is not CallEvidence.INLINE
 
     def _is_refused(self, name: str) -> bool:
         if name in self._keys.no_tools and not self._sink.offer.has(name):
@@ -253,7 +258,7 @@ class CallObjectReader:
         return ended or not self._keys.id_keys or self._id is not None
 
     def _begin_call(self) -> CallBuilder:
-        if self._evidence is CallEvidence.TENTATIVE:
+        if self._evidence.is_tentative and not self._sink.is_tentative:
             self._sink.begin_tentative()
         self._call = self._sink.start_call(CallHeader("", self._id, self._name))
         if self._buffered is not None:
@@ -328,7 +333,7 @@ class CallObjectReader:
         text: list[str] = []
         if (yield from self._source.peek_after_space()) != '"':
             return ""
-        if self._evidence is CallEvidence.TENTATIVE:
+        if self._evidence.is_tentative:
             return (yield from self._read_unmarked_string())
         yield from self._copy_value(JsonScanner(), text.append, self._sink.limits.header)
         return "".join(text)
@@ -349,7 +354,7 @@ class CallObjectReader:
 
     def _report_over_limit(self, subject: str, limit: int) -> None:
         """Report an exceeded limit. A tentative object that is too long is just not a call, which is not reported."""
-        if self._evidence is not CallEvidence.TENTATIVE:
+        if not self._evidence.is_tentative:
             self._sink.report_over_limit(subject, limit)
 
     def _copy_value(self, scanner: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:

@@ -25,7 +25,7 @@ from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReade
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["ENVELOPE_START_MARKERS", "JsonEnvelope"]
+__all__ = ["ENVELOPE_START_MARKERS", "INLINE_CALL_STARTS", "JsonEnvelope"]
 
 OPENING_BRACKETS = ("{", "[")
 ARRAY_AND_CLOSING_BRACKETS = ("[", "]", "}")
@@ -42,6 +42,8 @@ CODE_FENCE_MARKERS = compile_markers(*CODE_FENCES)
 TEMPLATE_FIELDS = {"name", "args", "id", "number"}
 CALL_LINE_STARTS = ('\n{"name"', '\n[{"name"', '\n{"type": "function"', '\n[{"type": "function"')
 """Beginnings of a line that may be a call after other text."""
+INLINE_CALL_STARTS = tuple(start.lstrip() for start in CALL_LINE_STARTS)
+"""Beginnings of a call on the same line as the text before it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ class JsonEnvelopeGrammar:
     def __init__(self, shape: JsonEnvelope, dialect_markers: tuple[str, ...]) -> None:
         self._shape = shape
         self._line_openers = CALL_LINE_STARTS if shape.bare else ()
-        self.openers = (*shape.open, *self._line_openers)
+        self._inline_openers = INLINE_CALL_STARTS if shape.bare else ()
+        self._bare_openers = (*self._line_openers, *self._inline_openers)
+        self.openers = (*shape.open, *self._bare_openers)
         self.strays = tuple(marker for marker in shape.close if marker not in dialect_markers)
         self.inner_markers: tuple[str, ...] = ()
         self.marker_roles = assign_roles(("closer", shape.close), ("opener", self.openers))
@@ -160,6 +164,9 @@ class JsonEnvelopeGrammar:
         if opener in self._shape.open:
             yield from self._read_marked_envelope(opener, source, sink)
             return
+        if opener in self._inline_openers:
+            yield from self._read_inline_calls(opener, source, sink)
+            return
         if opener in self._line_openers:
             source.put_back(opener)
         evidence = (
@@ -169,6 +176,17 @@ class JsonEnvelopeGrammar:
         yield from envelope.read(
             self._structure_markers, "" if opener in (*CODE_FENCES, *self._line_openers) else opener
         )
+        envelope.finish()
+
+    def _read_inline_calls(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        """Read calls right behind other text. They are text if more text follows them: then the text quotes JSON."""
+        source.put_back(opener)
+        envelope = _EnvelopeReader(self._keys, CallEvidence.INLINE, False, source, sink)
+        yield from envelope.read(self._structure_markers, "")
+        if envelope.has_call and (yield from source.peek(self._all_markers)) is not None:
+            sink.commit()
+        elif envelope.has_call:
+            envelope.return_as_text()
         envelope.finish()
 
     def _read_marked_envelope(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -303,7 +321,7 @@ class _EnvelopeReader:
     def _read_object(self) -> Read[bool]:
         """Read one object, starting after its brace. Return False if the envelope cannot be read any further."""
         source, sink = self._source, self._sink
-        if self.has_call:
+        if self.has_call and self._evidence is not CallEvidence.INLINE:
             source.start_recording("{")
         can_skip = self._in_array and (self.has_call or self._evidence is CallEvidence.MARKED)
         outcome = yield from CallObjectReader(self._keys, self._evidence, source, sink).read(read_to_end=can_skip)
@@ -316,15 +334,16 @@ class _EnvelopeReader:
         skipped = outcome is ObjectOutcome.TEXT and can_skip
         if self._evidence is CallEvidence.MARKED and (self.has_call or skipped):
             sink.report("call-without-name", "an object without the name of a tool: kept as text")
-        if self._evidence is CallEvidence.TENTATIVE:
-            self._return_as_text()
+        if self._evidence.is_tentative:
+            self.return_as_text()
         elif self.has_call or skipped:
             sink.restore_text()
             source.start_recording("")
         return skipped
 
-    def _return_as_text(self) -> None:
+    def return_as_text(self) -> None:
         """Emit a tentative call as text, including its opener, even if the reply is truncated there."""
+        self.has_call = self.has_call and self._evidence is not CallEvidence.INLINE
         text, channel = self._source.take_recorded(), self._source.recorded_channel
         self._sink.rollback()
         text = (

@@ -28,6 +28,13 @@ class CallEvidence(Enum):
     """It has no opener, which is normal for this model: it needs arguments, and the name of an offered tool."""
     TENTATIVE = "tried"
     """It has no opener, which is not normal for this model: it must also be complete."""
+    INLINE = "inline"
+    """It follows text on the same line: its tool must be offered, and only further calls may follow it."""
+
+    @property
+    def is_tentative(self) -> bool:
+        """True if the object may turn out to be text after its arguments have begun."""
+        return self in (CallEvidence.TENTATIVE, CallEvidence.INLINE)
 
 
 class EnvelopeKeys(NamedTuple):

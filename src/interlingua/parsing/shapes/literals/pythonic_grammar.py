@@ -20,7 +20,7 @@ from interlingua.parsing.lookahead import PatternSequence, literal_sequence
 from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
-from interlingua.parsing.shapes.json_envelope.grammar import ENVELOPE_START_MARKERS, JsonEnvelope
+from interlingua.parsing.shapes.json_envelope.grammar import ENVELOPE_START_MARKERS, INLINE_CALL_STARTS, JsonEnvelope
 from interlingua.parsing.shapes.literals.call_context import NullWriter
 from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS_PATTERN,
@@ -183,6 +183,9 @@ class PythonicGrammar:
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
         at_start = source.offset == len(opener)
+        if at_start and opener in INLINE_CALL_STARTS:  # a list at the start of the reply is not behind other text
+            source.put_back(opener.removeprefix(LIST_OPENER))
+            opener = LIST_OPENER
         if (yield from self._is_envelope(opener, at_start, source)):
             assert self._envelope is not None
             yield from self._envelope.read(opener, source, sink)
