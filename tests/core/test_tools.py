@@ -91,3 +91,12 @@ def test_namespace_tool_is_resolved_by_local_name() -> None:
         "a__read",
     ]
     assert offer.resolve_name("read") is None  # ambiguous: two tools match
+
+
+def test_name_that_is_written_twice() -> None:
+    offer = ToolSet([{"name": "get_weather"}, {"name": "a.a"}, {"name": "b"}])
+    for name in ("get_weather.get_weather", "functions.get_weather.get_weather"):
+        assert offer.resolve_name(name) == "get_weather"
+    assert offer.resolve_name("a.a") == "a.a"
+    assert offer.resolve_name("b.get_weather") is None
+    assert offer.resolve_name(".") is None

@@ -178,8 +178,8 @@ class ToolSet:
 
     def resolve_name(self, name: str) -> str | None:
         """Return the name of the offered tool that the model refers to, or None. Models leave the prompt's `functions.`
-        and `:0` on a name, change its case, or use a tool's local name in its namespace. A long name was sent to the
-        upstream in its short form."""
+        and `:0` on a name, write it twice (`NAME.NAME`), change its case, or use a tool's local name in its namespace.
+        A long name was sent to the upstream in its short form."""
         if self.has(name):
             return name
         stripped = name.removeprefix("functions.")
@@ -187,11 +187,14 @@ class ToolSet:
             return self._full_names[stripped]
         stem, _, number = stripped.rpartition(":")
         unnumbered = [stem] if number.isdecimal() else []
+        undoubled = [half] if (half := stripped[: len(stripped) // 2]) and stripped == f"{half}.{half}" else []
         case_matches = [tool for tool in self.names if tool.casefold() == stripped.casefold()]
         local_matches = [
             tool.name for tool in (self._tools or {}).values() if tool.local and stripped in _local_names(tool)
         ]
-        return self.first_offered((stripped, *unnumbered, *_if_unique(case_matches), *_if_unique(local_matches)))
+        return self.first_offered(
+            (stripped, *unnumbered, *undoubled, *_if_unique(case_matches), *_if_unique(local_matches))
+        )
 
     def first_offered(self, candidates: Iterable[str]) -> str | None:
         """Return the first of these names that is an offered tool, or None."""

@@ -8,13 +8,16 @@
 
 A reply is a sequence of messages, and the prompt contains the start of the first one. A message to `self` is thinking,
 a message to `user` or without recipient is text, and a message to a tool contains its call in tags, which are ordinary
-text. There are no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call.
+text. There are no ids. `<|eot|>` ends the turn, so servers often keep it. Most turns have one call. Seen in the field:
+JSON between the tags or behind a message, a header (`to=get_weather<|message|>`) inside thinking without the end of the
+message before it, and names that are written twice (`get_weather.get_weather`).
 """
 
 from __future__ import annotations
 
 from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.channels.grammar import Channels
+from interlingua.parsing.shapes.json_envelope.grammar import JsonEnvelope
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
@@ -40,6 +43,7 @@ DIALECT = Dialect(
             call_gap="\n",
             param_gap="\n",
             next_message="<|start|>",
+            inside=JsonEnvelope(open=("<atem:function_calls>",), close=("</atem:function_calls>",)),
         ),
     ),
     noise=("<|end_of_text|>",),

@@ -16,6 +16,7 @@ from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
 from interlingua.parsing.dialect import MessageGrammar, Shape, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
+from interlingua.parsing.lookahead import Lookahead, literal_sequence
 from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHeader
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
@@ -23,6 +24,9 @@ from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
 __all__ = ["Channels"]
+
+MAX_RECIPIENT_CHARS = 256
+"""Maximum length of a recipient and the markers around it."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,12 @@ class ChannelsGrammar:
         self._header_markers = compile_markers(*header_markers)
         self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)
         self._unmarked_starts = (shape.role, shape.recipient)
+        # A recipient alone is a header if a channel never precedes it. Then it may follow a body that was not ended.
+        self._inner_headers = () if shape.channel else (shape.recipient,)
+        self._markers_in_body = compile_markers(*self._all_markers.literals, *self._inner_headers)
+        self._recipient_lookahead = Lookahead(
+            (*literal_sequence(shape.recipient), r"([^\s<|]++)", r"\s*+", *literal_sequence(shape.message))
+        )
         self._continuation_markers = tuple(filter(None, (shape.channel, shape.constrain)))
         self._after_role = compile_markers(*header_markers, shape.recipient)
         self._routes = (*shape.to_thinking, *shape.to_text)
@@ -309,12 +319,28 @@ class ChannelsGrammar:
         yield from self._copy_body(source, sink, stray.write)
         stray.report(f"in a message to {name!r}")
 
+    def _is_header(self, marker: str, source: TextBuffer, offer: ToolSet) -> Read[bool]:
+        """Return whether the marker that was just read begins a header. If so, it is put back."""
+        source.put_back(marker)
+        recipient = yield from source.look_ahead(self._recipient_lookahead, MAX_RECIPIENT_CHARS)
+        if recipient and (recipient in self._routes or offer.accepts(self._header_parser.tool_name(recipient, offer))):
+            return True
+        source.read_again(marker)
+        return False
+
     def _copy_body(
         self, source: TextBuffer, sink: EventSink, write: Callable[[str, Channel], None]
     ) -> Read[str | None]:
         """Copy a body up to the marker that ends the message, and return it. Any body may contain calls."""
         while True:
-            marker = yield from source.copy_until(self._all_markers, write)
+            marker = yield from source.copy_until(self._markers_in_body, write)
+            if marker and marker in self._inner_headers:
+                if (yield from self._is_header(marker, source, sink.offer)):
+                    sink.report("no-opener", f"a message without {self._shape.start}: accepted as a message")
+                    return ""
+                write(marker, source.channel)
+                source.mark_as_text()
+                continue
             if not marker or self._body_grammar is None or sink.failed:
                 break
             if marker in self._body_grammar.openers:
