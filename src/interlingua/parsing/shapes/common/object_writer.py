@@ -16,7 +16,7 @@ class ObjectWriter:
     def __init__(self, call: CallBuilder) -> None:
         self.call = call
         self._write = call.writer("{")
-        self._scanner = JsonScanner()  # for the end of a truncated call
+        self._value_pieces: list[str] = []  # the last value without the content of strings, for a truncated call
         call.lacks_only_brace = self._lacks_only_brace
         self._separator = "{"
         self.keys: set[str] = set()
@@ -31,12 +31,13 @@ class ObjectWriter:
     def begin_member(self, key: str) -> None:
         """Begin a member. `write_raw` or `write_text` write its value."""
         self.keys.add(key)
-        self.write_raw(f"{self._separator}{quoted(key)}: ")
+        self._write(f"{self._separator}{quoted(key)}: ")
+        self._value_pieces = []
         self._separator = ", "
 
     def write_raw(self, json: str) -> None:
         """Write a value, or a piece of one, that is already JSON. Numbers and literals are never cut."""
-        self._scanner.scan(json, 0)
+        self._value_pieces.append(json)
         self._write(json)
 
     def write_text(self, piece: str) -> None:
@@ -47,12 +48,14 @@ class ObjectWriter:
         """Write all members of a JSON object."""
         inner = json.strip()[1:-1].strip()
         if inner:
-            self.write_raw(self._separator + inner)
+            self._write(self._separator + inner)
+            self._value_pieces = ["null"]
             self._separator = ", "
 
     def _lacks_only_brace(self) -> bool:
-        self._scanner.scan(" ", 0)  # ends a number or literal
-        return self._scanner.lacks_only_brace
+        scanner = JsonScanner()
+        scanner.scan("".join(('{"":', *self._value_pieces, " ")), 0)  # the space ends a number or literal
+        return scanner.lacks_only_brace and not self.is_empty
 
     def mark_incomplete(self) -> None:
         """Mark the call as incomplete, because a param was lost. The client should not run it."""
