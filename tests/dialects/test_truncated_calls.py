@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ def write_calls(name: str, *calls: tuple[str, str]) -> str:
     raise AssertionError(name)
 
 
+def parse_both_ways(name: str, text: str, *, streamed: bool = True) -> Iterator[il.Reply]:
+    """Yield the reply of the whole text, and of single characters."""
+    for pieces in ([text], list(text)) if streamed else ([text],):
+        parser = il.Parser(name, TOOLS)
+        yield il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_complete_params_of_truncated_call_are_json(name: str) -> None:
     """Arguments end inside a string, a number or a container, or they are the complete params as JSON."""
@@ -38,9 +46,7 @@ def test_complete_params_of_truncated_call_are_json(name: str) -> None:
     shape: Any = get_dialect(name).shape
     found_keys: set[int] = set()
     for end in range(len(text)):
-        for pieces in ([text[:end]], list(text[:end])):
-            parser = il.Parser(name, TOOLS)
-            reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+        for reply in parse_both_ways(name, text[:end], streamed=end % 7 == 0):
             for call in (call for call in reply.calls if not call.complete):
                 members = read_json(call.arguments, dict[str, Any])
                 if members is not None:
@@ -75,9 +81,7 @@ CLOSED = [
 
 @pytest.mark.parametrize(("name", "text", "arguments"), CLOSED)
 def test_arguments_of_truncated_call(name: str, text: str, arguments: str) -> None:
-    for pieces in ([text], list(text)):
-        parser = il.Parser(name, TOOLS)
-        reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
+    for reply in parse_both_ways(name, text):
         assert [(call.arguments, call.complete) for call in reply.calls] == [(arguments, False)]
         assert (reply.text, reply.stop_reason) == ("", "length")
         assert [finding.kind for finding in reply.findings] == ["cut-short"]

@@ -88,9 +88,9 @@ CAVEAT_CASES: dict[str, tuple[str, str, list[str]]] = {
         ['{"s": "say \\"hi", "t": "no"}'],
     ),
     "functiongemma": ("<start_function_call>call:new{s:<escape>3<escape>}<end_function_call>", "", ['{"s": 3}']),
-    "llama3_json": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
-    "xlam": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
-    "phi4": (f"So: {BARE}\n{BARE}", f"So: {BARE}", ['{"path": "."}']),
+    "llama3_json": (f"So: {BARE}.\n{BARE}", f"So: {BARE}.", ['{"path": "."}']),
+    "xlam": (f"So: {BARE}.\n{BARE}", f"So: {BARE}.", ['{"path": "."}']),
+    "phi4": (f"So: {BARE}.\n{BARE}", f"So: {BARE}.", ['{"path": "."}']),
     "mistral_v3": (f'[TOOL_CALLS][{{"name": "save", "arguments": {LONG}, "id": "VvvODy9mT"}}]', "", [LONG]),
     "granite3": ("Say Here is my thought process: no. Here is my response: <response> yes.", "Say  yes.", []),
     "tool_calls_array": (

@@ -259,7 +259,7 @@ NATIVE = [
         "end inside arguments",
         text_stream([SECTION + CALL + "functions.f:0" + ARGS, '{"a": "lo'], finish=None, done=False),
         {0: ChoiceView(calls=[("functions.f:0", "f", '{"a": "lo')])},
-        ["section-not-closed", "no-finish-reason"],
+        ["no-finish-reason"],
         error="inside the call of 'f'",
         has_body=False,
     ),

@@ -38,7 +38,7 @@ PHI4 = Dialect(
     special_tokens=False,
     lead="\n",
     caveats="JSON with a tool's name and arguments at the start of the answer or of a line is always a call, even if "
-    "the model meant it as text. In the middle of a line it is text.",
+    "the model meant it as text. In the middle of a line it is a call only if nothing but calls follows it.",
     sample='{"name": "get_weather", "arguments": {"city": "Paris"}},'
     '{"name": "get_weather", "arguments": {"city": "São Paulo"}}',
 )

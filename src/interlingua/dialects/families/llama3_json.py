@@ -27,7 +27,7 @@ DIALECT = Dialect(
     special_tokens=False,
     lead="\n",
     caveats="JSON with a tool's name and arguments at the start of the answer or of a line is always a call, even if "
-    "the model meant it as text. In the middle of a line it is text.",
+    "the model meant it as text. In the middle of a line it is a call only if nothing but calls follows it.",
     sample='{"name": "get_weather", "parameters": {"city": "Paris"}}; '
     '{"name": "get_weather", "parameters": {"city": "São Paulo"}}',
 )
