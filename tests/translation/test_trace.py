@@ -178,8 +178,8 @@ ROWS = {
         [
             (1, MARKER, "<|tool_call>", "opener"),
             (1, MARKER, '<|"|>', "inner"),
-            (2, MARKER, '<|"|>', "inner"),
-            (2, MARKER, "<tool_call|>", "closer"),
+            (3, MARKER, '<|"|>', "inner"),  # only the end of the text shows that it ends the string
+            (3, MARKER, "<tool_call|>", "closer"),
         ],
     ),
     "markers around the text": Row(

@@ -78,6 +78,13 @@ class TextBuffer:
         self._trimmed_whitespace = ""  # whitespace before the last marker that was not copied
         self.markers_adjacent = False
         """True if only whitespace separated the last two markers."""
+        self._marked_pieces: list[str] | None = None  # what was read since `set_mark`, except `_text`
+        self._mark_start = 0
+        self._mark_channel = Channel.TEXT
+        self.searched_to = 0
+        """Up to this offset, the text was already searched for the end of a value, and un-read."""
+        self.search_found_nothing = False
+        """True if that search ended with the text, so that it need not be repeated."""
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = Channel.TEXT
@@ -242,6 +249,28 @@ class TextBuffer:
         self._text_offset += self._pos - len(text) + len(lead) + len(marker)
         self._pos = self._channel_boundary = 0
         self._recorded_pieces, self._record_start = [lead + marker], 0
+
+    def set_mark(self) -> None:
+        """Keep the text that is read from here on, so that `rewind_to` can un-read it."""
+        self._marked_pieces, self._mark_start, self._mark_channel = [], self._pos, self.channel
+
+    def drop_mark(self) -> None:
+        self._marked_pieces = None
+
+    def rewind_to(self, offset: int) -> None:
+        """Un-read all text from this offset on, which is at or behind the mark."""
+        missing = self._text_offset - offset
+        if missing > 0:
+            text = _take_tail(self._marked_pieces or [], missing)
+            if self._recorded_pieces is not None:
+                _take_tail(self._recorded_pieces, missing)
+                self._record_start = 0
+            self._text = text + self._text
+            self._text_offset = offset
+            self._mark_start = 0
+            if self._channel_boundary or self.channel is not self._mark_channel:
+                self._channel_boundary += missing
+        self._pos = offset - self._text_offset
 
     def discard_recording(self) -> None:
         """Stop recording and drop the recorded text."""
@@ -788,6 +817,19 @@ class TextBuffer:
         if min(limit_pos, stop) >= len(text):
             return _ScanWindow(text, 0, stop, marker_free)
         return _ScanWindow(text[pos : min(limit_pos, stop)], pos, stop, marker_free)
+
+
+def _take_tail(pieces: list[str], length: int) -> str:
+    """Remove and return the last characters of a text in pieces."""
+    tail: list[str] = []
+    while length > 0:
+        piece = pieces.pop()
+        if len(piece) > length:
+            pieces.append(piece[:-length])
+            piece = piece[-length:]
+        tail.append(piece)
+        length -= len(piece)
+    return "".join(reversed(tail))
 
 
 def _may_contain_marker(piece: str, markers: MarkerSet, scanner: JsonScanner) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from interlingua.parsing.event_sink import EventSink
+from interlingua.parsing.lookahead import Lookahead
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.shapes.literals.notation import Notation
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -42,6 +43,8 @@ class CallContext:
         """True if the arguments had to be repaired."""
         self.over_limit = False
         """True if the limit was exceeded."""
+        self.param = ""
+        """The key of the param that is being read."""
 
     def copy_until(self, marks: MarkerSet, write: Callable[[str], None]) -> Read[str | None]:
         """Copy text up to a marker, across changes of the channel.
@@ -55,6 +58,11 @@ class CallContext:
                 return marker
         return None
 
+    def is_next(self, lookahead: Lookahead) -> Read[bool]:
+        """Return whether the lookahead matches. If it includes the name of a call, the tool must be offered."""
+        limits, names = self.sink.limits, self.sink.offer.names
+        return (yield from self.source.look_ahead(lookahead, limits.header, ("", *names))) is not None
+
     def is_over_limit(self) -> bool:
         self.over_limit = self.over_limit or self.source.offset >= self._limit
         return self.over_limit
@@ -62,6 +70,15 @@ class CallContext:
     def report(self, finding_kind: str, message: str) -> None:
         if not isinstance(self.args, NullWriter):
             self.sink.report(finding_kind, message)
+
+    def report_ambiguity(self, quoted_part: str = "a part of a call") -> None:
+        """Report that a value quotes a part of a call, so that its end is not certain."""
+        self.sink.has_ambiguous_value = True
+        self.report("ambiguous-value", f"the value of {self.param!r} quotes {quoted_part}: its end is ambiguous")
+
+    def report_unclosed_string(self) -> None:
+        self.was_repaired = True
+        self.report("value-not-closed", "a string without its closing quote: closed before the next call")
 
     def report_repair(self, problem: str) -> None:
         self.was_repaired = True

@@ -27,6 +27,7 @@ from interlingua.parsing.shapes.literals.notation import (
     QuotedMode,
 )
 from interlingua.parsing.shapes.literals.params_reader import LiteralParamsReader
+from interlingua.parsing.shapes.literals.quoted_calls import QuotedCallSyntax
 from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_round_trip
 from interlingua.parsing.shapes.tagged_params.tag import valid_name
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -36,6 +37,7 @@ __all__ = ["Literals"]
 PARAMS_OPENER = "{"
 SURPLUS_BRACKETS = ("}", "]", ")")
 _SURPLUS_BRACKETS_PATTERN = re.compile(r"[}\])]*+")
+_NAME_PATTERNS = (WHITESPACE_PATTERN, r"([^\s{}<]++)")
 _params_opener_markers = compile_markers(PARAMS_OPENER)
 
 
@@ -75,7 +77,16 @@ class LiteralsGrammar:
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_ends = compile_markers(*self._all_markers.literals, PARAMS_OPENER)
         self._closers = compile_markers(shape.close)
-        self._notation = Notation(
+        any_name, prefixed_name = (r"()[^\s{}<]++",), (*literal_sequence(shape.prefix), *_NAME_PATTERNS)
+        self._notation = self._make_notation(dialect_markers, any_name)
+        self._notation_for_offer = self._make_notation(dialect_markers, prefixed_name, _NAME_PATTERNS[1:])
+        self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, sort_keys=shape.in_order)
+
+    def _make_notation(self, dialect_markers: tuple[str, ...], *names: PatternSequence) -> Notation:
+        """Return the notation. `names` are patterns for the name of a call that follows a string."""
+        shape = self._shape
+        next_calls = [self._next_call_patterns(*name) for name in names]
+        return Notation(
             separator=":",
             close="}",
             brackets="{[",
@@ -83,10 +94,10 @@ class LiteralsGrammar:
             delimiter=shape.quote,
             marks=(shape.open, shape.close, *dialect_markers),
             quoted_mode=shape.quoted,
-            next_call_patterns=self._next_call_patterns(r"()[^\s{}<]++"),
+            next_call_patterns={end: sum((calls[end] for calls in next_calls), ()) for end in next_calls[0]},
             plain_call_patterns=self._plain_call_patterns(),
+            quoted_calls=QuotedCallSyntax(shape.open, shape.close, shape.quote, shape.prefix, dialect_markers),
         )
-        self._writer = LiteralWriter(shape.quote, shape.words, ",", ":", escapes=False, sort_keys=shape.in_order)
 
     def _next_call_patterns(self, *name: str) -> dict[str, tuple[PatternSequence, ...]]:
         """Return, for each possible end of a call, patterns from there to the params of the next call."""
@@ -96,7 +107,6 @@ class LiteralsGrammar:
         return {
             "}": ((CLOSING_BRACKETS_PATTERN, *closer, WHITESPACE_PATTERN, *opener, *header), after_call),
             self._shape.close: (after_call,),
-            self._shape.open: (header,),
         }
 
     def _plain_call_patterns(self) -> dict[str, tuple[PatternSequence, ...]]:
@@ -104,7 +114,7 @@ class LiteralsGrammar:
 
         Only the name of an offered tool distinguishes such a call from text.
         """
-        calls = self._next_call_patterns(*literal_sequence(self._shape.prefix), r"([^\s{}<]++)")
+        calls = self._next_call_patterns(*literal_sequence(self._shape.prefix), *_NAME_PATTERNS)
         remainder = (r"[^(){}<'\"]*+", r"\}", WHITESPACE_PATTERN, *literal_sequence(self._shape.close))
         return {end: tuple((*pattern, *remainder) for pattern in patterns) for end, patterns in calls.items()}
 
@@ -118,9 +128,9 @@ class LiteralsGrammar:
         params = ",".join(
             f"{key}:{self._write_value(value)}" for key, value in self._writer.ordered_items(read_members(call))
         )
-        body = f"{shape.prefix}{call.name}{{{params}}}"
+        body = f"{shape.prefix}{call.name}{{{params}}}{shape.close}"
         check_round_trip(self, shape.open, body, [call], values_are_text=shape.quoted == "any")
-        return shape.open + body + shape.close
+        return shape.open + body
 
     def _write_value(self, value: object) -> str:
         in_quotes = self._shape.quoted == "any" and not isinstance(value, str)
@@ -171,13 +181,17 @@ class LiteralsGrammar:
         limit = sink.limits.held if call.awaits_name else sink.limits.args
         if (yield from source.accept(_params_opener_markers)):
             sink.report("mended-arguments", f"{PARAMS_OPENER!r} twice before the arguments: one is dropped")
-        params = LiteralParamsReader(self._notation, name or "", args, source, sink, limit)
+        params = LiteralParamsReader(self._notation_of(sink), name or "", args, source, sink, limit)
         if (yield from params.read()):
-            args.end()
+            args.end(complete=not sink.has_ambiguous_value)
             yield from self._read_closer(source, sink)
         elif params.over_limit:
             sink.report_over_limit("the argument text of a call", limit)
             call.close(complete=False)
+
+    def _notation_of(self, sink: EventSink) -> Notation:
+        """Return the notation in which only an offered tool can follow a string without its closing quote."""
+        return self._notation_for_offer if sink.offer.is_known else self._notation
 
     def _read_as_text(self, source: TextBuffer, sink: EventSink) -> Read[None]:
         """Emit a refused call as text up to its closer, without markers."""
@@ -204,9 +218,9 @@ class LiteralsGrammar:
         sink.begin_tentative()
         sink.report("no-opener", f"{opener!r} without its opening marker: accepted as a call")
         args = ObjectWriter(sink.start_call(CallHeader(name, None, name)))
-        params = LiteralParamsReader(self._notation, name, args, source, sink, sink.limits.args)
+        params = LiteralParamsReader(self._notation_of(sink), name, args, source, sink, sink.limits.args)
         ended = (yield from params.read()) and (yield from source.accept(self._closers))
-        args.end(complete=bool(ended))
+        args.end(complete=bool(ended) and not sink.has_ambiguous_value)
         if ended:
             sink.commit()
             return

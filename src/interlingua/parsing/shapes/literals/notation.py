@@ -10,10 +10,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.lookahead import Lookahead, PatternSequence, literal_sequence
 from interlingua.parsing.markers import MarkerSet, compile_markers
+from interlingua.parsing.shapes.literals.quoted_calls import QuotedCallSyntax
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = [
     "CLOSING_BRACKETS",
+    "CLOSING_BRACKETS_RUN",
     "ESCAPE_STARTS",
     "WHITESPACE",
     "BracketContext",
@@ -64,6 +66,7 @@ CLOSING_BRACKETS = {"{": "}", "[": "]", "(": ")"}
 WHITESPACE_PATTERN = r"\s*+"
 CLOSING_BRACKETS_PATTERN = r"[}\])\s]*+"
 """Matches the text between the end of a value and the end of its call."""
+CLOSING_BRACKETS_RUN = re.compile(CLOSING_BRACKETS_PATTERN)
 _KEY_PATTERN = r"([^\W\d][\w.\-]*+)"
 _BEFORE_STRING_PATTERN = r"[^(){}<'\"]*+"
 _IN_STRING_PATTERN = r"[^\s,}\])]"
@@ -87,6 +90,7 @@ class Notation:
         next_call_patterns: For each possible end of a call: patterns from there to the params of the next call.
         plain_call_patterns: The same, up to the end of a call without strings.
         after_string: Patterns after a quote which show that it ends both the string and the call.
+        quoted_calls: Syntax of calls that strings between delimiters may quote.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Notation:
         next_call_patterns: Mapping[str, tuple[PatternSequence, ...]] | None = None,
         plain_call_patterns: Mapping[str, tuple[PatternSequence, ...]] | None = None,
         after_string: tuple[PatternSequence, ...] = (),
+        quoted_calls: QuotedCallSyntax | None = None,
     ) -> None:
         self.separator = separator
         self.close = close
@@ -110,6 +115,8 @@ class Notation:
         self.quotes = (*quotes, delimiter) if delimiter else quotes
         self.escaped = escaped
         self.quoted_mode = quoted_mode
+        self.quoted_calls = quoted_calls
+        self.commas = compile_markers(",")
         closers = tuple(CLOSING_BRACKETS[bracket] for bracket in brackets)
         self.value_ends = compile_markers(",", *closers, *marks)
         """Markers that can follow a value."""
@@ -120,7 +127,8 @@ class Notation:
         patterns_by_end, plain_patterns = next_call_patterns or {}, plain_call_patterns or {}
         self.string_markers = {quote: compile_markers(quote, *ESCAPE_STARTS, *patterns_by_end) for quote in quotes}
         if delimiter:
-            self.string_markers[delimiter] = compile_markers(delimiter, *patterns_by_end)
+            quoted_openers = (quoted_calls.open,) if quoted_calls else ()
+            self.string_markers[delimiter] = compile_markers(delimiter, *quoted_openers, *patterns_by_end)
         self.unclosed_strings = {
             quote: {
                 end: Lookahead(
@@ -149,6 +157,13 @@ class Notation:
             for separator, close in ((separator, close), (":", "}"))
         }
         """The syntax of keys, by the separator after them and the closing bracket around them."""
+
+    def quote_as_text(self, quote: str) -> str:
+        """Return the text for a quote inside a string.
+
+        A delimiter token that contains `"` is read as that character.
+        """
+        return '"' if '"' in quote and quote == self.delimiter else quote
 
     def _next_member_patterns(self, separator: str) -> list[PatternSequence]:
         """Return patterns for a key and the beginning of its value."""

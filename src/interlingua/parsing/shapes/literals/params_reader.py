@@ -23,9 +23,8 @@ from interlingua.parsing.shapes.literals.notation import (
 from interlingua.parsing.shapes.literals.strings_reader import (
     STRING_ONLY_CHAR,
     LiteralStringReader,
-    ValueEnd,
-    ValueText,
 )
+from interlingua.parsing.shapes.literals.value_ends import ValueEnd, ValueText
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = ["LiteralParamsReader"]
@@ -44,6 +43,8 @@ class LiteralParamsReader:
         self._offer = sink.offer
         self._context = CallContext(notation, args, source, sink, limit)
         self._string_reader = LiteralStringReader(self._context)
+        self._params: set[str] = set()
+        self._after_delimited_string = False  # whether the last value of a param was a string between delimiters
 
     @property
     def was_repaired(self) -> bool:
@@ -71,7 +72,14 @@ class LiteralParamsReader:
             self._notation.separator,
             set(offer.param_names(tool)) or None,
         )
-        return (yield from self._read_members(brackets, lambda key, _: self._args.begin_member(key), first_key))
+        return (yield from self._read_members(brackets, self._begin_param, first_key))
+
+    def _begin_param(self, key: str, _: BracketContext) -> None:
+        if key in self._params and self._after_delimited_string:
+            self._context.report_ambiguity(f"the param {key!r}, which the call already has")
+        self._params.add(key)
+        self._context.param = key
+        self._args.begin_member(key)
 
     # ── brackets ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,6 +166,8 @@ class LiteralParamsReader:
     def _read_value(self, brackets: BracketContext, coercion: ValueCoercion) -> Read[ValueEnd | None]:
         """Read a value up to its end. Return None if the text ended before it."""
         opener = yield from self._source.accept(self._notation.value_openers)
+        if brackets.depth == 0:
+            self._after_delimited_string = opener is not None and opener == self._notation.delimiter
         if opener in self._notation.quotes:
             return (yield from self._string_reader.read(opener, brackets, coercion))
         if opener is None or brackets.depth == MAX_DEPTH:
@@ -213,7 +223,7 @@ class LiteralParamsReader:
             elif marker == self._notation.delimiter:
                 decision = yield from self._string_reader.classify_quote(brackets, inner_quotes)
                 if isinstance(decision, ValueText):
-                    decision = ValueText(self._string_reader.quote_as_text(marker) + decision.text)
+                    decision = ValueText(self._notation.quote_as_text(marker) + decision.text)
                     inner_quotes += 1
             elif open_brackets and marker in self._notation.value_ends.literals:
                 open_brackets -= marker != ","

@@ -10,48 +10,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeAlias
 
 from interlingua.common.jsontext.codec import read_json
 from interlingua.common.schema.coercion import ValueCoercion
-from interlingua.parsing.lookahead import Lookahead
 from interlingua.parsing.shapes.literals.call_context import CallContext
+from interlingua.parsing.shapes.literals.delimited_strings import DelimitedStringReader
 from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS,
-    CLOSING_BRACKETS_PATTERN,
+    CLOSING_BRACKETS_RUN,
     WHITESPACE,
     BracketContext,
     escape_json,
     read_escape,
 )
+from interlingua.parsing.shapes.literals.value_ends import EndDecision, ValueEnd, ValueText
 from interlingua.parsing.text_buffer import Read
 
-__all__ = ["STRING_ONLY_CHAR", "LiteralStringReader", "ValueEnd", "ValueText"]
+__all__ = ["STRING_ONLY_CHAR", "LiteralStringReader"]
 
 _WHITESPACE_RUN = re.compile(f"[{WHITESPACE}]*+")
-_CLOSING_BRACKETS_RUN = re.compile(CLOSING_BRACKETS_PATTERN)
 STRING_ONLY_CHAR = "~"
 """A character that can begin only a string, no other value."""
-
-
-class ValueEnd(NamedTuple):
-    """Decision: the value ends here."""
-
-    delimiter: str
-    """The delimiter that ends it: a comma, a closing bracket or a marker."""
-    key: str | None = None
-    """The key of the next member, if it was consumed for the decision."""
-
-
-class ValueText(NamedTuple):
-    """Decision: the value continues."""
-
-    text: str
-    """The text that was consumed for the decision. It belongs to the value."""
-
-
-_EndDecision: TypeAlias = ValueEnd | ValueText | None
-"""Decision about a possible end of a value; None if the text ends before the decision."""
 
 
 class LiteralStringReader:
@@ -76,7 +55,9 @@ class LiteralStringReader:
             first = (yield from self._source.peek_after_space()) if quoted_mode == "any" else STRING_ONLY_CHAR
             is_buffered = coercion.can_be_value(first)
         if is_buffered:
-            end = yield from self._read_to_end(quote, brackets, self._context.sink.hold_value().append)
+            end = yield from self._read_to_end(
+                quote, brackets, self._context.sink.hold_value().append, is_streamed=False
+            )
             text = self._context.sink.take_value()
             if end is not None:
                 self._write_converted(text, coercion)
@@ -88,7 +69,15 @@ class LiteralStringReader:
             write('"')
         return end
 
-    def _read_to_end(self, quote: str, brackets: BracketContext, write: Callable[[str], None]) -> Read[ValueEnd | None]:
+    def _read_to_end(
+        self, quote: str, brackets: BracketContext, write: Callable[[str], None], is_streamed: bool = True
+    ) -> Read[ValueEnd | None]:
+        quoted_calls = self._notation.quoted_calls
+        if quoted_calls and quote == self._notation.delimiter:
+            reader = DelimitedStringReader(
+                self._context, quoted_calls, brackets, self.classify_quote, write, is_streamed
+            )
+            return (yield from reader.read())
         inner_quotes = 0
         while True:
             marker = yield from self.copy_body(quote, write)
@@ -102,7 +91,7 @@ class LiteralStringReader:
             if not isinstance(decision, ValueText):
                 self._source.trace_marker(quote, quote_end)
                 return decision
-            write(escape_json(self.quote_as_text(quote) + decision.text))
+            write(escape_json(self._notation.quote_as_text(quote) + decision.text))
             inner_quotes += 1
 
     def _write_converted(self, json: str, coercion: ValueCoercion) -> None:
@@ -115,13 +104,6 @@ class LiteralStringReader:
         args.write_raw(value.json)
         if value.problem:
             self._context.report("bad-value", value.problem)
-
-    def quote_as_text(self, quote: str) -> str:
-        """Return the text for a quote inside a string.
-
-        A delimiter token that contains `"` is read as that character.
-        """
-        return '"' if '"' in quote and quote == self._notation.delimiter else quote
 
     def copy_body(self, quote: str, write: Callable[[str], None]) -> Read[str | None]:
         """Copy a string as JSON up to the next quote.
@@ -139,25 +121,17 @@ class LiteralStringReader:
                 write((yield from read_escape(marker, self._source)))
                 continue
             self._source.put_back(marker)
-            if (yield from self._is_next(unclosed[marker])):
-                self._context.was_repaired = True
-                self._context.report(
-                    "value-not-closed", "a string without its closing quote: closed before the next call"
-                )
+            if (yield from self._context.is_next(unclosed[marker])):
+                self._context.report_unclosed_string()
                 return marker
             self._source.skip_data(marker)
             # If the first bracket does not end the call, neither do the brackets after it.
-            closing_brackets = yield from self._source.take_while(_CLOSING_BRACKETS_RUN)
+            closing_brackets = yield from self._source.take_while(CLOSING_BRACKETS_RUN)
             write(escape_json(marker + closing_brackets))
-
-    def _is_next(self, lookahead: Lookahead) -> Read[bool]:
-        """Return whether the lookahead matches. If it includes the name of a call, the tool must be offered."""
-        sink = self._context.sink
-        return (yield from self._source.look_ahead(lookahead, sink.limits.header, ("", *sink.offer.names))) is not None
 
     # ── end of a string ───────────────────────────────────────────────────────────────────────────────────────
 
-    def classify_quote(self, brackets: BracketContext, inner_quotes: int) -> Read[_EndDecision]:
+    def classify_quote(self, brackets: BracketContext, inner_quotes: int, may_repair: bool = True) -> Read[EndDecision]:
         """Decide whether a quote ends the string.
 
         If it can close a quotation inside the string, or if the dialect does not escape quotes, the conditions are
@@ -166,20 +140,21 @@ class LiteralStringReader:
         Args:
             brackets: The brackets around the string.
             inner_quotes: The number of quotes that the string already contains.
+            may_repair: Whether the quote ends the string also if the delimiter after it is missing or wrong.
         """
         source, notation = self._source, self._notation
         whitespace = yield from source.take_while(_WHITESPACE_RUN)
-        if (yield from self._is_next(notation.after_string)):
+        if (yield from self._context.is_next(notation.after_string)):
             return ValueEnd((yield from self._read_call_end(brackets)))
         delimiter = yield from source.accept(notation.value_ends)
         if delimiter is None:
-            return (yield from self._classify_quote_without_comma(brackets, whitespace))
+            return (yield from self._classify_quote_without_comma(brackets, whitespace, may_repair))
         closes_inner = inner_quotes % 2 == 1
         if delimiter == "," and brackets.separator:
             key_reader = (
                 self._classify_comma_before_bare_key(brackets, brackets.remaining_keys)
                 if closes_inner
-                else self.classify_comma(brackets, None)
+                else self.classify_comma(brackets, None, may_repair)
             )
             decision = yield from key_reader
             return ValueText(whitespace + decision.text) if isinstance(decision, ValueText) else decision
@@ -206,12 +181,14 @@ class LiteralStringReader:
             return self._notation.close
         return delimiter or ","
 
-    def _classify_quote_without_comma(self, brackets: BracketContext, whitespace: str) -> Read[_EndDecision]:
+    def _classify_quote_without_comma(
+        self, brackets: BracketContext, whitespace: str, may_repair: bool
+    ) -> Read[EndDecision]:
         """Decide whether a quote ends the string if no valid follower comes next: a comma may be missing."""
         source, notation = self._source, self._notation
         if (yield from source.peek(notation.value_ends)) == "":
             return None
-        if not (brackets.separator and brackets.remaining_keys):
+        if not (may_repair and brackets.separator and brackets.remaining_keys):
             return ValueText(whitespace)
         syntax = notation.key_syntax[brackets.separator, brackets.closer]
         if (
@@ -222,7 +199,7 @@ class LiteralStringReader:
         return ValueEnd(",")
 
     def classify_comma(
-        self, brackets: BracketContext, allowed_keys: Collection[str] | None
+        self, brackets: BracketContext, allowed_keys: Collection[str] | None, may_repair: bool = True
     ) -> Read[ValueEnd | ValueText]:
         """Decide whether a comma ends the value before it: the key of the next member or the end must follow.
 
@@ -230,10 +207,11 @@ class LiteralStringReader:
         """
         syntax = self._notation.key_syntax[brackets.separator, brackets.closer]
         if (yield from self._source.peek(syntax.container_ends)) is not None or (
-            yield from self._is_next(syntax.quoted_key)
+            yield from self._context.is_next(syntax.quoted_key)
         ):
             return ValueEnd(",")
-        return (yield from self._classify_comma_before_bare_key(brackets, allowed_keys, syntax.wrong_separator))
+        wrong_separator = syntax.wrong_separator if may_repair else ""
+        return (yield from self._classify_comma_before_bare_key(brackets, allowed_keys, wrong_separator))
 
     def _classify_comma_before_bare_key(
         self, brackets: BracketContext, allowed_keys: Collection[str] | None, wrong_separator: str = ""
