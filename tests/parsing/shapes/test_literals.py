@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 import interlingua as il
 from interlingua.core.options import Limits
 from interlingua.errors import RenderError
+from tests.support.harness import tool
 
 DIALECTS = ["gemma4", "functiongemma", "pythonic", "lfm2", "olmo3"]
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
@@ -30,6 +31,8 @@ texts = some.text(some.characters(codec="utf-8"), max_size=20) | some.sampled_fr
         "<|tool_call_end|>",
         "</function_calls>",
         "[x](y)",
+        "f(x), g.h(a='b')]",
+        '<function_calls>f(a="b")</function_calls>',
         "\x00",
     ]
 )
@@ -48,6 +51,30 @@ def written(dialect: str, *calls: tuple[str, dict[str, Any]]) -> str:
 
 def read(dialect: str, text: str) -> list[tuple[str, dict[str, Any]]]:
     return [(call.name, json.loads(call.arguments)) for call in il.parse(text, dialect).calls if call.complete]
+
+
+escaping_dialect = pytest.mark.parametrize(
+    ("dialect", "opener", "closer"),
+    [
+        ("lfm2", "<|tool_call_start|>[", "]<|tool_call_end|>"),
+        ("olmo3", "<function_calls>", "</function_calls>"),
+        ("pythonic", "[", "]"),
+    ],
+)
+
+
+@escaping_dialect
+@given(some.lists(some.integers(0, 9), max_size=6))
+def test_escaped_quotations_of_calls_are_data(dialect: str, opener: str, closer: str, choice: list[int]) -> None:
+    call = f'{opener}g(a="x", b="y"){closer}'
+    parts = [call, f"{opener}g(", 'g(a="', '")' + closer, '")', '"), g(a="', '", b="', '")\ng(a="', "x", "\n"]
+    value = "".join(parts[n] for n in choice)
+    tools = [tool(name, ["a", "b"]) for name in ("f", "g")]
+    text = f'{opener}f(a={json.dumps(value)}, b="c"), g(a="x"){closer}'
+    reply = il.parse(text, dialect, tools)
+    expected = [("f", {"a": value, "b": "c"}), ("g", {"a": "x"})]
+    assert [(call.name, json.loads(call.arguments)) for call in reply.calls if call.complete] == expected
+    assert not reply.findings
 
 
 @each_dialect

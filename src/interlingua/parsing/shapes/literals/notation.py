@@ -68,7 +68,7 @@ CLOSING_BRACKETS_PATTERN = r"[}\])\s]*+"
 """Matches the text between the end of a value and the end of its call."""
 CLOSING_BRACKETS_RUN = re.compile(CLOSING_BRACKETS_PATTERN)
 _KEY_PATTERN = r"([^\W\d][\w.\-]*+)"
-_BEFORE_STRING_PATTERN = r"[^(){}<'\"]*+"
+_BEFORE_STRING_PATTERN = r"[^(){}<'\"\\]*+"
 _IN_STRING_PATTERN = r"[^\s,}\])]"
 """Matches a character that cannot follow the closing quote of a string."""
 _BARE_VALUE_PATTERNS = (r"[\w.+\-]*+", WHITESPACE_PATTERN, r"[,}\])\[{(]")
