@@ -247,6 +247,9 @@ class DelimitedStringReader:
         has_closer = delimiter == syntax.close
         has_bracket = delimiter in CLOSING_BRACKETS.values()
         if has_bracket:
+            name = yield from source.look_ahead(syntax.next_call, self._limits.header)
+            if name is not None and self._context.sink.offer.accepts(name):
+                return _Certainty.CERTAIN
             yield from source.take_while(CLOSING_BRACKETS_RUN)
             if self._brackets.depth and (yield from source.peek(self._notation.commas)):
                 return _Certainty.CERTAIN

@@ -58,9 +58,12 @@ class QuotedCallSyntax:
             (*literal_sequence(open), *header),
         )
         """Lookahead for the opener, the name and the opening bracket of a call."""
-        chain: PatternSequence = ("()", r"[}\])\s]*+", *literal_sequence(close))
-        self.call_end = Lookahead(chain)
+        call_end: PatternSequence = (r"[}\])\s]*+", *literal_sequence(close))
+        self.call_end = Lookahead(("()", *call_end))
         """Lookahead after a quote for the end of the call."""
+        next_opener = (_WHITESPACE_PATTERN, *literal_sequence(open), _WHITESPACE_PATTERN, *literal_sequence(prefix))
+        self.next_call = Lookahead((*call_end, *next_opener, *header))
+        """Lookahead after a bracket for the end of the call and the head of the next one."""
         key = (_WHITESPACE_PATTERN, ",", _WHITESPACE_PATTERN, r"([^\W\d][\w.\-]*+)", _WHITESPACE_PATTERN, ":")
         self.next_param = Lookahead((*key, _WHITESPACE_PATTERN, *literal_sequence(quote)))
         """Lookahead after a quote for another param that is a string."""
