@@ -5,7 +5,8 @@
 
 Three tokens form all structure; the tag names between them are text. The type is string or JSON; one element `json`
 may contain all arguments. The index counts within the turn, so it is not used as an id. The prompt opens the thinking,
-and text is in `response`. Seen in the field: proxies that drop tokens between `tools` and `call`.
+and text is in `response`. Seen in the field: proxies that drop tokens between `tools` and `call`; a space or a line
+break between the tokens and the tag names.
 """
 
 from __future__ import annotations
@@ -14,35 +15,52 @@ from interlingua.parsing.dialect import Dialect, Span
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 from interlingua.parsing.shapes.tagged_params.tag import Tag
 
+_SPACES = ("", " ", "\n")
+_ENDS = ("<|sep|>", "\n<|sep|>")
+
+
+def _openers(tag: str) -> tuple[str, ...]:
+    """Return the spellings of the start of a tag, with and without white space after the token."""
+    return tuple(f"<|open|>{space}{tag}" for space in _SPACES)
+
+
+def _closers(tag: str) -> tuple[str, ...]:
+    """Return the spellings of a closing tag, with and without white space between its tokens and its name."""
+    return tuple(f"<|close|>{before}{tag}{after}<|sep|>" for before in _SPACES for after in _SPACES)
+
+
+def _spans(tag: str) -> tuple[Span, ...]:
+    """Return the spellings of an element without attributes."""
+    openers = (f"{opener}{space}<|sep|>" for opener in _openers(tag) for space in _SPACES)
+    return tuple(map(Span, openers, _closers(tag)))
+
+
 DIALECT = Dialect(
     name="kimi_k3",
     summary="Kimi K3: XTML, types in the text",
     models=("*kimi*k3*",),
     shape=TaggedParams(
         call=Tag(
-            open=("<|open|>call ", "<|open|>toolscall "),
+            open=(*_openers("call "), *_openers("toolscall ")),
             attribute=("tool", "name"),
-            end=("<|sep|>",),
-            close=("<|close|>call<|sep|>",),
+            end=_ENDS,
+            close=_closers("call"),
             escaped=True,
         ),
         param=Tag(
-            open=("<|open|>argument ",),
+            open=_openers("argument "),
             attribute=("key", "name"),
-            end=("<|sep|>",),
-            close=("<|close|>argument<|sep|>",),
+            end=_ENDS,
+            close=_closers("argument"),
             escaped=True,
         ),
-        json=Tag(open=("<|open|>json",), end=("<|sep|>",), close=("<|close|>json<|sep|>",)),
-        sections=(Span("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),),
+        json=Tag(open=_openers("json"), end=_ENDS, close=_closers("json")),
+        sections=_spans("tools"),
         string_when="type=string",
         numbered="index",
     ),
-    thinking=(Span("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
-    text=(
-        Span("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
-        Span("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
-    ),
+    thinking=_spans("think"),
+    text=(*_spans("response"), *_spans("message")),
     noise=("<|end_of_msg|>", "<|close|>toolsmessage<|sep|>", "<|open|>", "<|close|>", "<|sep|>"),
     sample="<|open|>think<|sep|>Two cities.<|close|>think<|sep|><|open|>response<|sep|>Let me look."
     '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|>'
