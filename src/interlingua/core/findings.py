@@ -18,7 +18,7 @@ FINDING_KINDS: dict[str, str] = {
     "no-separator": "arguments directly after the header, without the separator marker: accepted as arguments",
     "call-not-closed": "a call without its closing marker: treated as closed",
     "value-not-closed": "a param's value without its closing marker: treated as closed",
-    "ambiguous-value": "a value that quotes part of a call, so that its end is ambiguous: the call is incomplete",
+    "ambiguous-value": "a param's value that quotes a part of a call: its end is ambiguous, so the call is incomplete",
     "opener-in-value": "a line of a value that looks like the first line of a call: kept as text",
     "bad-value": "a param's value that does not match its type: kept as a string",
     "repeated-param": "a param that the call already has: forwarded; if it can be a string, the call is incomplete",

@@ -6,8 +6,8 @@
 The markers are single tokens, and so is the one around strings. Keys are bare, and the template sorts them. Thinking is
 in `<|channel>thought … <channel|>`; its label may be missing. Seen in the field: strings without their opening quote
 or without quotes; the quote token inside a string instead of a `"`, so it ends the string only before a param or the
-end of the call; calls that a string quotes, which are data; plain `"` around strings; bare numbers where the schema requires a string; missing
-closers.
+end of the call; calls that a string quotes, which are data; plain `"` around strings; bare numbers where the schema
+requires a string; missing closers.
 
 FunctionGemma quotes every value. The schema determines the type; without a schema, JSON becomes a value.
 """
@@ -31,8 +31,8 @@ GEMMA4 = Dialect(
     thinking=(Span("<|channel>thought\n", "<channel|>"), Span("<|channel>", "<channel|>")),
     noise=("<|tool_response>", "<tool_response|>", "<turn|>", "<|turn>model\n", "<|turn>", "<eos>"),
     trim="\n",
-    caveats="A string that contains the quote token followed by `,key:` is cut there. So is one that contains the end of "
-    "a call and the start of the next one. If a string quotes half a call, the call is incomplete.",
+    caveats="A string that contains the quote token followed by `,key:` is cut there. So is one that contains the end "
+    "of a call and the start of the next one. If a string quotes half a call, the call is incomplete.",
     sample="<|channel>thought\nTwo cities.<channel|>Let me look."
     '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,unit:<|"|>c<|"|>}<tool_call|>'
     '<|tool_call>call:get_weather{city:<|"|>São Paulo<|"|>,days:3}<tool_call|>',

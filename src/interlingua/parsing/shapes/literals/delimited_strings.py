@@ -169,7 +169,7 @@ class DelimitedStringReader:
         """
         source = self._source
         is_over_limit = source.offset - possible.offset >= self._limits.held
-        if possible.end is None and not self._only_calls_follow and not is_over_limit:
+        if possible.end is None and not self._only_calls_follow and source.closed and not is_over_limit:
             self._output.release()
             return None
         source.searched_to, source.search_found_nothing = source.offset, not is_over_limit
