@@ -178,7 +178,8 @@ ROWS = {
         [
             (1, MARKER, "<|tool_call>", "opener"),
             (1, MARKER, '<|"|>', "inner"),
-            (3, MARKER, '<|"|>', "inner"),  # only the end of the text shows that it ends the string
+            (2, HELD, "<tool_call|>", "marker"),  # only the end of the text shows that the string has ended
+            (3, MARKER, '<|"|>', "inner"),
             (3, MARKER, "<tool_call|>", "closer"),
         ],
     ),
