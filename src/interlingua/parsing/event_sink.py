@@ -80,8 +80,6 @@ class EventSink:
         """True while the text is inside a call or a section of calls."""
         self.failed = False
         """True after a limit has ended the reply."""
-        self.settled_to = 0
-        """Up to this position of the text, the end of each value was found by reading ahead."""
         self.has_ambiguous_value = False
         """True behind a value whose end is not certain: this call and the next ones may be parts of that value."""
         self._source = source

@@ -93,8 +93,6 @@ class TextBuffer:
         """The marker at the start of the recorded text."""
         self.recorded_is_refused = False
         """True if the recorded text is known to be no call."""
-        self._marked_pieces: list[str] | None = None  # what was read since `set_mark`, except `_text`
-        self._mark_start = 0
 
     def push(self, text: str, channel: Channel = Channel.TEXT) -> bool:
         """Add the next piece of text.
@@ -250,11 +248,29 @@ class TextBuffer:
         self._pos = self._channel_boundary = 0
         self._recorded_pieces, self._record_start = [lead + marker], 0
 
+    def discard_recording(self) -> None:
+        """Stop recording and drop the recorded text."""
+        self._recorded_pieces = None
+
+    # ── reading ahead ─────────────────────────────────────────────────────────────────────────────────────────────────
+
     def set_mark(self) -> None:
-        """Keep the text that is read from here on, so that `rewind_to` can un-read it."""
+        """Keep the text that is read from here on, so that it can be taken or un-read."""
         self._marked_pieces, self._mark_start, self._mark_channel = [], self._pos, self.channel
 
     def drop_mark(self) -> None:
+        self._marked_pieces = None
+
+    def take_marked(self) -> str:
+        """Return the text that was read since `set_mark`, and remove the mark."""
+        text = "".join(self._marked_pieces or ()) + self._text[self._mark_start : self._pos]
+        self._marked_pieces = None
+        return text
+
+    def rewind_to_mark(self) -> None:
+        """Un-read the text that was read since `set_mark`, and remove the mark."""
+        marked_chars = sum(map(len, self._marked_pieces or ())) + self._pos - self._mark_start
+        self.rewind_to(self.offset - marked_chars)
         self._marked_pieces = None
 
     def rewind_to(self, offset: int) -> None:
@@ -271,47 +287,6 @@ class TextBuffer:
             if self._channel_boundary or self.channel is not self._mark_channel:
                 self._channel_boundary += missing
         self._pos = offset - self._text_offset
-
-    def discard_recording(self) -> None:
-        """Stop recording and drop the recorded text."""
-        self._recorded_pieces = None
-
-    # ── reading ahead ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def set_mark(self) -> None:
-        """Remember the read position: what is read from now on is taken with `take_marked` or read once more."""
-        self._marked_pieces, self._mark_start = [], self._pos
-
-    def take_marked(self) -> str:
-        """Return the text that was read since `set_mark`, and remove the mark."""
-        text = "".join(self._marked_pieces or ()) + self._text[self._mark_start : self._pos]
-        self._marked_pieces = None
-        return text
-
-    def rewind_to_mark(self) -> None:
-        """Un-read the text that was read since `set_mark`, and remove the mark."""
-        pieces = self._marked_pieces or ()
-        self._unread(sum(map(len, pieces)) + self._pos - self._mark_start)
-        self._marked_pieces = None
-
-    def rewind_to(self, offset: int) -> None:
-        """Un-read the text behind this position, which is not before the mark. The mark stays."""
-        self._unread(self.offset - offset)
-
-    def _unread(self, count: int) -> None:
-        """Un-read the last characters, which were read since `set_mark`."""
-        missing = count - self._pos
-        if missing <= 0 or not self._marked_pieces:  # all of them are still in the buffer
-            self._pos -= count
-            return
-        text = _pop_tail(self._marked_pieces, missing)
-        if self._recorded_pieces is not None:
-            _pop_tail(self._recorded_pieces, missing)
-        if self._channel_boundary:
-            self._channel_boundary += len(text)
-        self._text = text + self._text
-        self._text_offset -= len(text)
-        self._pos = self._mark_start = self._record_start = 0
 
     def mark_as_text(self) -> None:
         """Treat what was read last as text, not as a marker."""
@@ -835,16 +810,3 @@ def _take_tail(pieces: list[str], length: int) -> str:
 def _may_contain_marker(piece: str, markers: MarkerSet, scanner: JsonScanner) -> bool:
     """Return whether the piece has to be searched for markers that begin like JSON: it is not all inside a string."""
     return markers.starts_like_json and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece)
-
-
-def _pop_tail(pieces: list[str], count: int) -> str:
-    """Remove the last characters from the pieces, and return them."""
-    tail: list[str] = []
-    while count > 0:
-        piece = pieces.pop()
-        if len(piece) > count:
-            pieces.append(piece[:-count])
-            piece = piece[-count:]
-        tail.append(piece)
-        count -= len(piece)
-    return "".join(reversed(tail))

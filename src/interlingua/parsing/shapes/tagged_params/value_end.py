@@ -433,8 +433,8 @@ class _ValueCopy:
                 call may be quoted in the value.
         """
         rules, source, sink = self._rules, self._source, self._sink
-        if source.offset < sink.settled_to:
-            return _Verdict.END
+        if source.offset < source.searched_to:
+            return _Verdict.END if source.search_found_nothing else _Verdict.AMBIGUOUS
         remaining = sink.limits.held
         self._open_calls = self._open_params = 0
         while True:
@@ -455,10 +455,9 @@ class _ValueCopy:
                 if follower is not None:
                     source.rewind_to(start)
                     return _Verdict.DATA if follower else _Verdict.AMBIGUOUS
-        if marker == "" and source.channel is self._channel:
-            return _Verdict.AMBIGUOUS  # the limit was reached
-        sink.settled_to = source.offset
-        return _Verdict.END
+        is_over_limit = marker == "" and source.channel is self._channel
+        source.searched_to, source.search_found_nothing = source.offset, not is_over_limit
+        return _Verdict.AMBIGUOUS if is_over_limit else _Verdict.END
 
     def _is_stray_closer(self, role: _Role | None) -> Read[bool]:
         """Count the openers and closers behind the value. Return whether this is a closer of a value without opener."""
