@@ -252,6 +252,8 @@ def check_no_special_tokens(row: Row) -> None:
     dialect = get_dialect(row.dialect)
     if not dialect.special_tokens or _created_by_removal(row.prefill + row.text, dialect):
         return
+    if row.offer == [] or any(delimiter in row.prefill + row.text for delimiter in ("`", "~~~")):
+        return  # a text without tools is not changed, and neither are quotes in code
     for part in row.whole_reply.parts:
         if not isinstance(part, il.Call) and (found := compile_markers(*dialect.tokens).search(part.text, 0)):
             raise BrokenPromise("no special token is sent as text", found.group(), f"part: {part!r}")

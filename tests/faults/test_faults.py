@@ -297,7 +297,6 @@ MUST_BE_WRONG = [
     "fault-26-one-index",
     "fault-26-unindexed",
     "fault-27-told-twice-kimi-k2",
-    "fault-29-call-without-tools-kimi-k2",
     "fault-32-no-usage",
     "fault-35-client-headers",
     "fault-35-upstream-headers",

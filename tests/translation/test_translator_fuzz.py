@@ -157,7 +157,7 @@ def test_whatever_comes(start: int) -> None:
             out = b"".join([*map(translator.feed, cut), translator.close()])
             heard = read_strict(out)
             assert heard.done != (heard.error is not None), f"{seed}: ends with [DONE] or with an error"
-            for said in heard.choices.values():
+            for said in heard.choices.values() if offered != [] else ():  # without tools, text is not changed
                 assert not any(marker in said.text + said.reasoning for marker in MARKERS), f"{seed}: {said}"
             told.append((heard, [finding.kind for finding in translator.findings]))
         assert told[0] == told[1], f"{seed}: depends on the cuts"

@@ -19,6 +19,8 @@ FINDING_KINDS: dict[str, str] = {
     "call-not-closed": "a call without its closing marker: treated as closed",
     "value-not-closed": "a param's value without its closing marker: treated as closed",
     "ambiguous-value": "a param's value that quotes a part of a call: its end is ambiguous, so the call is incomplete",
+    "quoted-call": "a call inside back-ticks or a code block, with text after it: kept as text",
+    "call-in-code": "a call of an offered tool inside back-ticks or a code block that ends the reply: accepted",
     "opener-in-value": "a line of a value that looks like the first line of a call: kept as text",
     "bad-value": "a param's value that does not match its type: kept as a string",
     "repeated-param": "a param that the call already has: forwarded; if it can be a string, the call is incomplete",

@@ -88,6 +88,9 @@ class DetectGrammar:
         return tuple(dict.fromkeys(opener for openers in opener_lists for opener in openers))
 
     def read(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
+        if opener.startswith("`") and sink.quotes is not None:
+            yield from sink.quotes.read(opener, opens_block=True)
+            return
         start = source.offset - len(opener)
         readers = [_Candidate(dialect, start, source, sink) for dialect in self._candidates(opener, sink.offer)]
         winner = yield from self._compete(opener, readers, source, sink)
@@ -175,6 +178,7 @@ class _Candidate:
             thinking=sink.thinking,
             offset=start,
             tracer=self._tracer,
+            quotes=sink.quotes is not None,
         )
         self.events: list[ev.Event] = []
         self._content_events: list[ev.Event] = []

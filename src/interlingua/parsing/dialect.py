@@ -15,7 +15,7 @@ from interlingua.core.call_ids import IdStyle
 from interlingua.core.reply import Call, Part
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, assign_roles
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles
 from interlingua.parsing.text_buffer import Read, TextBuffer
 from interlingua.trace import MarkerRole
 
@@ -78,6 +78,9 @@ class Grammar(Protocol):
 @runtime_checkable
 class MessageGrammar(Grammar, Protocol):
     """A grammar whose message headers also mark text and thinking, so that it reads and writes whole replies."""
+
+    message_starts: MarkerSet
+    """The texts that a reply with such headers can begin with."""
 
     def write_reply(self, parts: Sequence[Part]) -> str:
         """Write a whole reply in the format of the model. No two adjacent parts are both text or both thinking."""

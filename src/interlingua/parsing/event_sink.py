@@ -20,7 +20,7 @@ from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer, join_tail
 
-__all__ = ["CallBuilder", "CallHeader", "EventSink"]
+__all__ = ["CallBuilder", "CallHeader", "EventSink", "QuoteReader"]
 
 
 _CALL_HEAD_PATTERN = re.compile(r"[{\[\"']|```|[\w.:-]*+(?:\s*+=\s*+[\"']?[\w.:-]*+)?[\"'/>]*\Z")
@@ -34,6 +34,21 @@ class GuidedJson(Protocol):
     """Reader for guided JSON behind an opener; see `guided_json.py`."""
 
     def read_marked(self, source: TextBuffer, sink: EventSink, *, only_calls: bool = False) -> Read[bool]: ...
+
+
+class QuoteReader(Protocol):
+    """Reader for calls that begin inside a code span or a code block."""
+
+    def is_in_code(self, marker: str) -> bool:
+        """Return whether the marker that was just read is inside a code span or a code block."""
+        ...
+
+    def read(self, marker: str, *, opens_block: bool = False) -> Read[bool]:
+        """Read what follows an opener in code. Return False if it is not in code: then only the opener was read.
+
+        `opens_block`: the marker itself opens a code block.
+        """
+        ...
 
 
 class CallHeader(msgspec.Struct, frozen=True):
@@ -71,8 +86,7 @@ class EventSink:
         self.tracer = tracer
         self.offer = offer
         self.limits = limits
-        self.thinking = False
-        """True while the text is inside a thinking span."""
+        self._thinking = False
         self.thinking_closers: tuple[str, ...] = ()
         """The markers that end thinking."""
         self.call_count = 0
@@ -83,6 +97,9 @@ class EventSink:
         self.has_ambiguous_value = False
         """True behind a value whose end is not certain: this call and the next ones may be parts of that value."""
         self._source = source
+        self._track_code = source.code.add
+        self.quotes: QuoteReader | None = None
+        """Reads calls in code spans and code blocks; None if they are read like others."""
         self._markers = markers
         self._special_tokens = special_tokens
         self._prose_prefixes = prose_prefixes
@@ -99,6 +116,17 @@ class EventSink:
     def set_markers(self, markers: MarkerSet, special_tokens: MarkerSet) -> None:
         """Replace the markers of the dialect."""
         self._markers, self._special_tokens = markers, special_tokens
+
+    @property
+    def thinking(self) -> bool:
+        """True while the text is inside a thinking span."""
+        return self._thinking
+
+    @thinking.setter
+    def thinking(self, thinking: bool) -> None:
+        if thinking is not self._thinking:
+            self._thinking = thinking
+            self._source.code.reset()
 
     def drain(self) -> list[ev.Event]:
         """Return and remove the events that are certain: all, or those before a tentative call."""
@@ -175,7 +203,13 @@ class EventSink:
     # ── text and findings ─────────────────────────────────────────────────────────────────────────────────────────
 
     def emit_text(self, text: str, channel: Channel) -> None:
-        thinking = self.thinking or channel is Channel.REASONING
+        self._track_code(text)
+        thinking = self._thinking or channel is Channel.REASONING
+        self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
+
+    def emit_untracked_text(self, text: str, channel: Channel) -> None:
+        """Emit text whose code spans and code blocks the source has followed already."""
+        thinking = self._thinking or channel is Channel.REASONING
         self._events.append(ev.ReasoningDelta(text) if thinking else ev.TextDelta(text))
 
     def emit_leftover_text(self, text: str, channel: Channel) -> None:

@@ -25,8 +25,10 @@ class MarkerSet:
     def __init__(self, *literals: str) -> None:
         self.literals = tuple(sorted(set(literals), key=lambda literal: (-len(literal), literal)))
         self._first_chars = tuple(sorted({literal[0] for literal in self.literals}))
-        self._only_first_char = self._first_chars[0] if len(self._first_chars) == 1 else ""
-        self._search_first_two = _compile_first_two(self.literals).search
+        self.only_first_char = self._first_chars[0] if len(self._first_chars) == 1 else ""
+        """The first character of all markers; "" if they have several, or if there are no markers."""
+        self.search_first_two = _compile_first_two(self.literals).search
+        """Search the first two characters of any marker, or the first one at the end of the text."""
         self.max_length = max(map(len, self.literals), default=0)
         self.starts_like_json = any(first in '"{[' or first.isalnum() for first in self._first_chars)
         """True if a marker can begin like a JSON value, so that a JSON reader has to search for markers."""
@@ -78,9 +80,9 @@ class MarkerSet:
 
         A cheap pre-check: most pieces of text contain no "<" at all, so the full pattern need not run.
         """
-        if self._only_first_char:
-            return text.find(self._only_first_char, pos) >= 0
-        return self._search_first_two(text, pos) is not None
+        if self.only_first_char:
+            return text.find(self.only_first_char, pos) >= 0
+        return self.search_first_two(text, pos) is not None
 
 
 def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:

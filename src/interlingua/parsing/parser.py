@@ -12,10 +12,13 @@ from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.guided_json import GuidedJsonReader
 from interlingua.parsing.markers import compile_markers
+from interlingua.parsing.quoted_calls import QuotedCallReader
 from interlingua.parsing.shapes.json_envelope.grammar import INLINE_CALL_STARTS, JsonEnvelope
 from interlingua.parsing.suffixes import MAX_LEARNED_SUFFIXES, add_suffix, find_suffix, suffixed_tags
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 from interlingua.parsing.tracer import HeldText, ParserTracer
+from interlingua.parsing.trailing_markers import drop_trailing_markers
+from interlingua.parsing.untouched_text import UntouchedTextReader
 from interlingua.trace import HoldReason
 
 __all__ = ["NativeTextParser"]
@@ -47,6 +50,7 @@ class NativeTextParser:
         thinking: If the text is the rest of a reply: whether it starts inside thinking.
         offset: If the text is the rest of a reply: its position in the reply.
         tracer: Receives the markers that are read, and the text that was held back and is sent as text.
+        quotes: Whether calls inside code spans and code blocks are held back until it is known that they are no quotes.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class NativeTextParser:
         thinking: bool = False,
         offset: int = 0,
         tracer: ParserTracer | None = None,
+        quotes: bool = True,
     ) -> None:
         if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
             dialect = add_suffix(dialect, suffix)
@@ -72,12 +77,15 @@ class NativeTextParser:
             dialect.in_prose,
             tracer,
         )
+        self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
         self._use_dialect(dialect)
         self._sink.thinking = thinking or self._ends_inside_thinking(prefill)
         if prefill:
             self._source.prepend_prefill(self._unfinished_prefill(prefill))
-        self._reader = self._read()  # starts with the first piece, whose channel it uses
+            self._source.code.add(prefill)
+        # The reader starts with the first piece, whose channel it uses.
+        self._reader = self._read_without_tools() if offer.is_empty else self._read()
 
     def _use_dialect(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -92,6 +100,24 @@ class NativeTextParser:
         self._text_markers = dialect.text_markers
         self._guided_json = GuidedJsonReader(dialect, self._sink.offer) if self._sink.offer.requires_call else None
         self._sink.guided_json = self._guided_json
+        self._text_closers = tuple(span.close for span in dialect.text if span.close)
+        self._noise = compile_markers(*dialect.noise)
+        if self._reads_quotes:
+            self._sink.quotes = QuotedCallReader(
+                self._source,
+                self._sink,
+                self._start_trial,
+                compile_markers(*dialect.noise, *dialect.strays, *dialect.text_markers),
+                self._noise,
+                compile_markers(*self._thinking_closers),
+            )
+
+    def _start_trial(self, offset: int) -> NativeTextParser:
+        """Return a parser for the rest of the text from this position on, which reads quoted calls like others."""
+        sink = self._sink
+        return NativeTextParser(
+            self._dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=offset, quotes=False
+        )
 
     @property
     def buffered(self) -> str:
@@ -185,13 +211,44 @@ class NativeTextParser:
             source.trace_release(source.buffered, source.channel)
             sink.emit_text(source.buffered, source.channel)
 
+    def _read_without_tools(self) -> Read[None]:
+        """Read a reply to a request without tools. Only the message structure of the dialect is parsed."""
+        router = self._dialect.router
+        if router is not None and (yield from self._source.peek(router.message_starts)):
+            yield from self._read()
+        else:
+            yield from UntouchedTextReader(self._dialect, self._source, self._sink).read()
+
+    def _read_quoted(self, marker: str) -> Read[bool]:
+        """Read a marker inside a code span or a code block. Return False if it is structure all the same."""
+        source, sink = self._source, self._sink
+        if marker in self._thinking_closers and (sink.thinking or source.channel is Channel.REASONING):
+            return False
+        if marker in self._text_closers and (yield from source.peek(self._markers, marker)) is not None:
+            source.code.reset()  # a message ends here, because another one or the end of the reply follows
+            return False
+        if marker in self._dialect.noise:
+            yield from drop_trailing_markers(marker, self._noise, self._dialect.noise, source, sink)
+            return True
+        if self._dialect.grammar is not None and sink.quotes is not None and marker in self._dialect.grammar.openers:
+            return (yield from sink.quotes.read(marker))
+        source.start_recording(marker)
+        sink.emit_text(source.take_recorded(), source.recorded_channel)
+        source.mark_as_text()
+        return True
+
     def _next_marker(self) -> Read[str | None]:
-        """Copy text up to the next marker and return it; None at the end of the reply."""
+        """Copy text up to the next marker and return it; None at the end of the reply. Quoted markers are text."""
         while not self._sink.failed:
             marker = yield from self._source.copy_until(self._markers, self._sink.emit_text, self._dialect.trim)
-            if marker not in self._suffixed_tags or (marker := (yield from self._learn_suffix(marker))):
+            if marker in self._suffixed_tags and not (marker := (yield from self._learn_suffix(marker))):
+                continue
+            if not (marker and self._is_in_code(marker) and (yield from self._read_quoted(marker))):
                 return marker
         return None
+
+    def _is_in_code(self, marker: str) -> bool:
+        return self._sink.quotes is not None and self._sink.quotes.is_in_code(marker)
 
     def _learn_suffix(self, start: str) -> Read[str | None]:
         """Read the rest of a tag with an unknown suffix, and use this suffix from here on.
@@ -273,9 +330,12 @@ class NativeTextParser:
     def _read_calls(self, opener: str, grammar: Grammar) -> Read[None]:
         self._sink.inside_calls = True
         self._source.start_recording(opener)
+        calls_before = self._sink.call_count
         guided_json = self._guided_json if opener not in self._first_openers else None
         if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink)):
             yield from grammar.read(opener, self._source, self._sink)
+        if self._sink.call_count > calls_before:
+            self._source.code.reset()
         self._source.discard_recording()  # a section may end with a marker behind the last call
         self._sink.inside_calls = False
 

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.code_spans import CodeTracker
 from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, WordFinder, WordSequence, match_word_sequence
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.tracer import ParserTracer, join_tail
@@ -39,6 +40,8 @@ class PrecededBy(Enum):
 
 MARKER_SEARCH_WINDOW_CHARS = 4096
 """Number of characters of JSON in which markers are searched at a time."""
+CODE_SCAN_INTERVAL_CHARS = 4096
+"""Number of characters after which a text is scanned for code spans and code blocks, even if no marker comes."""
 
 
 class _ScanWindow(NamedTuple):
@@ -61,6 +64,10 @@ class TextBuffer:
 
     def __init__(self, offset: int = 0, tracer: ParserTracer | None = None) -> None:
         self._tracer = tracer
+        self.code = CodeTracker()
+        self._track_code = self.code.add
+        """Follows the code spans and code blocks in the text that was sent."""
+        self._scan_code_at = CODE_SCAN_INTERVAL_CHARS  # position of the next scan for code
         self._waited_to = 0  # up to this position the text had to wait for a later piece; only for the tracer
         self.channel = Channel.TEXT
         self._text = ""
@@ -110,6 +117,8 @@ class TextBuffer:
             self._marked_pieces.append(self._text[self._mark_start : consumed])
             self._mark_start = 0
         self._text_offset += consumed
+        if self._text_offset > self._scan_code_at:
+            self._scan_code()
         self._pos = 0
         if self._fast_copy is not None and consumed == len(self._text) and channel is self.channel:
             self._text, self._channel_boundary = text, 0
@@ -117,6 +126,7 @@ class TextBuffer:
         remainder = self._text[consumed:]
         self._channel_boundary = max(0, self._channel_boundary - consumed)
         if channel is not self.channel:
+            self.code.reset()
             boundary = len(remainder) if self._text_offset >= 0 else 0  # a prefill belongs to any channel
             self._channel_boundary, self._channel_before_boundary, self.channel = boundary, self.channel, channel
         self._text = text
@@ -139,7 +149,14 @@ class TextBuffer:
         ):
             return False
         self._text_offset += len(text)
+        self._track_code(text)
+        if self._text_offset > self._scan_code_at:
+            self._scan_code()
         return True
+
+    def _scan_code(self) -> None:
+        self._scan_code_at = self._text_offset + CODE_SCAN_INTERVAL_CHARS
+        self.code.scan_added()
 
     def close(self) -> None:
         """Mark the end of the text. A partial marker in the buffer is plain text from now on."""
@@ -247,6 +264,25 @@ class TextBuffer:
         self._text_offset += self._pos - len(text) + len(lead) + len(marker)
         self._pos = self._channel_boundary = 0
         self._recorded_pieces, self._record_start = [lead + marker], 0
+
+    def unread_recorded(self) -> None:
+        """Un-read all recorded text behind the marker at its start, and stop recording, as if just the marker had been
+        read."""
+        if self._recorded_pieces is None:
+            return
+        lead, *pieces = self._recorded_pieces
+        if pieces:
+            text = "".join(pieces) + self._text[self._record_start : self._pos]
+            self._text_offset = self.offset - len(text)
+            self._text = text + self._text[self._pos :]
+            self._record_start = self._channel_boundary = 0
+        self._pos = self._record_start + len(self.recorded_marker)
+        self._recorded_pieces, self._trimmed_whitespace = None, lead
+
+    @property
+    def trimmed_whitespace(self) -> str:
+        """The whitespace before the last marker that was not copied."""
+        return self._trimmed_whitespace
 
     def discard_recording(self) -> None:
         """Stop recording and drop the recorded text."""
@@ -412,6 +448,28 @@ class TextBuffer:
         self._pos = len(self._text)
         return text
 
+    def take_piece(self, markers: MarkerSet, limit: int) -> Read[str]:
+        """Consume and return buffered text, at most `limit` characters. Wait if nothing is buffered.
+
+        Returns:
+            The text; "" if one of the markers comes next, the channel changes or the text ends.
+        """
+        channel = self.channel
+        while self.channel is channel:
+            window_end = min(len(self._text), self._pos + limit)
+            match = markers.search(self._text, self._pos, window_end + markers.max_length)
+            end = min(match.start(), window_end) if match else window_end
+            if not self._closed:
+                end = min(end, markers.partial_start(self._text, self._pos))
+            if end > self._pos:
+                text = self._text[self._pos : end]
+                self._pos = end
+                return text
+            if match or self._closed:
+                return ""
+            yield
+        return ""
+
     def copy_until(self, markers: MarkerSet, write: Callable[[str, Channel], None], trim: str = "") -> Read[str | None]:
         """Copy text to `write` up to the next marker.
 
@@ -428,13 +486,6 @@ class TextBuffer:
             The marker (consumed); "" if the channel changed; None at the end of the text.
         """
 
-        def can_forward(piece: str) -> bool:
-            return (
-                self._preceded_by is PrecededBy.TEXT
-                and not markers.may_occur(piece, 0)
-                and not piece.endswith(trim_chars)
-            )
-
         def copy_piece(piece: str) -> bool:
             if not can_forward(piece):
                 return False
@@ -442,7 +493,7 @@ class TextBuffer:
             self._pos = len(piece)
             return True
 
-        trim_chars, write = tuple(trim), self._trace_releases(write)
+        can_forward, write = self._forward_check(markers, trim), self._trace_releases(write)
         while True:
             if self._pos < self._channel_boundary:
                 return self._cross_channel_boundary(markers, write)
@@ -472,6 +523,18 @@ class TextBuffer:
             if self.channel is not channel and self._pos >= self._channel_boundary:
                 self._preceded_by = PrecededBy.NOTHING
                 return ""
+
+    def _forward_check(self, markers: MarkerSet, trim: str) -> Callable[[str], bool]:
+        """Return a predicate that is true if `copy_until` would copy a piece unchanged."""
+        trim_chars = tuple(trim)
+        only_first_char, search_first_two = markers.only_first_char, markers.search_first_two
+
+        def can_forward(piece: str) -> bool:
+            if self._preceded_by is not PrecededBy.TEXT or (trim_chars and piece.endswith(trim_chars)):
+                return False
+            return only_first_char not in piece if only_first_char else search_first_two(piece) is None
+
+        return can_forward
 
     def _cross_channel_boundary(self, markers: MarkerSet, write: Callable[[str, Channel], None]) -> str:
         """Copy the text that was buffered in the previous channel.

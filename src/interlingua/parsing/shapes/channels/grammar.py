@@ -22,6 +22,7 @@ from interlingua.parsing.shapes.channels.header import HeaderParser, MessageHead
 from interlingua.parsing.shapes.common.json_arguments import OPENING_BRACE, JsonArgumentsReader
 from interlingua.parsing.shapes.common.stray_text import StrayText
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
+from interlingua.parsing.trailing_markers import drop_trailing_markers
 
 __all__ = ["Channels"]
 
@@ -104,6 +105,14 @@ class ChannelsGrammar:
         self._recipient_lookahead = Lookahead(
             (*literal_sequence(shape.recipient), r"([^\s<|]++)", r"\s*+", *literal_sequence(shape.message))
         )
+        self.message_starts = compile_markers(
+            *header_markers,
+            shape.recipient,
+            *(shape.role + marker for marker in (*header_markers, " " + shape.recipient)),
+        )
+        self._next_message = compile_markers(shape.start + shape.role)
+        self._dialect_markers = dialect_markers
+        self._trailing_markers = compile_markers(*shape.ends, *dialect_markers)
         self._continuation_markers = tuple(filter(None, (shape.channel, shape.constrain)))
         self._after_role = compile_markers(*header_markers, shape.recipient)
         self._routes = (*shape.to_thinking, *shape.to_text)
@@ -341,6 +350,8 @@ class ChannelsGrammar:
                 write(marker, source.channel)
                 source.mark_as_text()
                 continue
+            if marker and (yield from self._read_quoted(marker, source, sink)):
+                continue
             if not marker or self._body_grammar is None or sink.failed:
                 break
             if marker in self._body_grammar.openers:
@@ -353,3 +364,23 @@ class ChannelsGrammar:
                 break
         self._arguments_reader.unread_foreign_marker(marker, source)
         return marker
+
+    def _read_quoted(self, marker: str, source: TextBuffer, sink: EventSink) -> Read[bool]:
+        """Read a marker that a body quotes: inside code, or in a text if no tool was offered. Return False if it is the
+        end of the message, because the next message or the end of the reply follows it."""
+        in_code = sink.quotes is not None and sink.quotes.is_in_code(marker)
+        if not in_code and (sink.thinking or not sink.offer.is_empty):
+            return False
+        if marker in self._trailing_markers.literals:
+            if (yield from source.peek(self._next_message, marker)):
+                return False
+            if source.closed and self._next_message.is_partial(source.unread_text.lstrip(), 0):
+                return False
+            yield from drop_trailing_markers(marker, self._trailing_markers, self._dialect_markers, source, sink)
+            return True
+        if in_code and sink.quotes is not None and marker in self.openers:
+            return (yield from sink.quotes.read(marker))
+        source.start_recording(marker)
+        sink.emit_text(source.take_recorded(), source.recorded_channel)
+        source.mark_as_text()
+        return True

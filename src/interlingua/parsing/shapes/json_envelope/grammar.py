@@ -172,6 +172,9 @@ class JsonEnvelopeGrammar:
         evidence = (
             CallEvidence.BARE if self._shape.bare and opener not in self._line_openers else CallEvidence.TENTATIVE
         )
+        if opener in CODE_FENCES and evidence is CallEvidence.TENTATIVE and sink.quotes is not None:
+            yield from sink.quotes.read(opener, opens_block=True)
+            return
         envelope = _EnvelopeReader(self._keys, evidence, opener in CODE_FENCES, source, sink)
         yield from envelope.read(
             self._structure_markers, "" if opener in (*CODE_FENCES, *self._line_openers) else opener

@@ -1,0 +1,250 @@
+"""Code spans and code blocks of Markdown in a text that arrives in pieces.
+
+The rules are those of CommonMark, as far as they matter here. A line that begins with at least three back-ticks or
+tildes, after at most three spaces, opens a code block; a line of at least as many of them closes it. Elsewhere a run of
+back-ticks opens a code span, and a run of the same length closes it. A blank line ends a paragraph, and a run that was
+not closed in its paragraph is ordinary text.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TypeAlias
+
+__all__ = ["CodeTracker"]
+
+_TOKENS = re.compile(r"`++|~++|\n|[ \t\r]++|[^`~\n \t\r][^`~\n]*+")
+_DELIMITERS = re.compile(r"[`~]")
+_MIN_FENCE_LENGTH = 3
+_MAX_FENCE_INDENT = 3
+_INDENTED = -1
+"""Indent of a line that cannot begin or end a code block: it is indented too far, or has other text."""
+
+
+class _Mode(Enum):
+    TEXT = "text"
+    SPAN = "span"
+    FENCE_LINE = "fence line"
+    """Behind the back-ticks or tildes at the beginning of a line that opens a code block, if it has no more of them."""
+    BLOCK = "block"
+
+
+_State: TypeAlias = tuple[_Mode, str, int, int, bool, str, int, bool, bool, int]
+
+
+class CodeTracker:
+    """Follows a text and knows whether its end is inside a code span or a code block.
+
+    `add` is called for each piece of text, so it only stores the piece. The pieces are scanned when the state is asked
+    for, and by `scan_added`, which the owner calls before they become many.
+    """
+
+    def __init__(self) -> None:
+        self._added: list[str] = []
+        self.add = self._added.append
+        """Add the next piece of the text."""
+        self._start()
+
+    def _start(self) -> None:
+        self._mode = _Mode.TEXT
+        self._delimiter = ""  # the character that opened the span or the block
+        self._length = 0  # the length of the run that opened it
+        self._indent = 0  # spaces at the beginning of the current line, if it has nothing else
+        self._is_blank = True  # the current line has only whitespace so far
+        self._run = ""  # the character of a run at the end of the text, which may still grow
+        self._run_length = 0
+        self._run_begins_line = False
+        self._closes_block = False  # the current line closes the block, if only whitespace follows
+        self.suspect_chars = 0
+        """Number of characters at the end of the scanned text that may belong to the closing delimiter."""
+        self.is_broken = False
+        """True if the last code span was not closed in its paragraph, so that it is none."""
+
+    def reset(self) -> None:
+        """Begin another text."""
+        self._added.clear()
+        self._start()
+
+    @property
+    def in_code(self) -> bool:
+        """True if the text ends inside a code span or a code block. Text that was added but not scanned is scanned."""
+        if self._added:
+            self.scan_added()
+        return self._mode is not _Mode.TEXT
+
+    @property
+    def in_span(self) -> bool:
+        """True if the text ends inside a code span, and not inside a code block."""
+        return self.in_code and self._mode is _Mode.SPAN
+
+    def is_in_code_before(self, whitespace: str) -> bool:
+        """Return whether a marker after this whitespace is inside code. Adds nothing.
+
+        Unlike other text, a marker may follow the delimiter that closes a block: models forget the line break.
+        """
+        if not self.in_code and not self._run:
+            return False
+        state = self._state
+        self._scan(whitespace, 0, stop=False)
+        self.end()
+        in_code = self._mode is not _Mode.TEXT
+        self._state = state
+        return in_code
+
+    def scan(self, text: str, start: int = 0) -> int:
+        """Add the text from `start` to the closing delimiter of the current code, or to its end.
+
+        Returns:
+            The end of what was added. The code was closed if `in_code` is false.
+        """
+        if self._added:
+            self.scan_added()
+        return self._scan(text, start, stop=True)
+
+    def end_run(self, next_char: str) -> str:
+        """End the run of back-ticks or tildes at the end of the text, unless the next character continues it.
+
+        Return the character of the run that was ended, or "".
+        """
+        if not self._run or self._run == next_char:
+            return ""
+        char = self._run
+        self._end_run()
+        return char
+
+    def end(self) -> None:
+        """End the text: a delimiter at its end is complete."""
+        self._end_run()
+        if self._closes_block:
+            self._mode, self._closes_block = _Mode.TEXT, False
+
+    @property
+    def _state(self) -> _State:
+        return (
+            self._mode,
+            self._delimiter,
+            self._length,
+            self._indent,
+            self._is_blank,
+            self._run,
+            self._run_length,
+            self._run_begins_line,
+            self._closes_block,
+            self.suspect_chars,
+        )
+
+    @_state.setter
+    def _state(self, state: _State) -> None:
+        (
+            self._mode,
+            self._delimiter,
+            self._length,
+            self._indent,
+            self._is_blank,
+            self._run,
+            self._run_length,
+            self._run_begins_line,
+            self._closes_block,
+            self.suspect_chars,
+        ) = state
+
+    def scan_added(self) -> None:
+        """Scan the pieces that were added."""
+        text = "".join(self._added)
+        self._added.clear()
+        self._scan(text, 0, stop=False)
+
+    def _scan(self, text: str, start: int, *, stop: bool) -> int:
+        """Scan the text; up to the end of the current code if `stop` is set. Return the end of what was scanned."""
+        pos = self._skip_lines(text, start)
+        while pos < len(text):
+            match = _TOKENS.match(text, pos)
+            assert match is not None, "the tokens cover every character"
+            first, token_end = text[pos], match.end()
+            if first != self._run and self._run and self._end_run() and stop:
+                return pos
+            if first == "\n":
+                if self._end_line() and stop:
+                    return pos
+                self._indent, self._is_blank, self.suspect_chars = 0, True, 0
+                token_end = self._skip_lines(text, token_end)
+            elif first in "`~":
+                self._add_run(first, token_end - pos)
+            elif first in " \t\r":
+                self._add_whitespace(text, pos, token_end)
+            else:
+                self._indent, self._is_blank, self._closes_block, self.suspect_chars = _INDENTED, False, False, 0
+            pos = token_end
+        return pos
+
+    def _skip_lines(self, text: str, pos: int) -> int:
+        """Return the start of the next line that has a delimiter, or of the last line. In a paragraph with an open
+        span, every line counts."""
+        if self._run or self._closes_block or self._mode is _Mode.SPAN or self._mode is _Mode.FENCE_LINE:
+            return pos
+        if self._mode is _Mode.TEXT:
+            match = _DELIMITERS.search(text, pos)
+            found = match.start() if match else len(text)
+        else:
+            found = text.find(self._delimiter * self._length, pos)
+            found = found if found >= 0 else len(text)
+        line_start = text.rfind("\n", pos, found) + 1
+        if not line_start:
+            return pos
+        self._indent, self._is_blank, self.suspect_chars = 0, True, 0
+        return line_start
+
+    def _add_run(self, char: str, length: int) -> None:
+        if self._run:
+            self._run_length += length
+        else:
+            self._run, self._run_length = char, length
+            self._run_begins_line = self._indent != _INDENTED
+        self._closes_block = False
+        self._indent, self._is_blank = _INDENTED, False
+        may_close = char == self._delimiter and (self._run_begins_line or self._mode is not _Mode.BLOCK)
+        self.suspect_chars = self.suspect_chars + length if may_close else 0
+
+    def _add_whitespace(self, text: str, start: int, end: int) -> None:
+        if self._indent != _INDENTED:
+            is_indent = text.count(" ", start, end) == end - start and self._indent + end - start <= _MAX_FENCE_INDENT
+            self._indent = self._indent + end - start if is_indent else _INDENTED
+        may_close = self._mode is _Mode.BLOCK and (self._closes_block or self._indent != _INDENTED)
+        self.suspect_chars = self.suspect_chars + end - start if may_close else 0
+
+    def _end_run(self) -> bool:
+        """Handle a run that is complete. Return whether it ends a code span."""
+        char, length, begins_line = self._run, self._run_length, self._run_begins_line
+        self._run, self._run_length, self._run_begins_line = "", 0, False
+        if not char:
+            return False
+        if self._mode is _Mode.BLOCK:
+            self._closes_block = char == self._delimiter and begins_line and length >= self._length
+            self.suspect_chars = self.suspect_chars if self._closes_block else 0
+            return False
+        if self._mode is _Mode.FENCE_LINE and char != self._delimiter:
+            return False
+        if self._mode is not _Mode.TEXT and char == self._delimiter == "`" and length == self._length:
+            self._mode, self.is_broken = _Mode.TEXT, False
+            return True
+        self.suspect_chars = 0
+        if begins_line and length >= _MIN_FENCE_LENGTH:
+            self._mode, self._delimiter, self._length = _Mode.FENCE_LINE, char, length
+        elif self._mode is _Mode.TEXT and char == "`":
+            self._mode, self._delimiter, self._length = _Mode.SPAN, char, length
+        elif self._mode is _Mode.FENCE_LINE and char == "`":
+            self._mode = _Mode.SPAN  # the line has back-ticks behind those at its beginning: they opened a span
+        return False
+
+    def _end_line(self) -> bool:
+        """Handle the end of a line. Return whether it ends the code."""
+        if self._mode is _Mode.FENCE_LINE:
+            self._mode = _Mode.BLOCK
+        elif self._mode is _Mode.BLOCK and self._closes_block:
+            self._mode, self._closes_block, self.is_broken = _Mode.TEXT, False, False
+            return True
+        elif self._mode is _Mode.SPAN and self._is_blank:
+            self._mode, self.is_broken = _Mode.TEXT, True
+            return True
+        return False

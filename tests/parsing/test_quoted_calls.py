@@ -1,0 +1,283 @@
+"""Calls in code spans and code blocks: quotes are text, byte for byte; wrapped calls that end a reply are calls."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interlingua as il
+from interlingua import events as ev
+from interlingua.core.options import Limits, Options
+from interlingua.core.reply import Reasoning, Text
+from tests.support.budget import examples
+from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
+
+each_dialect = pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
+BEFORE_AND_AFTER: dict[str, tuple[str, str]] = {
+    "block": ("Models write this:\n\n```xml\n", "\n```\n\nThat is all."),
+    "block at the start": ("```\n", "\n```\nThat is all."),
+    "longer block": ("So:\n````md\n", "\n````\nThat is all."),
+    "tildes": ("So:\n~~~\n", "\n~~~~\nThat is all."),
+    "block in a list": ("- So:\n\n   ~~~\n   ", "\n   ~~~\n\nThat is all."),
+    "text before and after it in its block": ("~~~\nFirst:\n", "\nand last.\n~~~\nThat is all."),
+    "two quotes": ("~~~\n{call}\n~~~\n~~~\n", "\n~~~\nThat is all."),
+    "span": ("A call is `", "` in short."),
+    "longer span": ("A call is ``", "`` in short."),
+    "span with spaces": ("A call is ````` ", " ````` in short."),
+    "two spans": ("A call is `{call}` or `", "`, in short."),
+}
+WRAPPED: dict[str, tuple[str, str]] = {
+    "block": ("I look.\n\n```xml\n", "\n```"),
+    "block at the start": ("````tool_call\n", "\n````\n"),
+    "tildes": ("So:\n~~~\n", "\n~~~\n\n"),
+    "block that is never closed": ("So:\n~~~\n", ""),
+    "span": ("So `", "`"),
+    "longer span": ("So ``", "``\n"),
+}
+
+
+def is_quotable(call: str, before: str) -> bool:
+    """Return whether the delimiter can quote the call: the call does not end its code itself."""
+    delimiter = (re.findall(r"`+|~+", before) or [""])[-1]
+    if "~" in delimiter:
+        return True
+    if len(delimiter) > 2 and re.search(r"(?m)^ *$", before):
+        return not re.search(rf"(?m)^ *{delimiter}`*\s*$", call)
+    starts_block = re.search(r"(?m)^ {0,3}```", call)
+    return "\n\n" not in call and not starts_block and not call.endswith("`")
+
+
+@each_dialect
+@pytest.mark.parametrize("form", BEFORE_AND_AFTER)
+def test_quoted_call_is_text(dialect: il.Dialect, form: str) -> None:
+    call = write_call(dialect)
+    before, after = BEFORE_AND_AFTER[form]
+    before = before.replace("{call}", call)
+    if not is_quotable(call, before):
+        pytest.skip("the call cannot be quoted in this form")
+    if form == "block at the start" and getattr(dialect.shape, "bare", False):
+        pytest.skip("JSON in a code block at the start is a notation of the dialect")
+    text = before + call + after
+    for pieces in cut_texts(text):
+        assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
+
+
+@each_dialect
+def test_quoted_call_is_reported(dialect: il.Dialect) -> None:
+    reply = parse_pieces(dialect, [f"So:\n~~~\n\n{write_call(dialect)}\n~~~\nThat is all."])
+    assert [finding.kind for finding in reply.findings] == ["quoted-call"]
+
+
+@each_dialect
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("The literal `", "` header is what the model writes."), ("So:\n~~~\n", "\n~~~\nis what the model writes.")],
+    ids=["span", "block"],
+)
+def test_quoted_beginning_of_a_call_is_text(dialect: il.Dialect, before: str, after: str) -> None:
+    call = write_call(dialect)
+    for end in range(1, len(call)):
+        start = call[:end]
+        if is_quotable(start, before):
+            text = before + start + after
+            for pieces in ([text], list(text)):
+                assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
+
+
+@each_dialect
+@pytest.mark.parametrize("share", [0.5, 1])
+def test_real_call_after_a_quoted_one(dialect: il.Dialect, share: float) -> None:
+    call = write_call(dialect)
+    if not il.parse("So:\n\n" + call, dialect, TOOLS).calls:
+        pytest.skip("the call needs a message of its own")
+    quote = call[: int(len(call) * share)]
+    text = f"So:\n~~~~\n{quote}\n~~~~\nNow I call it.\n\n"
+    for pieces in cut_texts(text + call, 2):
+        reply = parse_pieces(dialect, pieces)
+        assert reply.text.startswith(text.rstrip())
+        assert [(made.name, made.complete) for made in reply.calls] == [("get_weather", True)]
+
+
+@each_dialect
+@pytest.mark.parametrize("form", WRAPPED)
+def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str) -> None:
+    call = write_call(dialect)
+    before, after = WRAPPED[form]
+    lead = "So: " if "span" in form else "So:\n\n"
+    if not is_quotable(call, before) or not il.parse(lead + call, dialect, TOOLS).calls:
+        pytest.skip("the call cannot be written in this form")
+    for end_of_turn in ("", *dialect.noise[:1]):
+        replies = [parse_pieces(dialect, pieces) for pieces in cut_texts(before + call + after + end_of_turn, 3)]
+        assert all(reply == replies[0] for reply in replies)
+        assert [(made.name, made.complete) for made in replies[0].calls] == [("get_weather", True)]
+        assert "Paris" in replies[0].calls[0].arguments
+        assert replies[0].text.startswith(before.rstrip())
+
+
+@each_dialect
+def test_several_wrapped_calls(dialect: il.Dialect) -> None:
+    paris, list_files = write_call(dialect), write_call(dialect, "ls", '{"path": "src"}')
+    text = f"I look.\n~~~~\n{paris}\n~~~~\n\n~~~~xml\n{list_files}\n~~~~\n"
+    for pieces in cut_texts(text, 3):
+        reply = parse_pieces(dialect, pieces)
+        assert [(made.name, made.complete) for made in reply.calls] == [("get_weather", True), ("ls", True)]
+        assert len({made.id for made in reply.calls}) == 2
+        assert {finding.kind for finding in reply.findings} >= {"call-in-code"}
+
+
+@each_dialect
+def test_wrapped_call_of_a_tool_that_was_not_offered_is_text(dialect: il.Dialect) -> None:
+    text = f"So:\n~~~\n{write_call(dialect, 'remove', '{}')}\n~~~"
+    for pieces in cut_texts(text, 3):
+        assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
+
+
+@each_dialect
+@pytest.mark.parametrize(
+    "before",
+    ["I use the `get_weather` tool.\n\n", "I use the `get_weather tool.\n\n", "```py\nx = 1\n```\n", "~~~\nx\n~~~\n\n"],
+)
+def test_call_outside_code_is_streamed(dialect: il.Dialect, before: str) -> None:
+    call = write_call(dialect)
+    parser = il.Parser(dialect, tools=TOOLS)
+    parser.feed(before)
+    events = [event for char in call for event in parser.feed(char)]
+    if not any(isinstance(event, ev.CallStart) for event in events):  # such a call is tentative anywhere
+        alone = il.Parser(dialect, tools=TOOLS)
+        alone.feed("Text.\n\n")
+        assert not any(isinstance(event, ev.CallStart) for char in call for event in alone.feed(char))
+    reply = il.fold([*events, *parser.close()])
+    assert [(made.name, made.complete) for made in reply.calls] == [("get_weather", True)]
+
+
+@pytest.mark.parametrize("dialect", [dialect for dialect in NATIVE if dialect.thinking], ids=lambda d: d.name)
+def test_quotes_in_thinking(dialect: il.Dialect) -> None:
+    span, call = dialect.thinking[0], write_call(dialect)
+    if span.close in call:
+        pytest.skip("the call contains the end of the thinking")
+    thoughts = f"The format is:\n~~~\n{call}\n~~~\nSo, an odd ` and a ~~~ here"
+    for pieces in cut_texts(f"{span.open}{thoughts}{span.close}Hello.", 3):
+        assert parse_pieces(dialect, pieces).parts == [Reasoning(thoughts), Text("Hello.")], pieces
+
+
+def test_call_in_a_block_of_the_thinking_that_ends_the_reply() -> None:
+    call = write_call(il.dialects()[0])
+    dialect = il.dialects()[0]
+    span = dialect.thinking[0]
+    reply = parse_pieces(dialect, [f"{span.open}Now:\n~~~\n{call}\n~~~\n{span.close}"])
+    assert [made.name for made in reply.calls] == ["get_weather"]
+
+
+HERMES_CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+HERMES_ROWS: dict[str, tuple[str, list[str], list[str]]] = {
+    "thinking markers in back-ticks": ("Close it with `</think>`, open it with `<think>`. So.", [], []),
+    "end-of-turn token in back-ticks": ("The turn ends with `<|im_end|>`, always.", [], []),
+    "end-of-turn token in a block that is never closed": ("```py\nx = 1\n", ["<|im_end|>"], ["noise"]),
+    "a name before the call in its block": (f"```\nAssistant: {HERMES_CALL}\n```\nis a log.", [], ["quoted-call"]),
+    "odd back-tick on the line before a call, and text after it": (f"A ` here.\n{HERMES_CALL}", [" Done."], []),
+    "JSON in a block, with text after it": (
+        '```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```\nis what a call looks like.',
+        [],
+        ["quoted-call"],
+    ),
+    "text in the block after a call": (f"```\n{HERMES_CALL} # comment\n```", [], ["quoted-call"]),
+    "a real call after a wrapped one": (f"```\n{HERMES_CALL}\n```\n", [HERMES_CALL], ["quoted-call"]),
+}
+
+
+@pytest.mark.parametrize("row", HERMES_ROWS)
+def test_hermes_rows(row: str) -> None:
+    text, more, findings = HERMES_ROWS[row]
+    full = text + "".join(more)
+    calls = 1 if more and "noise" not in findings else 0
+    expected = text if not calls or "quoted-call" in findings else text.removesuffix(HERMES_CALL) + more[0]
+    for pieces in cut_texts(full):
+        reply = parse_pieces("hermes", pieces)
+        assert [finding.kind for finding in reply.findings] == findings
+        assert len(reply.calls) == calls
+        assert reply.text.replace("\n", "") == expected.replace("\n", "")
+        if not more:
+            assert reply.parts == [Text(text)]
+
+
+def test_whole_delivery_loses_no_text() -> None:
+    text = "The literal `<tool_call>\n<function=get_weather>\n<parameter=city>\n` header is what the model writes."
+    parser = il.Parser("qwen3_coder", TOOLS, options=Options(delivery="whole"))
+    assert il.fold(parser.feed(text) + parser.close()).parts == [Text(text)]
+
+
+@pytest.mark.parametrize("over", ["flush", "error"])
+def test_hold_is_bounded(over: str) -> None:
+    text = f"```\n{HERMES_CALL}\n{'x' * 5000}"
+    for pieces in cut_texts(text, 2):
+        parser = il.Parser("hermes", TOOLS, options=Options(limits=Limits(held=2000, over=over)))  # type: ignore[arg-type]
+        events = [event for piece in pieces for event in parser.feed(piece)]
+        reply = il.fold(events + parser.close())
+        assert reply.calls == []
+        if over == "flush":
+            assert sum(len(event.text) for event in events if isinstance(event, ev.TextDelta)) > 2000
+            assert reply.parts == [Text(text)]
+            assert [finding.kind for finding in reply.findings] == ["over-limit"]
+        else:
+            assert reply.failure is not None
+
+
+def test_long_wrapped_call_over_the_limit_is_text() -> None:
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "' + "x" * 5000 + '"}}\n</tool_call>'
+    parser = il.Parser("hermes", TOOLS, options=Options(limits=Limits(held=2000)))
+    text = f"```\n{call}\n```"
+    assert il.fold(parser.feed(text) + parser.close()).parts == [Text(text)]
+
+
+def test_text_in_a_block_is_streamed_if_it_is_no_call() -> None:
+    parser = il.Parser("pythonic", TOOLS)
+    sent = "".join(
+        event.text
+        for piece in ["```py\n", "x = [1, 2]\n", "y = [f(x)]\n", "z = 3\n"]
+        for event in parser.feed(piece)
+        if isinstance(event, ev.TextDelta)
+    )
+    assert sent == "```py\nx = [1, 2]\ny = [f(x)]\nz = 3"
+
+
+@each_dialect
+def test_linear_time(dialect: il.Dialect) -> None:
+    call = write_call(dialect)
+
+    def seconds(text: str) -> float:
+        started = time.process_time()
+        parse_pieces(dialect, [text[start : start + 50] for start in range(0, len(text), 50)])
+        return time.process_time() - started
+
+    for unit in (f"~~~\n{call}\n~~~\nand `{call[:12]}` ", f"`{call[:9]} odd\n", "~~~\n" + call * 3 + "\n"):
+        short = unit * (2000 // len(unit) + 1)
+        fastest = min(seconds(short) for _ in range(2))
+        assert min(seconds(short * 4) for _ in range(2)) < max(0.02, 9 * fastest), unit
+
+
+PIECES = ["`", "``", "```", "\n```\n", "\n~~~\n", "\n", "\n\n", " ", "so ", "x", "`get_weather`", "```xml\n"]
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
+@settings(max_examples=examples(50))
+@given(data=st.data())
+def test_split_does_not_matter(dialect: il.Dialect, data: st.DataObject) -> None:
+    call = write_call(dialect)
+    fragments = [
+        call,
+        call[: len(call) // 2],
+        call[len(call) // 2 :],
+        *dialect.markers[:8],
+        *dialect.noise[:1],
+        *PIECES,
+    ]
+    pieces = data.draw(st.lists(st.sampled_from(fragments), max_size=12))
+    text = "".join(pieces)
+    whole = parse_pieces(dialect, [text])
+    assert parse_pieces(dialect, list(text)) == whole
+    assert parse_pieces(dialect, pieces) == whole
