@@ -152,6 +152,8 @@ def test_values_that_the_validator_rejects_are_reported(arguments: str, problem:
         ('```\n{"path": "a",}\n```', '{"path": "a"}'),
         ('```json\r\n{"path": "```"}\r\n  ```\n', '{"path": "```"}'),
         ('{"path": "a\\\\\nb"}', '{"path": "a\\\\\\nb"}'),
+        ('{"path": "a",}{"path": "a",}', '{"path": "a"}'),
+        ('{"path": "a\0", "edits": [True, None]}', '{"path": "a\\u0000", "edits": [true, null]}'),
     ],
 )
 def test_safe_repairs(arguments: str, repaired: str) -> None:

@@ -67,9 +67,7 @@ def _explain_unreadable(arguments: str, tool: Tool | None, complete: bool) -> tu
     if complete and arguments.strip() in ("", "null"):
         return "empty", [f"the arguments are empty: send a JSON object{_required_hint(tool)}"]
     scanner = JsonScanner()
-    pos = scanner.scan(arguments, 0)
-    while pos < len(arguments) and not scanner.ended:
-        pos = scanner.scan(arguments, scanner.skip_char(arguments, pos))
+    pos = scanner.scan_all(arguments)
     if not complete and (scanner.ended or scanner.problem or not arguments.strip()):
         return "cut", ["the reply ended inside this call: send the complete call again"]
     if not scanner.ended and scanner.problem is None:

@@ -45,6 +45,7 @@ FINDING_KINDS: dict[str, str] = {
     "id-renamed": "an id that the conversation already contains: made unique",
     # a call's arguments
     "bad-arguments": "arguments that are not a JSON object: forwarded unchanged",
+    "repaired-arguments": "arguments that are almost JSON: repaired without changing the meaning",
     "arguments-as-value": "structured arguments sent as a JSON value instead of a string: serialized",
     "unwrapped-arguments": "arguments that are an object inside a string: unwrapped",
     "after-arguments": "text after the end of the arguments: dropped",
@@ -58,7 +59,6 @@ FINDING_KINDS: dict[str, str] = {
     "renumbered": "a tool call, block or item whose index is not the next one: renumbered",
     "no-id": "a tool call without an id: an id is generated",
     "no-type": "a tool call without its type: treated as a function",
-    "repaired-arguments": "malformed arguments, and the caller allows repair: repaired without changing the meaning",
     "repeated-id": "the id sent again: dropped",
     "changed-id": "a different id inside a call: dropped",
     "repeated-name": "the name sent again: dropped",

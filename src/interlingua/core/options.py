@@ -8,7 +8,7 @@ import msgspec
 
 from interlingua.errors import UsageError, check_field_types
 
-__all__ = ["Delivery", "Limits", "Options", "ReasoningPolicy"]
+__all__ = ["ArgumentsPolicy", "Delivery", "Limits", "Options", "ReasoningPolicy"]
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -40,6 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"Limits.{name}: less than {minimum}", f"set it to {minimum} or more")
 
 
+ArgumentsPolicy: TypeAlias = Literal["repair", "exact"]
 Delivery: TypeAlias = Literal["stream", "whole"]
 ReasoningPolicy: TypeAlias = Literal["keep", "as_content", "drop"]
 
@@ -51,6 +52,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Beginning of the reply that the prompt already contains, such as `<think>`."""
     delivery: Delivery = "stream"
     """`whole`: a call is sent only when it is complete and its arguments are a JSON object."""
+    arguments: ArgumentsPolicy = "repair"
+    """Arguments that are almost JSON: corrected if that cannot change their meaning (`repair`), or forwarded as the
+    model wrote them (`exact`)."""
     reasoning: ReasoningPolicy = "keep"
     """Thinking: sent as thinking (`keep`), sent as text (`as_content`), or removed (`drop`)."""
     limits: Limits = Limits()

@@ -122,6 +122,7 @@ class ChoicePipeline:
                 self._options.prefill,
                 self._options.limits,
                 tracer=self._tracer.for_parser(dialect.marker_roles) if self._tracer is not None else None,
+                arguments=self._options.arguments,
             )
 
     def end_of_stream(self, finished: bool) -> list[ev.Event]:

@@ -179,6 +179,7 @@ class _Candidate:
             offset=start,
             tracer=self._tracer,
             quotes=sink.quotes is not None,
+            arguments=sink.arguments,
         )
         self.events: list[ev.Event] = []
         self._content_events: list[ev.Event] = []

@@ -14,7 +14,7 @@ import msgspec
 
 from interlingua import events as ev
 from interlingua.common.jsontext.arguments import STREAMED_OPENERS, ArgumentsStream
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
@@ -71,6 +71,7 @@ class EventSink:
         limits: Limits,
         prose_prefixes: tuple[str, ...] = (),
         tracer: ParserTracer | None = None,
+        arguments: ArgumentsPolicy = "repair",
     ) -> None:
         """Create a sink for one reply.
 
@@ -82,7 +83,9 @@ class EventSink:
             limits: the limits of the reply.
             prose_prefixes: openers that are ordinary text, so that a call behind them may be prose.
             tracer: the tracer of the parser, for parsers that a shape creates.
+            arguments: whether arguments that are almost JSON are corrected.
         """
+        self.arguments = arguments
         self.tracer = tracer
         self.offer = offer
         self.limits = limits
@@ -312,8 +315,10 @@ class CallBuilder:
         self._leading_whitespace = leading_whitespace
         self._index = sink.call_count
         self._channel = sink.channel
-        self._args = ArgumentsStream(sink.limits.held, sink.limits.blanks)
+        self._args = ArgumentsStream(sink.limits.held, sink.limits.blanks, repairs=sink.arguments == "repair")
+        self._correct = self._args.correct
         self._buffered: list[str] | None = None
+        self._buffered_as_written: list[str] = []
         self._text_parts: list[str] | None = None
         self._emit = sink.emit
         self.scanner = self._args.scanner
@@ -344,7 +349,17 @@ class CallBuilder:
     def writer(self, first_char: str) -> Callable[[str], None]:
         """Return the function that takes arguments with this first character: objects and arrays stream, all else is
         buffered."""
-        return self._emit_arguments if first_char in STREAMED_OPENERS else self._buffer_arguments
+        return self._write_scanned if first_char in STREAMED_OPENERS else self._buffer_arguments
+
+    def write_whole(self, args: str) -> None:
+        """Write arguments that were read before the call could start."""
+        self.scanner.scan_all(args)
+        self.writer(self.scanner.first_char)(args)
+
+    def close_brackets(self) -> None:
+        """Add the brackets that are missing before the call's closer, if nothing else is missing."""
+        if brackets := self._args.close_brackets():
+            self._emit_arguments(brackets)
 
     def end(self, complete: bool = True) -> None:
         """End the call: the model has closed it, or a limit has."""
@@ -357,8 +372,7 @@ class CallBuilder:
         self._sink.clear_open_call()
         if not self._resolve_name() or self._emit_as_text():
             return
-        for kind, message in self._args.notes:
-            self._sink.report(kind, message)
+        self._report_notes()
         self._sink.emit(ev.CallEnd(self._index, complete))
 
     def truncate(self) -> None:
@@ -368,8 +382,14 @@ class CallBuilder:
         """
         if remainder := self._args.flush():
             self._emit_arguments(remainder)
-        if self._resolve_name() and not self._emit_as_text() and self.lacks_only_brace():
-            self._emit_arguments(CLOSING_BRACE)
+        if self._resolve_name() and not self._emit_as_text():
+            if self.lacks_only_brace():
+                self._emit_arguments(CLOSING_BRACE)
+            self._report_notes()
+
+    def _report_notes(self) -> None:
+        for kind, message in self._args.notes:
+            self._sink.report(kind, message)
 
     def _emit_as_text(self) -> bool:
         """Emit a rejected call as text, without special tokens in its arguments. Return whether it was rejected."""
@@ -379,13 +399,27 @@ class CallBuilder:
         self._sink.emit_text(self._sink.strip_special_tokens("".join(self._text_parts)), self._channel)
         return True
 
-    def _emit_arguments(self, text: str) -> None:
+    def _write_scanned(self, text: str) -> None:
+        """Write arguments that the scanner has just scanned."""
+        scanner = self.scanner
         if self._text_parts is not None:
             self._text_parts.append(text)
         elif self._buffered is not None:
-            self._buffered.append(text)
-        elif self._args.runaway:
+            self._buffered_as_written.append(text)
+            self._buffered.append(self._correct(text))
+        elif scanner.whitespace_overflow is not None:
             self._emit(ev.ArgsDelta(self._index, self._args.cut_runaway(text), runaway=True))
+        elif scanner.is_settled or (text := self._correct(text)):
+            self._emit(ev.ArgsDelta(self._index, text))
+            self._sink.count_held(text)
+
+    def _emit_arguments(self, text: str) -> None:
+        """Write arguments that need no correction."""
+        if self._text_parts is not None:
+            self._text_parts.append(text)
+        elif self._buffered is not None:
+            self._buffered_as_written.append(text)
+            self._buffered.append(text)
         else:
             self._emit(ev.ArgsDelta(self._index, text))
             self._sink.count_held(text)
@@ -398,20 +432,25 @@ class CallBuilder:
         """Name a buffered call and emit it. False if no tool fits, so that it is no call."""
         if self._buffered is None:
             return True
+        as_written, self._buffered_as_written = "".join(self._buffered_as_written), []
         args, self._buffered = "".join(self._buffered), None
         name = self._sink.offer.match_by_arguments(args)
         if name is None and not self._header.text:
             self._sink.call_count -= 1
             self._sink.report("call-without-name", "a call without a name: its arguments are sent as text")
-            self._sink.emit_leftover_text(args, self._channel)
+            self._sink.emit_leftover_text(as_written, self._channel)
             return False
         self._start_unnamed(name)
-        self._emit_arguments(args)
+        if self._args.runaway and self._text_parts is None:
+            self._emit(ev.ArgsDelta(self._index, self._args.cut_runaway(as_written), runaway=True))
+        else:
+            self._emit_arguments(args if self._text_parts is None else as_written)
         return True
 
     def _start(self, name: str) -> None:
         if self._sink.reject_call(name):
             self._text_parts = [self._leading_whitespace + name]
+            self.scanner.corrects = False
         else:
             self._sink.emit(ev.CallStart(self._index, self._header.id, name))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from interlingua import events as ev
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import ToolSet
 from interlingua.parsing.dialect import Dialect, Grammar
 from interlingua.parsing.event_sink import EventSink
@@ -51,6 +51,7 @@ class NativeTextParser:
         offset: If the text is the rest of a reply: its position in the reply.
         tracer: Receives the markers that are read, and the text that was held back and is sent as text.
         quotes: Whether calls inside code spans and code blocks are held back until it is known that they are no quotes.
+        arguments: Whether arguments that are almost JSON are corrected.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class NativeTextParser:
         offset: int = 0,
         tracer: ParserTracer | None = None,
         quotes: bool = True,
+        arguments: ArgumentsPolicy = "repair",
     ) -> None:
         if dialect.suffix and (suffix := find_suffix(dialect, prefill)):
             dialect = add_suffix(dialect, suffix)
@@ -76,6 +78,7 @@ class NativeTextParser:
             limits or Limits(),
             dialect.in_prose,
             tracer,
+            arguments,
         )
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
@@ -116,7 +119,13 @@ class NativeTextParser:
         """Return a parser for the rest of the text from this position on, which reads quoted calls like others."""
         sink = self._sink
         return NativeTextParser(
-            self._dialect, sink.offer, limits=sink.limits, thinking=sink.thinking, offset=offset, quotes=False
+            self._dialect,
+            sink.offer,
+            limits=sink.limits,
+            thinking=sink.thinking,
+            offset=offset,
+            quotes=False,
+            arguments=sink.arguments,
         )
 
     @property

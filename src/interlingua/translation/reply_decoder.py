@@ -43,7 +43,7 @@ class ReplyDecoder:
     ) -> None:
         """`dialect` is a name, a Dialect, or "auto": by `model`, else by the model that the first chunk names."""
         self.wire = wire
-        self.reader = wire.reader(options.limits)
+        self.reader = wire.reader(options)
         self.tool_set = ToolSet(tools, tool_choice)
         self.dialect = _choose_dialect(dialect, model)
         """The dialect in use; None until a chunk names the model."""

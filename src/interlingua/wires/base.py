@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from interlingua import events as ev
-from interlingua.core.options import Limits, Options
+from interlingua.core.options import Options
 from interlingua.core.request import Request
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
@@ -187,7 +187,7 @@ class Wire(RequestCodec, Protocol):
     API_DESCRIPTION: ApiDescription
     """Operations and JSON Schemas for OpenAPI documents."""
 
-    def reader(self, limits: Limits, /) -> Reader: ...
+    def reader(self, options: Options, /) -> Reader: ...
 
     def emitter(self, options: Options, tool_set: ToolSet, /) -> Emitter: ...
 

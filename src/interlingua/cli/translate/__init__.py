@@ -64,6 +64,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "arguments are a JSON object",
     )
     parser.add_argument(
+        "--arguments",
+        choices=("repair", "exact"),
+        default="repair",
+        help="repair: correct arguments that are almost JSON, if that cannot change their meaning (default); exact: "
+        "send them as the model wrote them",
+    )
+    parser.add_argument(
         "--reasoning",
         choices=("keep", "as_content", "drop"),
         default="keep",
@@ -98,7 +105,9 @@ def run(args: argparse.Namespace) -> None:
         model=args.model,
         tools=tools,
         tool_choice=args.tool_choice,
-        options=il.Options(prefill=args.prefill, delivery=args.delivery, reasoning=args.reasoning),
+        options=il.Options(
+            prefill=args.prefill, delivery=args.delivery, arguments=args.arguments, reasoning=args.reasoning
+        ),
         observer=output.observer,
     )
     first_byte, chunks = _peek_first_byte(incoming)

@@ -18,7 +18,7 @@ from interlingua.client.sdk.httpx_transport import (
     make_transport_class,
 )
 from interlingua.client.sdk.upstream_config import ExchangeSummary, UpstreamConfig
-from interlingua.core.options import Delivery, ReasoningPolicy
+from interlingua.core.options import ArgumentsPolicy, Delivery, ReasoningPolicy
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.errors import UsageError
 from interlingua.parsing.dialect import Dialect
@@ -40,9 +40,9 @@ def openai(base_url: str | URL, **options: Any) -> OpenAI:
     Args:
         base_url: Address of the upstream. A query string in it is sent with every request.
         options: Options of `openai.OpenAI`, and also `upstream_api` (the upstream's wire; by default Chat Completions),
-            `profile`, `dialect`, `delivery`, `reasoning`, `extra`, `seal_key`, `on_exchange` (called after every reply)
-            and `inner` (the HTTP client that sends the requests; by default one of the SDK's own class, which respects
-            HTTPS_PROXY).
+            `profile`, `dialect`, `delivery`, `arguments`, `reasoning`, `extra`, `seal_key`, `on_exchange` (called after
+            every reply) and `inner` (the HTTP client that sends the requests; by default one of the SDK's own class,
+            which respects HTTPS_PROXY).
     """
     client: OpenAI = _build_sdk_client("openai", "OpenAI", SYNC_CLIENT_CLASS, base_url, options)
     return client
@@ -131,6 +131,7 @@ def _split_options(
     profile: str = "auto",
     dialect: str | Dialect = "auto",
     delivery: Delivery = "stream",
+    arguments: ArgumentsPolicy = "repair",
     reasoning: ReasoningPolicy = "keep",
     extra: dict[str, Any] | None = None,
     seal_key: bytes = b"",
@@ -145,6 +146,7 @@ def _split_options(
         profile=profile,
         dialect=dialect,
         delivery=delivery,
+        arguments=arguments,
         reasoning=reasoning,
         extra=extra or {},
         seal_key=seal_key or os.urandom(32),  # valid for the lifetime of this client

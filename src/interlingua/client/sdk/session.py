@@ -61,6 +61,7 @@ class SdkSession:
         self._model = str(request.get("model") or "")
         options = Options(
             delivery=upstream.delivery,
+            arguments=upstream.arguments,
             reasoning=upstream.reasoning,
             served_as=self._model,
             created=created,

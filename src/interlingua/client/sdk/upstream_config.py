@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from interlingua.core.options import Delivery, Options, ReasoningPolicy
+from interlingua.core.options import ArgumentsPolicy, Delivery, Options, ReasoningPolicy
 from interlingua.core.wire_traits import DEFAULT_WIRE
 from interlingua.dialects.registry import get_dialect
 from interlingua.errors import UsageError, expect_type
@@ -48,6 +48,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
     profile: str = "auto"
     dialect: str | Dialect = "auto"
     delivery: Delivery = "stream"
+    arguments: ArgumentsPolicy = "repair"
     reasoning: ReasoningPolicy = "keep"
     seal_key: bytes = b""
     extra: dict[str, Any] = {}
@@ -70,7 +71,7 @@ class UpstreamConfig(msgspec.Struct, frozen=True, kw_only=True):
         expect_type(self.extra, dict, "extra should be a dict", "write extra={'top_k': 20}")
         if self.on_exchange is not None and not callable(self.on_exchange):
             raise UsageError("on_exchange should be a function", "it is called with an Exchange")
-        Options(delivery=self.delivery, reasoning=self.reasoning)
+        Options(delivery=self.delivery, arguments=self.arguments, reasoning=self.reasoning)
 
     def resolve_profile(self) -> Profile:
         return profile_for_url(self.url) if self.profile == "auto" else get_profile(self.profile)

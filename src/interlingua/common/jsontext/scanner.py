@@ -10,6 +10,9 @@ return to when open brackets close, and a token that was cut at the end of a pie
 Models write text that is not JSON. The scanner records the first error in `problem` and continues, because the end of
 a value matters even if the value is invalid. It stops only at an unknown character, one that JSON never uses outside a
 string, so that the caller can check for a marker there. If there is no marker, `skip_char` skips the character.
+
+Some errors have only one possible meaning. With `corrects`, they are not a problem but a `Correction`, as long as there
+is no problem before them: behind one, it is not known what the model intended. `corrector.py` applies the corrections.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Callable
 from string import ascii_letters, digits
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["JsonScanner"]
+__all__ = ["Correction", "JsonScanner"]
 
 MAX_DEPTH = 1000
 """Maximum number of open brackets. Most parsers, json.loads among them, fail at about this depth."""
@@ -69,6 +72,26 @@ _TOKEN_TYPES |= dict.fromkeys(" \t\n\r", " ")
 _TOKEN_TYPES |= dict.fromkeys(ascii_letters + digits + "+-._", "0")  # a scalar; it is validated at its end
 _UNKNOWN_TOKEN = "?"
 
+# Corrections.
+
+
+class Correction(NamedTuple):
+    """Replacement of the characters from offset `start` to `stop`. `note` describes the error and the correction."""
+
+    start: int
+    stop: int
+    replacement: str
+    note: str
+
+
+_CONTROL_ESCAPES = {chr(code): f"\\u{code:04x}" for code in range(0x20)}
+_CONTROL_ESCAPES |= {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_PYTHON_LITERALS = {"True": "true", "False": "false", "None": "null"}
+_PYTHON_PREFIXES = frozenset(literal[:n] for literal in _PYTHON_LITERALS for n in range(1, len(literal) + 1))
+CONTROL_CHARACTER_NOTE = "raw control characters in a string: escaped"
+TRAILING_COMMA_NOTE = "comma before a closing bracket: removed"
+PYTHON_LITERAL_NOTE = "True, False or None, as Python writes them: written as in JSON"
+
 # Grammar.
 
 _StateName: TypeAlias = Literal[
@@ -101,6 +124,9 @@ _STATES: dict[_StateName, _State] = {
     "after value": _State("',' or '}'", ",}", "after key", "key", "value"),
 }
 
+_CLOSER_AFTER_COMMA: dict[_StateName, str] = {"item": "]", "key": "}"}
+_CLOSER_AFTER_VALUE: dict[_StateName, str] = {"after item": "]", "after value": "}"}
+
 # Flat items and members that are complete and valid are scanned many at a time.
 _FLAT_RUNS: dict[_StateName, tuple[_MatchFunction, _StateName]] = {
     "first item": (_compile_match(rf"(?:{_ITEM}(?:{_WHITESPACE},{_WHITESPACE}{_ITEM}){{0,255}})?"), "after item"),
@@ -114,20 +140,29 @@ class JsonScanner:
     """Incremental scanner of one JSON value."""
 
     __slots__ = (
+        "_comma_offset",
         "_last_whitespace",
         "_max_whitespace",
         "_partial_token",
         "_piece_offset",
         "_return_states",
         "_state",
+        "corrections",
+        "corrects",
         "first_char",
+        "is_settled",
         "offset",
         "problem",
         "whitespace_overflow",
     )
 
-    def __init__(self, max_whitespace: int = sys.maxsize) -> None:
-        """`max_whitespace` is the maximum number of whitespace characters between two tokens."""
+    def __init__(self, max_whitespace: int = sys.maxsize, *, corrects: bool = False) -> None:
+        """Create a scanner.
+
+        Args:
+            max_whitespace: maximum number of whitespace characters between two tokens.
+            corrects: whether errors with only one possible meaning become `corrections`.
+        """
         self.first_char = ""
         """First character of the value; empty before it arrives."""
         self.offset = 0
@@ -136,6 +171,13 @@ class JsonScanner:
         """Description of the first syntax error, or None."""
         self.whitespace_overflow: int | None = None
         """Offset at which the whitespace between two tokens exceeded the maximum, or None."""
+        self.corrections: list[Correction] = []
+        """The corrections so far, in the order of the text. The caller that applies them removes them."""
+        self.is_settled = True
+        """False if there may be corrections, or text at the end that may have to be corrected. The caller resets it."""
+        self.corrects = corrects
+        """True if errors with only one possible meaning become `corrections`."""
+        self._comma_offset = 0  # offset of the last comma that a closing bracket may follow
         self._max_whitespace = max_whitespace
         self._last_whitespace = (0, 0)  # start and end offset of the last whitespace
         self._state: _StateName = "top"
@@ -164,6 +206,16 @@ class JsonScanner:
         is_between_members = self._state in ("first key", "after value") and not self._partial_token
         return is_between_members and len(self._return_states) == 1 and self.problem is None
 
+    @property
+    def undecided_offset(self) -> int | None:
+        """The offset of the text at the end that is corrected or not, as the next character shows; None if there is
+        none: a comma and the whitespace behind it, or the beginning of `True`, `False` or `None`."""
+        if not self.corrects or self.problem is not None:
+            return None
+        if self._partial_token:
+            return self.offset - len(self._partial_token) if self._partial_token in _PYTHON_PREFIXES else None
+        return self._comma_offset if self._state in _CLOSER_AFTER_COMMA else None
+
     def scan(self, text: str, pos: int) -> int:
         """Scan from text[pos:] and return the position where the scan stopped.
 
@@ -181,7 +233,17 @@ class JsonScanner:
         if not self._partial_token:
             end = self._scan_tokens(text, end)
         self.offset = self._piece_offset + end
+        if self._state in _CLOSER_AFTER_COMMA and not self._partial_token:
+            self.is_settled = False
         return end
+
+    def scan_all(self, text: str, pos: int = 0) -> int:
+        """Scan text[pos:], in which no marker has to be found, past unknown characters. Return where it stopped: at the
+        end of the value or of the text."""
+        pos = self.scan(text, pos)
+        while pos < len(text) and not self.ended:
+            pos = self.scan(text, self.skip_char(text, pos))
+        return pos
 
     def skip_char(self, text: str, pos: int) -> int:
         """Skip the unknown character at which `scan` stopped, and return the next position."""
@@ -203,6 +265,24 @@ class JsonScanner:
         elif not self.ended and self.problem is None:
             self.problem = "empty"
 
+    def close_brackets(self) -> str:
+        """End the text and the value, if only closing brackets are missing, and return these brackets.
+
+        Returns "" if the value before them is not complete, or if there is a problem.
+        """
+        if not self.corrects or self.in_string:
+            return ""
+        self._piece_offset = self.offset
+        if self._partial_token:
+            self._end_scalar(self._partial_token, 0)
+        if self.problem is not None or self._state not in _CLOSER_AFTER_VALUE:
+            return ""
+        brackets = ""
+        while self._state != "end":
+            brackets += _CLOSER_AFTER_VALUE[self._state]
+            self._state = self._return_states.pop()
+        return brackets
+
     def _scan_tokens(self, text: str, pos: int) -> int:
         """Continue between two tokens."""
         while pos < len(text) and self._state != "end":
@@ -215,7 +295,8 @@ class JsonScanner:
             if token_type not in state.legal:
                 if token_type == _UNKNOWN_TOKEN or self._state == "top":
                     break
-                self._note_unexpected(state.expected, char, pos)
+                if not self._correct_trailing_comma(char):
+                    self._note_unexpected(state.expected, char, pos)
             elif token_type in '",0' and self._state in _FLAT_RUNS:
                 match_run, next_state = _FLAT_RUNS[self._state]
                 stop = match_run(text, pos).end()
@@ -245,6 +326,7 @@ class JsonScanner:
     def _scan_punctuation(self, char: str, state: _State, pos: int) -> None:
         if char == ",":
             self._state = state.comma
+            self._comma_offset = self._piece_offset + pos
         elif char == ":":
             self._state = state.colon
         elif char in "]}":
@@ -272,7 +354,7 @@ class JsonScanner:
             if char == "\\":
                 self._partial_token = char
                 pos = self._scan_escape(text, pos)
-            else:
+            elif not self._correct(pos - 1, pos, _CONTROL_ESCAPES.get(char, char), CONTROL_CHARACTER_NOTE):
                 self._note_problem(f"raw control character {char!r} in a string", pos - 1)
         return pos
 
@@ -302,15 +384,36 @@ class JsonScanner:
             scalar = scalar[: MAX_SCALAR_CHARS + 1]
         if stop == len(text):
             self._partial_token = scalar
+            if scalar in _PYTHON_PREFIXES:
+                self.is_settled = False
         else:
             self._end_scalar(scalar, stop)
         return stop
 
     def _end_scalar(self, scalar: str, pos: int) -> None:
-        if not _is_scalar(scalar):
+        if not _is_scalar(scalar) and not (
+            scalar in _PYTHON_LITERALS
+            and self._correct(pos - len(scalar), pos, _PYTHON_LITERALS[scalar], PYTHON_LITERAL_NOTE)
+        ):
             self._note_unexpected("a value", scalar[:40], pos - len(scalar))
         self._partial_token = ""
         self._state = _STATES[self._state].value
+
+    def _correct_trailing_comma(self, char: str) -> bool:
+        """Remove the last comma, if this is the closing bracket of the array or object that ends with it."""
+        if _CLOSER_AFTER_COMMA.get(self._state) != char:
+            return False
+        start = self._comma_offset - self._piece_offset
+        return self._correct(start, start + 1, "", TRAILING_COMMA_NOTE)
+
+    def _correct(self, start: int, stop: int, replacement: str, note: str) -> bool:
+        """Add a correction of text[start:stop]. Return False if nothing is corrected."""
+        if not self.corrects or self.problem is not None:
+            return False
+        offset = self._piece_offset
+        self.corrections.append(Correction(offset + start, offset + stop, replacement, note))
+        self.is_settled = False
+        return True
 
     def _note_unexpected(self, expected: str, actual: str, pos: int) -> None:
         self._note_problem(f"expected {expected}, found {actual!r}", pos)

@@ -60,6 +60,7 @@ def prepare_upstream_request(
     options = Options(
         prefill=route.prefill,
         delivery=route.delivery,
+        arguments=route.arguments,
         reasoning=route.reasoning,
         limits=settings.limits,
         served_as=client_request.model if client_request.model != route.model else "",

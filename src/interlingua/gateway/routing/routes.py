@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from interlingua.core.options import Delivery, ReasoningPolicy
+from interlingua.core.options import ArgumentsPolicy, Delivery, ReasoningPolicy
 from interlingua.errors import BadSetting, UnknownModel, UnknownUpstream, suggestion_hint
 from interlingua.gateway.routing.model_dialects import DialectChoice, ModelDialects
 from interlingua.gateway.routing.model_patterns import ModelIds, ModelTarget
@@ -42,6 +42,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: Timeouts
     prefill: str
     delivery: Delivery
+    arguments: ArgumentsPolicy
     reasoning: ReasoningPolicy
     empty: EmptyPolicy
     fallback_on: tuple[int, ...]
@@ -118,6 +119,7 @@ class Routes:
             timeouts=entry.timeouts or upstream.timeouts,
             prefill=entry.prefill,
             delivery=entry.delivery or self._settings.delivery,
+            arguments=entry.arguments or self._settings.arguments,
             reasoning=entry.reasoning or self._settings.reasoning,
             fallback_on=tuple(entry.fallback_on),
             empty=entry.empty or self._settings.empty,

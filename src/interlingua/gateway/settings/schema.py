@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from interlingua.core.options import Delivery, Limits, ReasoningPolicy
+from interlingua.core.options import ArgumentsPolicy, Delivery, Limits, ReasoningPolicy
 
 __all__ = [
     "Api",
@@ -132,6 +132,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Text that the prompt template has already written at the start of the reply, such as <think>."""
     delivery: Delivery | None = None
     """Overrides `delivery` of the gateway for this model."""
+    arguments: ArgumentsPolicy | None = None
+    """Overrides `arguments` of the gateway for this model."""
     reasoning: ReasoningPolicy | None = None
     """Overrides `reasoning` of the gateway for this model."""
     empty: EmptyPolicy | None = None
@@ -213,6 +215,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delivery: Delivery = "stream"
     """Delivery of tool calls. stream: arguments are sent to the client as they arrive. whole: a call is sent when it is
     complete and its arguments are a JSON object."""
+    arguments: ArgumentsPolicy = "repair"
+    """Handling of arguments that are almost JSON, such as a raw line break in a string. repair: corrected, if that
+    cannot change their meaning. exact: sent as the model wrote them."""
     reasoning: ReasoningPolicy = "keep"
     """Handling of the reasoning (thinking) of a model. keep: sent as reasoning. as_content: sent as text. drop: not
     sent."""

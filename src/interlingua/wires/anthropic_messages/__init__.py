@@ -5,7 +5,7 @@ arguments that arrive twice, `message_writer` keeps the frames in a valid order,
 streams and complete messages share.
 """
 
-from interlingua.core.options import Limits, Options
+from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.anthropic_messages.body import is_body, read_body, write_body
@@ -48,8 +48,8 @@ TRAITS = WireTraits(
 )
 
 
-def reader(limits: Limits) -> MessagesReader:
-    return MessagesReader(limits)
+def reader(options: Options) -> MessagesReader:
+    return MessagesReader(options.limits, options.arguments)
 
 
 def emitter(options: Options, tool_set: ToolSet) -> MessagesEmitter:  # noqa: ARG001 (this wire treats all tools alike)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from interlingua import events as ev
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.anthropic_messages.tool_input import ToolInputMerger
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.safe_ids import encode_id
@@ -49,8 +49,9 @@ class _OpenCall:
 class BlockReader:
     """Reader for the blocks of one reply. Methods add events to the `choice`, and set `exact` to False if needed."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, arguments: ArgumentsPolicy) -> None:
         self._limits = limits
+        self._arguments_policy = arguments
         self._open_blocks: dict[int, _OpenBlock] = {}  # by the index that the upstream sent
         self.count = 0
         """Number of blocks that have begun."""
@@ -112,7 +113,7 @@ class BlockReader:
             return
         if not id:
             choice.report("no-id", f"a call of {name!r} without an id: one is created")
-        block.call = _OpenCall(self._call_count, name, ToolInputMerger(start, self._limits))
+        block.call = _OpenCall(self._call_count, name, ToolInputMerger(start, self._limits, self._arguments_policy))
         self._call_count += 1
         choice.events.append(ev.CallStart(block.call.key, id or None, name))
         choice.exact &= start == {} and encode_id(id) == id
@@ -234,8 +235,8 @@ class BlockReader:
             last = truncated and self._is_last(block)
             if block.call is None or not (block.call.input.unfinished or (last and block.call.input.empty)):
                 self._close_unclosed(index, choice)
-            elif remainder := block.call.input.flush():
-                choice.events.append(ev.ArgsDelta(block.call.key, remainder))
+            else:
+                choice.events += _flush_call(block.call)
         choice.exact &= not self._open_blocks
         self._open_blocks = {}
 
@@ -244,7 +245,7 @@ class BlockReader:
         calls = [block.call for block in self._open_blocks.values() if block.call and not block.call.input.ended]
         calls += [self._doubtful_call] if self._doubtful_call else []
         self._open_blocks, self._doubtful_call = {}, None
-        return [ev.ArgsDelta(call.key, remainder) for call in calls if (remainder := call.input.flush())]
+        return [event for call in calls for event in _flush_call(call)]
 
     def _is_last(self, block: _OpenBlock) -> bool:
         return block.position == self.count - 1
@@ -275,12 +276,12 @@ class BlockReader:
         if remainder := call.input.end():
             choice.events.append(ev.ArgsDelta(call.key, remainder))
             choice.exact &= remainder == "{}"  # the same as no delta
-        choice.events += [ev.Finding(finding_kind, message) for finding_kind, message in call.input.notes]
+        choice.events += _findings(call)
         choice.events.append(ev.CallEnd(call.key))
 
     def _truncate_call(self, call: _OpenCall, choice: Choice) -> None:
-        if remainder := call.input.flush():
-            choice.events.append(ev.ArgsDelta(call.key, remainder))
+        if flushed := _flush_call(call):
+            choice.events += flushed
             choice.exact = False
         choice.events.append(
             ev.Finding(
@@ -316,6 +317,16 @@ _DELTA_READERS: dict[
 
 def untranslated_finding(subject: str, type_name: str) -> ev.Finding:
     return ev.Finding("not-translated", f"{subject} of type {type_name!r}: forwarded to clients of this wire only")
+
+
+def _flush_call(call: _OpenCall) -> list[ev.Event]:
+    """Return the buffered arguments of a call that the end of the reply or block has cut off, and its findings."""
+    remainder = call.input.flush()
+    return [*([ev.ArgsDelta(call.key, remainder)] if remainder else []), *_findings(call)]
+
+
+def _findings(call: _OpenCall) -> list[ev.Event]:
+    return [ev.Finding(finding_kind, message) for finding_kind, message in call.input.notes]
 
 
 def _string_or_empty(value: Any) -> str:

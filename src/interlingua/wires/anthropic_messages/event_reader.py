@@ -12,7 +12,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_str
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.anthropic_messages.content_blocks import NAME, BlockReader, untranslated_finding
 from interlingua.wires.anthropic_messages.fast_delta import MessagesFastReader
 from interlingua.wires.base import Choice, Chunk, Json
@@ -46,9 +46,9 @@ class _State(Enum):
 class MessagesReader:
     """Reader for the chunks of one stream."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
         self._state = _State.FRESH
-        self._blocks = BlockReader(limits or Limits())
+        self._blocks = BlockReader(limits or Limits(), arguments)
         self.fast = MessagesFastReader(self._blocks)
         self._usage: Json = {}
         self._stop_reason: Any = None

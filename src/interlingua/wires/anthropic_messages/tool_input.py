@@ -17,7 +17,7 @@ from typing import Any
 from interlingua.common.jsontext.arguments import EMPTY_ARGUMENTS, ArgumentsStream
 from interlingua.common.jsontext.codec import read_shallow_object, write_json
 from interlingua.common.jsontext.scanner import JsonScanner
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 
 __all__ = ["ToolInputMerger"]
 
@@ -27,8 +27,8 @@ _EMPTY_INPUTS = (*EMPTY_ARGUMENTS, "{}")
 class ToolInputMerger:
     """Merger for the arguments of one call from both sources. `notes`: findings as (kind, message)."""
 
-    def __init__(self, start: Any, limits: Limits) -> None:
-        self._args = ArgumentsStream(limits.held, limits.blanks)
+    def __init__(self, start: Any, limits: Limits, arguments: ArgumentsPolicy) -> None:
+        self._args = ArgumentsStream(limits.held, limits.blanks, repairs=arguments == "repair")
         self.notes = self._args.notes
         start_text = _start_as_text(start)
         self._undecided = None if start_text in _EMPTY_INPUTS else _StartAndDeltas(start_text, limits.held)
@@ -110,9 +110,9 @@ class _StartAndDeltas:
             text = text.lstrip()
             if not text:
                 return None
-            self._scan(_start_prefix(self._start_text, text))
+            self._cursor.scan_all(_start_prefix(self._start_text, text))
         self._deltas.append(text)
-        self._scan(text)
+        self._cursor.scan_all(text)
         if self._cursor.ended and self._cursor.problem is None:
             return self._start_text if self.merged_text.strip() in _EMPTY_INPUTS else self.merged_text
         return self.merged_text if self._cursor.offset > self._limit else None
@@ -125,11 +125,6 @@ class _StartAndDeltas:
             )
             notes.append(("odd-deltas", message))
         return self._start_text
-
-    def _scan(self, text: str) -> None:
-        pos = self._cursor.scan(text, 0)
-        while pos < len(text) and not self._cursor.ended:
-            pos = self._cursor.scan(text, self._cursor.skip_char(text, pos))
 
 
 def _start_prefix(start_text: str, deltas: str) -> str:

@@ -4,7 +4,7 @@
 upstreams. `custom_tools` converts calls of custom tools, which take text.
 """
 
-from interlingua.core.options import Limits, Options
+from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.openai_chat.body import is_body, read_body, write_body
@@ -43,8 +43,8 @@ TRAITS = WireTraits(
 )
 
 
-def reader(limits: Limits) -> ChatReader:
-    return ChatReader(limits)
+def reader(options: Options) -> ChatReader:
+    return ChatReader(options.limits, options.arguments)
 
 
 def emitter(options: Options, tool_set: ToolSet) -> ChatEmitter:  # noqa: ARG001 (this wire treats all tools alike)

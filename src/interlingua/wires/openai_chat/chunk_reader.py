@@ -7,7 +7,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_int, as_str
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.base import Choice, Chunk
 from interlingua.wires.openai_chat.custom_tools import only_ends_calls
 from interlingua.wires.openai_chat.fast_delta import CHUNK_OBJECT_TYPE, ChatFastReader
@@ -46,8 +46,9 @@ _NOT_STOP_SEQUENCES = ("stop", "end_turn", "stop_sequence", "eos", "eos_token", 
 class ChatReader:
     """Reader for one stream. Its only state is the structured calls of each choice that has begun."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
         self._limits = limits or Limits()
+        self._arguments_policy = arguments
         self._assemblers: dict[int, ToolCallAssembler] = {}
         self.fast = ChatFastReader(self._assemblers)
 
@@ -102,7 +103,7 @@ class ChatReader:
         becomes `assistantassistant…` there.
         """
         if choice.index not in self._assemblers:
-            self._assemblers[choice.index] = ToolCallAssembler(self._limits)
+            self._assemblers[choice.index] = ToolCallAssembler(self._limits, self._arguments_policy)
             reply_start = ev.Begin(as_str(chunk.get("id")), as_str(chunk.get("model")), as_int(chunk.get("created")))
             choice.events.append(reply_start)
         elif delta.get("role"):

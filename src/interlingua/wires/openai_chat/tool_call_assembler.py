@@ -14,7 +14,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.openai_chat.custom_tools import (
     ARGUMENTS_CLOSER,
     ARGUMENTS_OPENER,
@@ -31,12 +31,12 @@ MAX_INDEX_DIGITS = 10
 class _PendingCall:
     """Call in progress. `name` is set when its CallStart is sent; `early_arguments` are buffered until then."""
 
-    def __init__(self, key: int, id: str | None, index: int | None, limits: Limits) -> None:
+    def __init__(self, key: int, id: str | None, index: int | None, limits: Limits, repairs: bool) -> None:
         self.key = key
         self.id = id
         self.index = index  # the upstream's index; None while it has sent none
         self.name: str | None = None
-        self.args = ArgumentsStream(limits.held, limits.blanks)
+        self.args = ArgumentsStream(limits.held, limits.blanks, repairs=repairs)
         self.early_arguments: list[str] = []
         self.ended = False
         self.is_custom = False
@@ -53,8 +53,9 @@ class _PendingCall:
 class ToolCallAssembler:
     """Assembler for the structured calls of one choice."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, arguments: ArgumentsPolicy = "repair") -> None:
         self._limits = limits
+        self._repairs = arguments == "repair"
         self._calls: list[_PendingCall] = []
         self._by_index: dict[int, _PendingCall] = {}
         self._custom_by_index: dict[int, _PendingCall] = {}  # some upstreams count each kind of call from 0
@@ -115,8 +116,10 @@ class ToolCallAssembler:
     def flush(self) -> list[ev.Event]:
         """Return what is still buffered, at the end of the stream. The guard ends the calls that are still open."""
         for call in self._calls:
-            if call.name is not None and not call.ended and (remainder := call.args.flush()):
-                self._events.append(ev.ArgsDelta(call.key, remainder))
+            if call.name is not None and not call.ended:
+                if remainder := call.args.flush():
+                    self._events.append(ev.ArgsDelta(call.key, remainder))
+                self._report_notes(call)
         self._calls, self._by_index, self._custom_by_index, self._by_id = [], {}, {}, {}
         self._index_base, self._unmatched, self._unmatched_size = None, {}, 0
         self._waiting, self._without_id = ({}, {}), {}
@@ -307,7 +310,7 @@ class ToolCallAssembler:
         return {*self._waiting[False], *self._waiting[True]}
 
     def _add_call(self, id: str | None, index: int | None, is_custom: bool) -> _PendingCall:
-        call = _PendingCall(len(self._calls), id, index, self._limits)
+        call = _PendingCall(len(self._calls), id, index, self._limits, self._repairs)
         call.is_custom = is_custom
         self._calls.append(call)
         if id is not None:
@@ -442,9 +445,12 @@ class ToolCallAssembler:
         self._without_id.pop(call.key, None)
         if remainder := call.args.end():
             self._events.append(ev.ArgsDelta(call.key, remainder))
+        self._report_notes(call)
+        self._events.append(ev.CallEnd(call.key))
+
+    def _report_notes(self, call: _PendingCall) -> None:
         for finding_kind, message in call.args.notes:
             self._report(finding_kind, message)
-        self._events.append(ev.CallEnd(call.key))
 
 
 def _is_new_call(call: _PendingCall, id: str | None, name: str | None, arguments: Any) -> bool:

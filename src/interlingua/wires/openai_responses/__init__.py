@@ -5,7 +5,7 @@ each item. Writing: `emitter` writes stream events, `output_items` the items in 
 that both sides share. `custom_tool_text` extracts the text of custom tools from function arguments.
 """
 
-from interlingua.core.options import Limits, Options
+from interlingua.core.options import Options
 from interlingua.core.tools import ToolSet
 from interlingua.core.wire_traits import WireTraits
 from interlingua.wires.openai_responses.body import is_body, read_body, write_body
@@ -39,8 +39,8 @@ TRAITS = WireTraits(
 )
 
 
-def reader(limits: Limits) -> ResponsesReader:
-    return ResponsesReader(limits)
+def reader(options: Options) -> ResponsesReader:
+    return ResponsesReader(options.limits, options.arguments)
 
 
 def emitter(options: Options, tool_set: ToolSet) -> ResponsesEmitter:

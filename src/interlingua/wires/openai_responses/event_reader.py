@@ -6,7 +6,7 @@ from typing import Any
 
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list, as_str
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.base import Choice, Chunk, Json
 from interlingua.wires.openai_responses.event_types import (
     FINAL_EVENTS,
@@ -28,8 +28,8 @@ INCOMPLETE_STOP_REASONS: dict[str, ev.StopReason] = {"max_output_tokens": "lengt
 class ResponsesReader:
     """Reads the events of one stream."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._items = ItemReader(limits or Limits())
+    def __init__(self, limits: Limits | None = None, arguments: ArgumentsPolicy = "repair") -> None:
+        self._items = ItemReader(limits or Limits(), arguments)
         self._sequence = EventSequence()
         self.fast = ResponsesFastReader(self._items, self._sequence)
         self._reply_start: ev.Begin | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.core.tools import qualified_name
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import (
@@ -55,8 +55,9 @@ EMPTY_ARGUMENTS = ("", "{}")
 class ItemReader:
     """Reads the items of one response. Neutral events are appended to the choice that is passed in."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, arguments: ArgumentsPolicy) -> None:
         self._limits = limits
+        self._arguments_policy = arguments
         self._items = ItemIndex()
         self._untranslated = UntranslatedLog()
         self.call_count = 0
@@ -221,7 +222,7 @@ class ItemReader:
             choice.report("no-id", f"a call of {name!r} has no id: one is generated")
             id = item.id if isinstance(item.id, str) else None
         item.call_id = id
-        item.call = CallState(self.call_count, text_kind, self._limits)
+        item.call = CallState(self.call_count, text_kind, self._limits, self._arguments_policy)
         choice.events.append(ev.CallStart(self.call_count, id, name))
         if text_kind is CUSTOM_TOOL_INPUT:
             choice.events.append(ev.ArgsDelta(self.call_count, CUSTOM_INPUT_PREFIX))

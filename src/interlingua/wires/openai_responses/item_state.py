@@ -11,7 +11,7 @@ from interlingua import events as ev
 from interlingua.common.coerce import as_dict, as_list
 from interlingua.common.jsontext.arguments import ArgumentsStream
 from interlingua.common.jsontext.codec import write_json
-from interlingua.core.options import Limits
+from interlingua.core.options import ArgumentsPolicy, Limits
 from interlingua.wires.base import Choice, Json
 from interlingua.wires.openai_responses.event_types import ANNOTATION_ADDED, FUNCTION_ARGUMENTS, TextKind
 from interlingua.wires.streaming.text_digest import TextDigest
@@ -58,14 +58,19 @@ class EventSequence:
 class CallState:
     """State of a started call. `args` is None for a custom tool, whose input is not JSON."""
 
-    def __init__(self, key: int, text_kind: TextKind, limits: Limits) -> None:
+    def __init__(self, key: int, text_kind: TextKind, limits: Limits, arguments: ArgumentsPolicy) -> None:
         self.key = key
-        self.args = ArgumentsStream(limits.held, limits.blanks) if text_kind is FUNCTION_ARGUMENTS else None
+        repairs = arguments == "repair"
+        self.args = (
+            ArgumentsStream(limits.held, limits.blanks, repairs=repairs) if text_kind is FUNCTION_ARGUMENTS else None
+        )
 
     def end(self, truncated: bool, choice: Choice) -> None:
         if truncated or (self.args is not None and self.args.unfinished):
-            if self.args is not None and (remainder := self.args.flush()):
-                choice.events.append(ev.ArgsDelta(self.key, remainder))
+            if self.args is not None:
+                if remainder := self.args.flush():
+                    choice.events.append(ev.ArgsDelta(self.key, remainder))
+                self._report_notes(self.args, choice)
             choice.events.append(ev.Finding("cut-short", "the reply ended inside a call: it is incomplete"))
             choice.events.append(ev.CallEnd(self.key, complete=False))
             return
@@ -75,9 +80,12 @@ class CallState:
             if remainder := self.args.end():
                 choice.events.append(ev.ArgsDelta(self.key, remainder))
                 choice.exact = False
-            for finding_kind, message in self.args.notes:
-                choice.report(finding_kind, message)
+            self._report_notes(self.args, choice)
         choice.events.append(ev.CallEnd(self.key))
+
+    def _report_notes(self, args: ArgumentsStream, choice: Choice) -> None:
+        for finding_kind, message in args.notes:
+            choice.report(finding_kind, message)
 
 
 class ItemState:

@@ -42,6 +42,8 @@ class JsonArgumentsReader:
         """Raise `RenderError` if these arguments would be parsed differently."""
         if self._all_markers.search(call.arguments, 0) and not is_json(call.arguments):
             raise RenderError(f"the arguments of {call.name!r} contain a marker and are not JSON", "pass valid JSON")
+        if _is_corrected(call):
+            raise RenderError(f"the arguments of {call.name!r} are not JSON and would be corrected", "pass valid JSON")
 
     def read(self, call: CallBuilder, source: TextBuffer, sink: EventSink) -> Read[None]:
         channel = source.channel
@@ -63,6 +65,8 @@ class JsonArgumentsReader:
             sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
+            if marker in self._closers.literals:
+                call.close_brackets()
             call.end()
             self.unread_foreign_marker(marker, source)
 
@@ -121,6 +125,13 @@ class JsonArgumentsReader:
             self.unread_foreign_marker(marker, source)
         else:
             sink.emit_leftover_text("".join(pieces), channel)
+
+
+def _is_corrected(call: Call) -> bool:
+    """Return whether a parser corrects the arguments of this call."""
+    scanner = JsonScanner(corrects=True)
+    scanner.scan_all(call.arguments)
+    return bool((call.complete and scanner.close_brackets()) or scanner.corrections)
 
 
 def is_json(text: str) -> bool:

@@ -336,8 +336,7 @@ class FramedJsonGrammar:
         if scanner.ended and ((yield from source.accept(self._call_or_section_closers)) or "" in self._shape.close):
             sink.report("no-opener", f"{header!r} without its opening marker: accepted as a call")
             call = sink.start_call(self._headers.read(header, sink.offer))
-            call.scanner.scan("".join(args), 0)
-            call.writer(call.scanner.first_char)("".join(args))
+            call.write_whole("".join(args))
             call.end()
             return
         sink.report("stray-marker", f"{separator} outside a call: dropped, the rest is kept as text")

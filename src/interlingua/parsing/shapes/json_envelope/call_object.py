@@ -268,10 +268,7 @@ class CallObjectReader:
     def _replay_arguments(self, call: CallBuilder, args: str) -> None:
         """Write buffered arguments to the call, in one piece."""
         scanner = call.scanner
-        pos = scanner.scan(args, 0)
-        while pos < len(args) and not scanner.ended:
-            pos = scanner.scan(args, scanner.skip_char(args, pos))
-        call.writer(scanner.first_char)(args)
+        call.write_whole(args)
         if self._buffered_ended and scanner.first_char not in (*STREAMED_OPENERS, '"'):
             scanner.finish()  # a number or a keyword: the text after it has shown that it is complete
         if scanner.ended:
@@ -302,7 +299,7 @@ class CallObjectReader:
             if marker == "":  # too long to buffer until an id comes
                 return (yield from self._stream_arguments(call, first))
             if marker:
-                call.end()
+                self._end_at_marker(call, marker)
         elif marker == "":
             self._report_over_limit("the text before the name of a call", limit)
         if marker:
@@ -319,9 +316,15 @@ class CallObjectReader:
             self._sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
-            call.end()
+            self._end_at_marker(call, marker)
             self._source.put_back(marker)
         return False
+
+    def _end_at_marker(self, call: CallBuilder, marker: str) -> None:
+        """End a call whose arguments a marker has cut short."""
+        if marker in self._keys.closers:
+            call.close_brackets()
+        call.end()
 
     def _arguments_limit(self, first: str) -> int:
         return self._sink.limits.args if first in STREAMED_OPENERS else self._sink.limits.held
