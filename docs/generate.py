@@ -84,7 +84,8 @@ one as a YAML file to copy.
   tool that was not offered is text: so pass `tools`. A complete call of an offered tool becomes a call even if the
   answer only quotes it.
 - Special tokens must be in the text. If a server removes them, there is nothing to parse.
-- Inside a JSON string everything is data. A string that the model does not close contains everything that follows.
+- Inside a JSON string everything is data. A string that the model does not close contains everything that follows,
+  except in dialects with special tokens, if another call or nothing follows the end of its call.
 - If values are untyped and the tool's schema is unknown, JSON becomes a value (`3`, `true`, `[…]`), and everything else
   a string.
 - If the prompt opens the thinking, the parser knows it only from `prefill`.

@@ -226,7 +226,7 @@ def check_streaming(case: Case) -> None:
 
     - white space, `null` or a code fence;
     - a prefix of a marker, or of a tag with an unknown suffix;
-    - a special token in a value, which ends the value only if another special token follows;
+    - special tokens in a value, which end the value only if another special token, or nothing, follows;
     - the end of a section in a value, which ends the value only if another section follows;
     - the end of a call, which a value may quote: it waits for what follows it, and so does text behind it;
     - text after an opener that is not yet known to be a call or a param;
@@ -255,15 +255,11 @@ def check_streaming(case: Case) -> None:
         for event in parser.feed(char):
             order.check(event)
         buffered = parser.held.strip().removeprefix("null").lstrip()
-        token = next(
-            (
-                marker
-                for marker in marker_set.literals
-                if buffered.startswith(marker) and marker.startswith(SPECIAL_TOKEN_PREFIXES)
-            ),
-            "",
-        )
-        after_token = buffered.removeprefix(token).lstrip()
+        token, after_token = "", buffered
+        while match := marker_set.match(after_token, 0):
+            if not match.group().startswith(SPECIAL_TOKEN_PREFIXES):
+                break
+            token, after_token = match.group(), after_token[match.end() :].lstrip()
         in_header = last_marker in (*openers, *sections) or (
             last_marker in inner and "\n" not in buffered[: marker_set.partial_start(buffered, 0)].strip()
         )

@@ -356,10 +356,18 @@ class CallBuilder:
         self.scanner.scan_all(args)
         self.writer(self.scanner.first_char)(args)
 
-    def close_brackets(self) -> None:
-        """Add the brackets that are missing before the call's closer, if nothing else is missing."""
-        if brackets := self._args.close_brackets():
+    def end_at_marker(self, *, is_closer: bool) -> None:
+        """End a call whose arguments a marker has cut short. `is_closer`: the marker is the call's own closer.
+
+        Before the closer, brackets that are missing are added, if nothing else is missing. In a string that was never
+        closed, the rest of the arguments is lost: the client should not run the call.
+        """
+        unclosed = self.scanner.in_string
+        if unclosed:
+            self._sink.report("string-not-closed", "a string that is never closed: the call is marked as incomplete")
+        elif is_closer and (brackets := self._args.close_brackets()):
             self._emit_arguments(brackets)
+        self.end(complete=not unclosed)
 
     def end(self, complete: bool = True) -> None:
         """End the call: the model has closed it, or a limit has."""

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
+from interlingua.parsing.call_boundary import BoundarySearch, CallBoundary
 from interlingua.parsing.code_spans import CodeTracker
 from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, WordFinder, WordSequence, match_word_sequence
 from interlingua.parsing.markers import MarkerSet
@@ -589,8 +590,6 @@ class TextBuffer:
             if match:
                 self._pos = match.end()
                 return match.group()
-            if self._closed:
-                return None
             yield from self._wait_for_piece(copy_piece)
         return self._cut_value(write)
 
@@ -782,7 +781,12 @@ class TextBuffer:
     # ── copying JSON ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def copy_json(
-        self, scanner: JsonScanner, markers: MarkerSet, write: Callable[[str], None], limit: int
+        self,
+        scanner: JsonScanner,
+        markers: MarkerSet,
+        write: Callable[[str], None],
+        limit: int,
+        boundary: CallBoundary | None = None,
     ) -> Read[str | None]:
         """Copy one JSON value.
 
@@ -791,23 +795,20 @@ class TextBuffer:
             markers: The markers that cut the value short outside JSON strings.
             write: Receives each piece of JSON.
             limit: Maximum number of characters of the value.
+            boundary: The markers that also cut the value short inside a string that is never closed.
 
         Returns:
             The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
         """
-
-        def copy_piece(piece: str) -> bool:
-            if scanner.offset + len(piece) > limit or _may_contain_marker(piece, markers, scanner):
-                return False
-            self._pos = scanner.scan(piece, 0)
-            write(piece[: self._pos])
-            return self._pos == len(piece) and not scanner.ended
-
+        copy_piece = self._json_copier(scanner, markers, write, limit, boundary)
+        search = BoundarySearch(boundary) if boundary is not None else None
         window = _EMPTY_WINDOW
         while True:
+            if search and scanner.in_string and (marker := (yield from self._read_boundary(search, markers))):
+                return marker
             text, pos = self._text, self._pos
             limit_pos = pos + max(0, limit - scanner.offset)
-            window = self._scan_window(window, scanner.in_string, markers, limit_pos)
+            window = self._scan_window(window, scanner.in_string, markers, limit_pos, search)
             end = window.start + scanner.scan(window.text, pos - window.start)
             if end > pos:
                 write(text[pos:end])
@@ -815,6 +816,7 @@ class TextBuffer:
             if scanner.ended:
                 return None
             if end == window.stop < min(limit_pos, len(text)) and (window.marker_free or scanner.in_string):
+                window = _EMPTY_WINDOW
                 continue
             if end < len(text):
                 if end == limit_pos:
@@ -831,11 +833,51 @@ class TextBuffer:
             yield from self._wait_for_piece(copy_piece)
             window = _EMPTY_WINDOW
 
-    def _scan_window(self, current: _ScanWindow, in_string: bool, markers: MarkerSet, limit_pos: int) -> _ScanWindow:
+    def _json_copier(
+        self,
+        scanner: JsonScanner,
+        markers: MarkerSet,
+        write: Callable[[str], None],
+        limit: int,
+        boundary: CallBoundary | None,
+    ) -> Callable[[str], bool]:
+        """Return the function for the fast path of `copy_json`."""
+
+        def copy_piece(piece: str) -> bool:
+            if scanner.offset + len(piece) > limit or _may_contain_marker(piece, markers, scanner, boundary):
+                return False
+            self._pos = scanner.scan(piece, 0)
+            write(piece[: self._pos])
+            return self._pos == len(piece) and not scanner.ended
+
+        return copy_piece
+
+    def _read_boundary(self, search: BoundarySearch, markers: MarkerSet) -> Read[str | None]:
+        """Consume and return the marker at the read position, if it shows that a string was never closed."""
+        while search.find_stop(self._text, self._pos, self._text_offset, self._closed) == self._pos:
+            if search.start is None:
+                break
+            is_end = search.decide(self._text, self._pos, self._closed)
+            match = markers.match(self._text, self._pos) if is_end else None
+            if match is not None:
+                return self._read_marker(match)
+            if is_end is None:
+                yield
+        return None
+
+    def _scan_window(
+        self,
+        current: _ScanWindow,
+        in_string: bool,
+        markers: MarkerSet,
+        limit_pos: int,
+        search: BoundarySearch | None = None,
+    ) -> _ScanWindow:
         """Return the part of the buffer that can be scanned as JSON before the next check for a marker.
 
-        It ends at the next marker, or at the end of the current string. Markers are searched only a limited distance
-        ahead, because the value may end long before the text, and not at every unexpected character.
+        It ends at the next marker, or at the end of the current string; with a `search`, also at a marker in a string.
+        Markers are searched only a limited distance ahead, because the value may end long before the text, and not at
+        every unexpected character.
         """
         text, pos = self._text, self._pos
         if pos < current.stop:
@@ -852,6 +894,10 @@ class TextBuffer:
             stop, marker_free = self._search_marker(markers)[1], False
         if stop == pos and in_string:
             stop, marker_free = text.find('"', pos) + 1 or len(text), True
+        if search is not None:
+            boundary_pos = search.find_stop(text, pos, self._text_offset, self._closed)
+            if pos < boundary_pos < stop:
+                stop, marker_free = boundary_pos, True
         if min(limit_pos, stop) >= len(text):
             return _ScanWindow(text, 0, stop, marker_free)
         return _ScanWindow(text[pos : min(limit_pos, stop)], pos, stop, marker_free)
@@ -870,6 +916,13 @@ def _take_tail(pieces: list[str], length: int) -> str:
     return "".join(reversed(tail))
 
 
-def _may_contain_marker(piece: str, markers: MarkerSet, scanner: JsonScanner) -> bool:
-    """Return whether the piece has to be searched for markers that begin like JSON: it is not all inside a string."""
+def _may_contain_marker(
+    piece: str, markers: MarkerSet, scanner: JsonScanner, boundary: CallBoundary | None = None
+) -> bool:
+    """Return whether the piece has to be searched for markers.
+
+    These are markers that begin like JSON, unless all of the piece is inside a string, and those of a boundary.
+    """
+    if boundary is not None and boundary.may_start(piece):
+        return True
     return markers.starts_like_json and markers.may_occur(piece, 0) and not (scanner.in_string and '"' not in piece)

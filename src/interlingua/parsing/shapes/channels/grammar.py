@@ -14,6 +14,7 @@ from typing import ClassVar
 from interlingua.core.reply import Call, Part, Text
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import MessageGrammar, Shape, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.lookahead import Lookahead, literal_sequence
@@ -118,7 +119,11 @@ class ChannelsGrammar:
         self._routes = (*shape.to_thinking, *shape.to_text)
         parts = (shape.start, shape.channel, shape.constrain)
         self._header_parser = HeaderParser(parts, shape.role, shape.recipient, shape.prefix, self._routes, shape.types)
-        self._arguments_reader = JsonArgumentsReader(self._all_markers, compile_markers(*shape.ends))
+        self._arguments_reader = JsonArgumentsReader(
+            self._all_markers,
+            compile_markers(*shape.ends),
+            boundary=CallBoundary(shape.ends, header_markers, (), dialect_markers, needs_closer=bool(shape.ends)),
+        )
         self._call_channel = self._header_parser.read(shape.call.open.removesuffix(shape.message), ToolSet()).channel
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.reply import Call
 from interlingua.errors import RenderError
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.event_sink import CallBuilder, EventSink
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.text_buffer import Read, TextBuffer
@@ -30,13 +31,20 @@ class JsonArgumentsReader:
     """Reader for arguments up to and including the closer of the call.
 
     Any other marker also ends the arguments, but is not consumed. `fence` are markers of ordinary text that can come
-    between the arguments and the closer.
+    between the arguments and the closer. `boundary` are the markers that end a call in a string that is never closed.
     """
 
-    def __init__(self, marks: MarkerSet, closers: MarkerSet, fence: MarkerSet | None = None) -> None:
+    def __init__(
+        self,
+        marks: MarkerSet,
+        closers: MarkerSet,
+        fence: MarkerSet | None = None,
+        boundary: CallBoundary | None = None,
+    ) -> None:
         self._all_markers = marks
         self._closers = closers
         self._fence_markers = fence
+        self._boundary = boundary
 
     def check_writable(self, call: Call) -> None:
         """Raise `RenderError` if these arguments would be parsed differently."""
@@ -57,7 +65,7 @@ class JsonArgumentsReader:
             yield from self._read_non_json(call, source, sink)
             return
         limit = sink.limits.args if first in STREAMED_OPENERS and not call.awaits_name else sink.limits.held
-        marker = yield from source.copy_json(call.scanner, self._all_markers, call.writer(first), limit)
+        marker = yield from source.copy_json(call.scanner, self._all_markers, call.writer(first), limit, self._boundary)
         if call.scanner.ended:
             call.end()
             yield from self._read_closer(source, sink)
@@ -65,9 +73,7 @@ class JsonArgumentsReader:
             sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
-            if marker in self._closers.literals:
-                call.close_brackets()
-            call.end()
+            call.end_at_marker(is_closer=marker in self._closers.literals)
             self.unread_foreign_marker(marker, source)
 
     def _read_non_json(self, call: CallBuilder, source: TextBuffer, sink: EventSink) -> Read[None]:
@@ -117,7 +123,9 @@ class JsonArgumentsReader:
         start, channel = source.offset, source.channel
         scanner = JsonScanner()
         pieces: list[str] = []
-        marker = yield from source.copy_json(scanner, self._all_markers, pieces.append, sink.limits.held)
+        marker = yield from source.copy_json(
+            scanner, self._all_markers, pieces.append, sink.limits.held, self._boundary
+        )
         if scanner.ended:
             marker = yield from source.accept(self._all_markers)
         if marker:

@@ -16,6 +16,7 @@ from interlingua.common.jsontext.scanner import JsonScanner
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import Grammar, Span
 from interlingua.parsing.event_sink import CallHeader, EventSink
 from interlingua.parsing.markers import assign_roles, compile_markers
@@ -110,10 +111,12 @@ class FramedJsonGrammar:
         self._after_first_name = after_name if NAME_ONLY_HEADER in shape.header else ()
         self._fence_openers = compile_markers(*fence_openers)
         self._call_closers = compile_markers(*closers, *fenced_closers)
+        self._boundary = None if self._is_plain_text else self._find_boundary(closers)
         self._arguments_reader = JsonArgumentsReader(
             self._markers_in_call,
             self._call_closers,
             compile_markers(*fence_closers) if fence_closers and closers else None,
+            self._boundary,
         )
         self._call_or_section_closers = compile_markers(*closers, *self._section_closers)
         opened_markers = [
@@ -121,6 +124,17 @@ class FramedJsonGrammar:
         ]
         self._text_openers = tuple(
             marker.removeprefix(opener) for opener, marker in opened_markers if shape.prompt_opens
+        )
+
+    def _find_boundary(self, closers: tuple[str, ...]) -> CallBoundary:
+        """Return the markers that end a call in a string that is never closed."""
+        needs_closer = bool(closers) and "" not in self._shape.close
+        return CallBoundary(
+            (*closers, *self._section_closers),
+            self.openers,
+            self.strays,
+            self._dialect_markers,
+            needs_closer=needs_closer,
         )
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,7 +346,7 @@ class FramedJsonGrammar:
         scanner = JsonScanner()
         args: list[str] = []
         limit = min(sink.limits.held, sink.limits.args)
-        marker = yield from source.copy_json(scanner, self._all_markers, args.append, limit)
+        marker = yield from source.copy_json(scanner, self._all_markers, args.append, limit, self._boundary)
         if scanner.ended and ((yield from source.accept(self._call_or_section_closers)) or "" in self._shape.close):
             sink.report("no-opener", f"{header!r} without its opening marker: accepted as a call")
             call = sink.start_call(self._headers.read(header, sink.offer))

@@ -290,7 +290,9 @@ class CallObjectReader:
         limits = self._sink.limits
         limit = min(limits.held if self._name is None else limits.header, self._arguments_limit(first))
         scanner, self._buffered = JsonScanner(), []
-        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, self._buffered.append, limit)
+        marker = yield from self._source.copy_json(
+            scanner, self._keys.cut_markers, self._buffered.append, limit, self._keys.boundary
+        )
         self._buffered_size, self._buffered_ended = scanner.offset, scanner.ended
         if scanner.ended:
             return True
@@ -299,7 +301,7 @@ class CallObjectReader:
             if marker == "":  # too long to buffer until an id comes
                 return (yield from self._stream_arguments(call, first))
             if marker:
-                self._end_at_marker(call, marker)
+                call.end_at_marker(is_closer=marker in self._keys.closers)
         elif marker == "":
             self._report_over_limit("the text before the name of a call", limit)
         if marker:
@@ -308,7 +310,9 @@ class CallObjectReader:
 
     def _stream_arguments(self, call: CallBuilder, first: str) -> Read[bool]:
         limit = self._arguments_limit(first)
-        marker = yield from self._source.copy_json(call.scanner, self._keys.cut_markers, call.writer(first), limit)
+        marker = yield from self._source.copy_json(
+            call.scanner, self._keys.cut_markers, call.writer(first), limit, self._keys.boundary
+        )
         if call.scanner.ended:
             call.end()
             return True
@@ -316,15 +320,9 @@ class CallObjectReader:
             self._sink.report_over_limit("the argument text of a call", limit)
             call.end(complete=False)
         elif marker is not None:
-            self._end_at_marker(call, marker)
+            call.end_at_marker(is_closer=marker in self._keys.closers)
             self._source.put_back(marker)
         return False
-
-    def _end_at_marker(self, call: CallBuilder, marker: str) -> None:
-        """End a call whose arguments a marker has cut short."""
-        if marker in self._keys.closers:
-            call.close_brackets()
-        call.end()
 
     def _arguments_limit(self, first: str) -> int:
         return self._sink.limits.args if first in STREAMED_OPENERS else self._sink.limits.held
@@ -362,7 +360,7 @@ class CallObjectReader:
 
     def _copy_value(self, scanner: JsonScanner, write: Callable[[str], None], limit: int) -> Read[bool]:
         """Copy the next value. Return False if its end is not found."""
-        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit)
+        marker = yield from self._source.copy_json(scanner, self._keys.cut_markers, write, limit, self._keys.boundary)
         if marker == "":
             self._report_over_limit("a part of a possible call", limit)
         elif marker:

@@ -17,9 +17,10 @@ from interlingua.common.jsontext.codec import read_json
 from interlingua.core.reply import Call
 from interlingua.core.tools import ToolSet
 from interlingua.errors import RenderError, UsageError
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.dialect import Grammar
 from interlingua.parsing.event_sink import EventSink
-from interlingua.parsing.markers import MarkerSet, assign_roles, compile_markers
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, MarkerSet, assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import is_json
 from interlingua.parsing.shapes.json_envelope.call_object import CallObjectReader, ObjectOutcome
 from interlingua.parsing.shapes.json_envelope.keys import CallEvidence, EnvelopeKeys
@@ -117,6 +118,7 @@ class JsonEnvelopeGrammar:
             all_markers=compile_markers(*shape.open, *shape.close, *dialect_markers),
             cut_markers=compile_markers(*shape.open, *shape.close, *dialect_markers, CODE_FENCE),
             name_end_markers=compile_markers('"', *shape.open, *shape.close, *dialect_markers),
+            boundary=_find_boundary(shape, dialect_markers),
         )
         self._structure_markers = compile_markers(
             *OPENING_BRACKETS, *SEPARATORS, "}", "]", *shape.open, *shape.close, *CODE_FENCES, *dialect_markers
@@ -213,6 +215,15 @@ class JsonEnvelopeGrammar:
         else:
             sink.report("broken-header", f"{opener} without a call after it: kept as text")
             envelope.finish()
+
+
+def _find_boundary(shape: JsonEnvelope, dialect_markers: tuple[str, ...]) -> CallBoundary | None:
+    """Return the markers that end a call in a string that is never closed, if they are special tokens."""
+    openers = [marker for marker in shape.open if marker.startswith(SPECIAL_TOKEN_PREFIXES)]
+    closers = [marker for marker in shape.close if marker.startswith(SPECIAL_TOKEN_PREFIXES)]
+    if not (closers or (openers and not shape.close)):
+        return None
+    return CallBoundary(closers, openers, (), dialect_markers, needs_closer=bool(shape.close))
 
 
 class _EnvelopeReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from interlingua.parsing.call_boundary import CallBoundary
 from interlingua.parsing.markers import MarkerSet
 
 __all__ = ["CALL_LIST_KEYS", "IGNORED_KEYS", "WRAPPER_KEYS", "CallEvidence", "EnvelopeKeys"]
@@ -54,3 +55,5 @@ class EnvelopeKeys(NamedTuple):
     """Markers that cut an object short: all markers, and the end of a code block."""
     name_end_markers: MarkerSet
     """Markers that end a key or name of a tentative object: its quote, or any marker before it."""
+    boundary: CallBoundary | None
+    """Markers that end a call in a string that is never closed; None if they are ordinary text."""

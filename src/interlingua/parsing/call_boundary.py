@@ -1,0 +1,204 @@
+"""Detection of the end of a call inside a JSON string that the model never closes.
+
+A marker inside a JSON string is data, because models write files that quote calls. But the arguments of a quoted call
+have escaped quotes, and those of a real call have not: `{"x"`. So the string was never closed if the call's closer is
+followed by
+
+- another call whose arguments open with an unescaped quote: in a string, that quote would be followed by `,` or `}`;
+- nothing but closers, the end of the turn, and calls with empty arguments, up to the end of the text.
+
+Valid JSON never has either of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
+
+__all__ = ["BoundarySearch", "CallBoundary"]
+
+MAX_LOOKAHEAD_CHARS = 4096
+"""Maximum length of the text behind a closer that is looked at."""
+SEARCH_WINDOW_CHARS = 64 * 1024
+"""Number of characters in which closers are searched at a time: the arguments may end long before the text."""
+
+_WHITESPACE = re.compile(r"\s++")
+_HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
+_OBJECT_START = re.compile(r"(?:\[\s{0,256}+)?\{\s{0,256}+")
+_OBJECT_START_PREFIX = re.compile(r"\[\s{0,256}+\Z")
+_AFTER_CLOSING_QUOTE = " \t\r\n,:}]"
+"""Characters behind a quote that closes a string. A quote that opens a key is followed by another one."""
+
+
+class CallBoundary:
+    """Markers of a grammar that show where a call ends and the next one begins."""
+
+    def __init__(
+        self,
+        closers: Iterable[str],
+        openers: Iterable[str],
+        others: Iterable[str],
+        dialect_markers: Iterable[str],
+        *,
+        needs_closer: bool,
+    ) -> None:
+        """Compile the markers.
+
+        Args:
+            closers: the markers that end a call or a section of calls.
+            openers: the markers after which a header or arguments come.
+            others: the other markers of a header.
+            dialect_markers: the dialect's markers outside of calls. Of them, only special tokens can come between two
+                calls, such as the end of a turn.
+            needs_closer: whether every call has a closer. If not, an opener alone may show that a call has ended.
+        """
+        self.closers = frozenset(closers)
+        self.openers = frozenset(openers)
+        special_tokens = (marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
+        self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
+        self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
+        self._common_prefix = _find_common_prefix(self.starts.literals)
+        first_chars = sorted({start[0] for start in self.starts.literals})
+        second_chars = sorted({start[1:2] for start in self.starts.literals})
+        self._only_first_char = first_chars[0] if len(first_chars) == 1 else ""
+        self._search_first_two = re.compile(
+            rf"[{''.join(map(re.escape, first_chars))}](?:[{''.join(map(re.escape, second_chars))}]|\Z)"
+        ).search
+
+    def find_start(self, text: str, pos: int, end: int) -> int | None:
+        """Return the position of the first marker between `pos` and `end` that may end a call."""
+        if not self._common_prefix:
+            match = self.starts.search(text, pos, end)
+            return match.start() if match is not None else None
+        # `str.find` is many times faster than a pattern.
+        while (pos := text.find(self._common_prefix, pos, end)) >= 0:
+            match = self.starts.match(text, pos)
+            if match is not None:
+                return pos if match.end() <= end else None
+            pos += 1
+        return None
+
+    def may_start(self, piece: str) -> bool:
+        """Return whether a marker that ends a call can begin in this piece. Cheap, because it runs for every piece."""
+        return self._only_first_char in piece and self._search_first_two(piece) is not None
+
+
+def _find_common_prefix(literals: tuple[str, ...]) -> str:
+    first, last = min(literals), max(literals)
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]
+
+
+class _Place(Enum):
+    """The place in the structure that the lookahead has reached."""
+
+    CLOSED = "behind a closer"
+    HEADER = "behind an opener"
+    EMPTY_OBJECT = "behind empty arguments"
+
+
+class BoundarySearch:
+    """Search for the end of one call in its open string. Offsets are those of the reply's text; none is read twice."""
+
+    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "start")
+
+    def __init__(self, boundary: CallBoundary) -> None:
+        self._boundary = boundary
+        self._clear_to = 0  # up to this offset, no marker ends the call
+        self.start: int | None = None
+        """Offset of the marker that may end the call, or of the beginning of one; None if there is none yet."""
+        self._place = _Place.CLOSED
+        self._length = 0  # length of the lookahead so far
+
+    def find_stop(self, text: str, pos: int, offset: int, closed: bool) -> int:
+        """Find the next marker that may end the call, and return its position.
+
+        Args:
+            text: the buffered text.
+            pos: the position in it from which the marker is searched.
+            offset: the offset of the buffered text.
+            closed: whether the text has ended.
+
+        Returns:
+            The position of the marker, which is then the `start`; or the end of the text that has been searched.
+        """
+        if self.start is not None and self.start >= offset + pos and self._length:
+            return self.start - offset
+        self.start, self._length = None, 0
+        begin = max(pos, self._clear_to - offset)
+        end = begin + SEARCH_WINDOW_CHARS
+        starts = self._boundary.starts
+        start = self._boundary.find_start(text, begin, end)
+        if start is not None:
+            self.start = offset + start
+        elif end < len(text):
+            self._clear_to = offset + end - starts.max_length + 1
+            return self._clear_to - offset
+        elif not closed and (partial := starts.partial_start(text, begin)) < len(text):
+            self.start = offset + partial
+        self._clear_to = offset + len(text) if self.start is None else self.start
+        return self._clear_to - offset
+
+    def decide(self, text: str, pos: int, closed: bool) -> bool | None:
+        """Return whether the call ends at the marker at `pos`; None if that depends on text to come."""
+        at = pos + self._length
+        verdict: bool | None = None
+        while verdict is None:
+            if at == len(text):
+                if not closed:
+                    break
+                verdict = self._place is _Place.CLOSED
+                continue
+            verdict, stop = self._step(text, at, closed)
+            if verdict is None and stop == at:
+                break
+            if stop - pos > MAX_LOOKAHEAD_CHARS:
+                verdict = False
+            else:
+                at = stop
+        self._length = at - pos
+        if verdict is False:
+            # Any other marker in this text is followed by the same text, and does not end the call either.
+            self._clear_to += max(1, self._length)
+            self.start, self._length, self._place = None, 0, _Place.CLOSED
+        return verdict
+
+    def _step(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:
+        """Look at the next part of the structure.
+
+        Returns:
+            The verdict, or None if there is none yet; and the position behind the part, or `at` if more text is needed.
+        """
+        boundary = self._boundary
+        match = boundary.markers.match(text, at)
+        if match is not None and (closed or not boundary.markers.can_extend(match)):
+            if match.group() in boundary.openers:
+                self._place = _Place.HEADER
+            elif match.group() in boundary.closers:
+                self._place = _Place.CLOSED
+            return None, match.end()
+        if not closed and boundary.markers.is_partial(text, at):
+            return None, at
+        if space := _WHITESPACE.match(text, at):
+            return None, space.end()
+        if self._place is not _Place.HEADER:
+            return False, at
+        if text[at] in "{[":
+            return self._look_at_object(text, at, closed)
+        header = _HEADER_TEXT.match(text, at)
+        return (None, header.end()) if header else (False, at)
+
+    def _look_at_object(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:
+        match = _OBJECT_START.match(text, at)
+        if match is None:
+            return (None, at) if not closed and _OBJECT_START_PREFIX.match(text, at) else (False, at)
+        following = text[match.end() : match.end() + 2]
+        if following.startswith("}"):
+            self._place = _Place.EMPTY_OBJECT
+            return None, match.end() + 1
+        if following in ("", '"') and not closed:
+            return None, at
+        return len(following) == 2 and following[0] == '"' and following[1] not in _AFTER_CLOSING_QUOTE, at
