@@ -137,6 +137,7 @@ ERRORS: dict[str, tuple[list[str], str, int, str]] = {
     "unknown dialect to translate": (["translate", "--dialect", "kimik2"], "", 2, "did you mean 'kimi_k2'?"),
     "unknown wire": (["translate", "--to", "openai-chta"], "", 2, "did you mean 'openai-chat'?"),
     "unknown delivery": (["translate", "--delivery", "later"], "", 2, "'later'"),
+    "unknown handling of arguments": (["translate", "--arguments", "guess"], "", 2, "'guess'"),
     "explain and trace": (["translate", "--explain", "--trace"], "", 2, "not allowed with"),
     "quiet and json": (["translate", "--quiet", "--json"], "", 2, "not allowed with"),
     "no such file": (["parse", "--dialect", "kimi_k2", "no/such/file"], "", 1, "no/such/file: no such file"),

@@ -148,14 +148,15 @@ def test_model_settings_override_upstream_settings() -> None:
         "timeouts": {"idle": 9},
         "prefill": "<think>",
         "delivery": "whole",
+        "arguments": "exact",
         "reasoning": "drop",
     }
     models = {"plain": {"upstream": "local"}, "own": own}
     [plain], [mine] = (routes(upstreams=upstreams, models=models).find(id) for id in ("plain", "own"))
     assert (plain.extra, plain.timeouts, plain.prefill) == ({"a": 1, "b": 1}, Timeouts(idle=7), "")
-    assert (plain.delivery, plain.reasoning) == ("stream", "keep")
+    assert (plain.delivery, plain.arguments, plain.reasoning) == ("stream", "repair", "keep")
     assert (mine.extra, mine.timeouts, mine.prefill) == ({"a": 1, "b": 2}, Timeouts(idle=9), "<think>")
-    assert (mine.delivery, mine.reasoning) == ("whole", "drop")
+    assert (mine.delivery, mine.arguments, mine.reasoning) == ("whole", "exact", "drop")
 
 
 PROFILES = {
