@@ -103,18 +103,24 @@ class _Place(Enum):
 class BoundarySearch:
     """Search for the end of one call in its open string. Offsets are those of the reply's text; none is read twice."""
 
-    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "start")
+    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "_start", "is_end")
 
     def __init__(self, boundary: CallBoundary) -> None:
         self._boundary = boundary
         self._clear_to = 0  # up to this offset, no marker ends the call
-        self.start: int | None = None
-        """Offset of the marker that may end the call, or of the beginning of one; None if there is none yet."""
+        self._start: int | None = None  # offset of the marker that may end the call, or of the beginning of one
+        self.is_end: bool | None = False
+        """True if the call ends where `find_stop` has stopped, if that is in a string; None if that depends on text to
+        come."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._start = None
         self._place = _Place.CLOSED
         self._length = 0  # length of the lookahead so far
 
     def find_stop(self, text: str, pos: int, offset: int, closed: bool) -> int:
-        """Find the next marker that may end the call, and return its position.
+        """Find the next marker that ends the call or may end it, and return its position.
 
         Args:
             text: the buffered text.
@@ -123,26 +129,35 @@ class BoundarySearch:
             closed: whether the text has ended.
 
         Returns:
-            The position of the marker, which is then the `start`; or the end of the text that has been searched.
+            The position of the marker (see `is_end`), or the end of the text that has been searched.
         """
-        if self.start is not None and self.start >= offset + pos and self._length:
-            return self.start - offset
-        self.start, self._length = None, 0
-        begin = max(pos, self._clear_to - offset)
-        end = begin + SEARCH_WINDOW_CHARS
-        starts = self._boundary.starts
-        start = self._boundary.find_start(text, begin, end)
-        if start is not None:
-            self.start = offset + start
-        elif end < len(text):
-            self._clear_to = offset + end - starts.max_length + 1
-            return self._clear_to - offset
-        elif not closed and (partial := starts.partial_start(text, begin)) < len(text):
-            self.start = offset + partial
-        self._clear_to = offset + len(text) if self.start is None else self.start
+        if self._start is not None and self._start < offset + pos:
+            self._reset()
+        self.is_end = False
+        while not self.is_end:
+            if self._start is None:
+                end = self._find_start(text, max(pos, self._clear_to - offset), offset, closed)
+                if self._start is None:
+                    return end
+            self.is_end = self._decide(text, self._start - offset, closed)
+            if self.is_end is None:
+                break
         return self._clear_to - offset
 
-    def decide(self, text: str, pos: int, closed: bool) -> bool | None:
+    def _find_start(self, text: str, pos: int, offset: int, closed: bool) -> int:
+        """Find the next marker, or the beginning of one at the end of the text. Return where the search ended."""
+        starts, end = self._boundary.starts, pos + SEARCH_WINDOW_CHARS
+        start = self._boundary.find_start(text, pos, end)
+        if start is None and end < len(text):
+            self._clear_to = offset + end - starts.max_length + 1
+            return self._clear_to - offset
+        if start is None and not closed and (partial := starts.partial_start(text, pos)) < len(text):
+            start = partial
+        self._start = None if start is None else offset + start
+        self._clear_to = offset + (len(text) if start is None else start)
+        return self._clear_to - offset
+
+    def _decide(self, text: str, pos: int, closed: bool) -> bool | None:
         """Return whether the call ends at the marker at `pos`; None if that depends on text to come."""
         at = pos + self._length
         verdict: bool | None = None
@@ -163,7 +178,7 @@ class BoundarySearch:
         if verdict is False:
             # Any other marker in this text is followed by the same text, and does not end the call either.
             self._clear_to += max(1, self._length)
-            self.start, self._length, self._place = None, 0, _Place.CLOSED
+            self._reset()
         return verdict
 
     def _step(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:

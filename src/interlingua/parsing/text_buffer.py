@@ -855,14 +855,12 @@ class TextBuffer:
     def _read_boundary(self, search: BoundarySearch, markers: MarkerSet) -> Read[str | None]:
         """Consume and return the marker at the read position, if it shows that a string was never closed."""
         while search.find_stop(self._text, self._pos, self._text_offset, self._closed) == self._pos:
-            if search.start is None:
-                break
-            is_end = search.decide(self._text, self._pos, self._closed)
-            match = markers.match(self._text, self._pos) if is_end else None
+            match = markers.match(self._text, self._pos) if search.is_end else None
             if match is not None:
                 return self._read_marker(match)
-            if is_end is None:
-                yield
+            if search.is_end is not None:
+                break
+            yield
         return None
 
     def _scan_window(
