@@ -75,7 +75,9 @@ def test_parity(row: dict[str, Any]) -> None:
     assert parse_reply(case, case.text) == uncut
     reason = DIFFERENT.get(row["family"], {}).get(row["case"])
     if reason is None or not reason.startswith("text: "):
-        assert not compile_markers(*dialect.markers).search(uncut.text + uncut.reasoning, 0), uncut
+        # JSON that may begin a call is a marker in some dialects, and text if it is none.
+        markers = compile_markers(*(marker for marker in dialect.markers if '"' not in marker))
+        assert not markers.search(uncut.text + uncut.reasoning, 0), uncut
     got = [parsed(call) for call in uncut.calls if call.complete]
     agreed = agreement(row)
     if agreed is not None and got != agreed:

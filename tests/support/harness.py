@@ -230,6 +230,7 @@ def check_streaming(case: Case) -> None:
     - the end of a section in a value, which ends the value only if another section follows;
     - the end of a call, which a value may quote: it waits for what follows it, and so does text behind it;
     - text after an opener that is not yet known to be a call or a param;
+    - in literals: text behind a closing quote, which a string may quote: it waits for what follows it;
     - in literals: text that ends the call or starts the next param if the model omitted a quote or a comma.
     """
     dialect = find_dialect(case.dialect)
@@ -271,6 +272,7 @@ def check_streaming(case: Case) -> None:
             or (token and (not after_token or marker_set.is_partial(after_token, 0)))
             or any(word.startswith(buffered) for word in ("null", "```json"))
             or is_end_of_call(buffered, dialect)
+            or (isinstance(dialect.shape, Literals) and buffered.startswith((",", "}", "]")))
             or has_text_after_call(written[: n + 1], dialect)
             or (has_literals and may_be_missing_delimiter(case, buffered, grammar.openers if grammar else ()))
         )

@@ -157,9 +157,11 @@ ROWS = {
             (1, MARKER, "<tool_call>", "opener"),
             (1, MARKER, "<function=", "opener"),
             (1, MARKER, "<parameter=", "inner"),
-            (1, MARKER, "</parameter>", "inner"),
-            (1, MARKER, "</function>", "closer"),
-            (1, MARKER, "</tool_call>", "closer"),
+            # only the end of the text shows that these are not quoted
+            (1, HELD, "</parameter>\n</function>\n</tool_call>", "value-end"),
+            (2, MARKER, "</parameter>", "inner"),
+            (2, MARKER, "</function>", "closer"),
+            (2, MARKER, "</tool_call>", "closer"),
         ],
     ),
     "a call without a name": Row(
@@ -178,7 +180,7 @@ ROWS = {
         [
             (1, MARKER, "<|tool_call>", "opener"),
             (1, MARKER, '<|"|>', "inner"),
-            (2, HELD, "<tool_call|>", "marker"),  # only the end of the text shows that the string has ended
+            (2, HELD, "}<tool_call|>", "value-end"),  # only the end of the text shows that the string has ended
             (3, MARKER, '<|"|>', "inner"),
             (3, MARKER, "<tool_call|>", "closer"),
         ],

@@ -157,6 +157,8 @@ class NativeTextParser:
 
     def _wait_reason(self) -> HoldReason:
         """Return the reason why the text in the buffer waits."""
+        if self._source.marked_text:
+            return "value-end"
         text = self._source.buffered
         if text.isspace():
             return "whitespace"

@@ -234,8 +234,8 @@ class DelimitedStringReader:
 
     def _end_at(self, end: ValueEnd, quote_end: int, is_ambiguous: bool) -> ValueEnd:
         """End the string at a quote: what was held back before it is data."""
-        self._source.trace_marker(self._syntax.quote, quote_end)
         self._source.drop_mark()
+        self._source.trace_marker(self._syntax.quote, quote_end)
         self._output.release()
         if is_ambiguous:
             self._context.report_ambiguity()

@@ -428,13 +428,14 @@ class TaggedParamsGrammar:
         self, opener: str, name: str, head: TagHead, args: ObjectWriter, source: TextBuffer, sink: EventSink
     ) -> Read[str | None]:
         key, offer = head.name, sink.offer
+        coercion = offer.coercion_for(name, key)
         if key in args.keys:
             sink.report("repeated-param", f"the param {key!r} is repeated: both are forwarded, the last one counts")
-            if offer.coercion_for(name, key).accepts_string:
+            if coercion.accepts_string:
                 args.mark_incomplete()  # a value that quotes a param looks just like this
         wraps_all = key in self._shape.wrappers and offer.has(name) and not offer.has_param(name, key)
-        open_param = OpenParam(key, name, offer, args.keys)
-        param = ParamContext(opener, open_param, head.attributes, offer.coercion_for(name, key), wraps_all)
+        open_param = OpenParam(key, name, offer, args.keys, coercion.accepts_string or wraps_all)
+        param = ParamContext(opener, open_param, head.attributes, coercion, wraps_all)
         return (yield from self._values.read(param, args, source, sink))
 
 

@@ -164,7 +164,7 @@ class NestedValues:
             args.write_raw(separator + ("" if is_array else f"{write_json(head.name)}: "))
             separator = ", "
             child_coercion = coercion.item if is_array else coercion.member(head.name)
-            child = param._replace(key=head.name)
+            child = param._replace(key=head.name, accepts_string=child_coercion.accepts_string)
             marker = yield from self._read_element(child, child_coercion, depth + 1, args, source, sink)
             if marker == "":
                 marker = yield from self._read_between_elements(source, sink)

@@ -229,7 +229,13 @@ class TypedElements:
             child_coercion = coercion.item if is_array else coercion.member(child_key)
             child_type = _find_value(self._type_pattern, attributes) or ""
             marker = yield from self._read_element(
-                param._replace(key=child_key or param.key), child_type, child_coercion, depth + 1, args, source, sink
+                param._replace(key=child_key or param.key, accepts_string=child_coercion.accepts_string),
+                child_type,
+                child_coercion,
+                depth + 1,
+                args,
+                source,
+                sink,
             )
             if marker == "":
                 marker = yield from self._read_between_elements(source, sink)

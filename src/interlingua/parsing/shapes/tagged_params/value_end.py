@@ -75,6 +75,8 @@ class OpenParam(NamedTuple):
     offer: ToolSet
     seen_keys: set[str]
     """The keys that were already read. Text that looks like one of them again is data."""
+    accepts_string: bool
+    """False if the value cannot be a string, so that it cannot quote anything."""
 
 
 class CutReason(Enum):
@@ -270,7 +272,7 @@ class _ValueCopy:
             self._sink.report(
                 "value-not-closed", f"the value of {self._param.key!r} ends with {marker}: accepted as its closer"
             )
-        if not self._rules.on_lines:
+        if lead and not self._rules.on_lines:
             self._write(lead)
         return ""
 
@@ -324,7 +326,8 @@ class _ValueCopy:
                 yield from self._accepts(rules.section_closers)
                 if role is _Role.CLOSER and (yield from self._ends_reply()):
                     source.rewind_to_mark()
-                    self._write("" if rules.on_lines else lead)
+                    if lead and not rules.on_lines:
+                        self._write(lead)
                     return _Verdict.AMBIGUOUS
             self._write(lead + marker + source.take_marked())
             if depth == 0:
@@ -373,7 +376,7 @@ class _ValueCopy:
         if follower is None:
             is_next = rules.inline_params and (yield from self._is_next_key(rules.param.end))
             return _Verdict.END if is_next else _Verdict.DATA
-        if follower == "":
+        if follower == "" or not self._param.accepts_string:
             return _Verdict.END
         if self._quoted_params and is_doubled:
             return _Verdict.DATA
