@@ -61,12 +61,7 @@ class CallBoundary:
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
         self._common_prefix = _find_common_prefix(self.starts.literals)
-        first_chars = sorted({start[0] for start in self.starts.literals})
-        second_chars = sorted({start[1:2] for start in self.starts.literals})
-        self._only_first_char = first_chars[0] if len(first_chars) == 1 else ""
-        self._search_first_two = re.compile(
-            rf"[{''.join(map(re.escape, first_chars))}](?:[{''.join(map(re.escape, second_chars))}]|\Z)"
-        ).search
+        self._first_char = self._common_prefix[:1]
 
     def find_start(self, text: str, pos: int, end: int) -> int | None:
         """Return the position of the first marker between `pos` and `end` that may end a call."""
@@ -83,7 +78,7 @@ class CallBoundary:
 
     def may_start(self, piece: str) -> bool:
         """Return whether a marker that ends a call can begin in this piece. Cheap, because it runs for every piece."""
-        return self._only_first_char in piece and self._search_first_two(piece) is not None
+        return self._first_char in piece and self.starts.may_begin(piece)
 
 
 def _find_common_prefix(literals: tuple[str, ...]) -> str:

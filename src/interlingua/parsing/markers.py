@@ -84,6 +84,10 @@ class MarkerSet:
             return text.find(self.only_first_char, pos) >= 0
         return self.search_first_two(text, pos) is not None
 
+    def may_begin(self, text: str) -> bool:
+        """Return whether the first two characters of a marker occur in the text, or the first one at its end."""
+        return self._search_first_two(text, 0) is not None
+
 
 def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:
     """Compile a pattern that matches any of the literals, the longest first.

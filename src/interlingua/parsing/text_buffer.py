@@ -590,6 +590,8 @@ class TextBuffer:
             if match:
                 self._pos = match.end()
                 return match.group()
+            if self._closed:
+                return None
             yield from self._wait_for_piece(copy_piece)
         return self._cut_value(write)
 
