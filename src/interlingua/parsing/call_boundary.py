@@ -13,6 +13,7 @@ Valid JSON never has either of them.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from enum import Enum
 
@@ -23,7 +24,7 @@ __all__ = ["BoundarySearch", "CallBoundary"]
 MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text behind a closer that is looked at."""
 SEARCH_WINDOW_CHARS = 64 * 1024
-"""Number of characters in which closers are searched at a time: the arguments may end long before the text."""
+"""Number of characters in which openers are searched at a time: the next one may be far behind the arguments."""
 
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
@@ -60,6 +61,8 @@ class CallBoundary:
         special_tokens = (marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
+        self.search_window = sys.maxsize if needs_closer else SEARCH_WINDOW_CHARS
+        """Number of characters in which `starts` are searched at a time."""
         self._common_prefix = _find_common_prefix(self.starts.literals)
         self._first_char = self._common_prefix[:1]
 
@@ -98,24 +101,17 @@ class _Place(Enum):
 class BoundarySearch:
     """Search for the end of one call in its open string. Offsets are those of the reply's text; none is read twice."""
 
-    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "_start", "is_end")
+    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "_start")
 
     def __init__(self, boundary: CallBoundary) -> None:
         self._boundary = boundary
         self._clear_to = 0  # up to this offset, no marker ends the call
         self._start: int | None = None  # offset of the marker that may end the call, or of the beginning of one
-        self.is_end: bool | None = False
-        """True if the call ends where `find_stop` has stopped, if that is in a string; None if that depends on text to
-        come."""
-        self._reset()
-
-    def _reset(self) -> None:
-        self._start = None
         self._place = _Place.CLOSED
         self._length = 0  # length of the lookahead so far
 
     def find_stop(self, text: str, pos: int, offset: int, closed: bool) -> int:
-        """Find the next marker that ends the call or may end it, and return its position.
+        """Find the next marker that may end the call, and return its position.
 
         Args:
             text: the buffered text.
@@ -124,38 +120,33 @@ class BoundarySearch:
             closed: whether the text has ended.
 
         Returns:
-            The position of the marker (see `is_end`), or the end of the text that has been searched.
+            The position of the marker, or of the beginning of one at the end of the text; or the end of the text that
+            has been searched.
         """
-        if self._start is not None and self._start < offset + pos:
-            self._reset()
-        self.is_end = False
-        while not self.is_end:
-            if self._start is None:
-                end = self._find_start(text, max(pos, self._clear_to - offset), offset, closed)
-                if self._start is None:
-                    return end
-            self.is_end = self._decide(text, self._start - offset, closed)
-            if self.is_end is None:
-                break
-        return self._clear_to - offset
-
-    def _find_start(self, text: str, pos: int, offset: int, closed: bool) -> int:
-        """Find the next marker, or the beginning of one at the end of the text. Return where the search ended."""
-        starts, end = self._boundary.starts, pos + SEARCH_WINDOW_CHARS
-        start = self._boundary.find_start(text, pos, end)
+        if self._start is not None and self._start >= offset + pos:
+            return self._start - offset
+        self._start = None
+        boundary, begin = self._boundary, max(pos, self._clear_to - offset)
+        end = begin + boundary.search_window
+        start = boundary.find_start(text, begin, end)
         if start is None and end < len(text):
-            self._clear_to = offset + end - starts.max_length + 1
+            self._clear_to = offset + end - boundary.starts.max_length + 1
             return self._clear_to - offset
-        if start is None and not closed and (partial := starts.partial_start(text, pos)) < len(text):
+        if start is None and not closed and (partial := boundary.starts.partial_start(text, begin)) < len(text):
             start = partial
         self._start = None if start is None else offset + start
         self._clear_to = offset + (len(text) if start is None else start)
         return self._clear_to - offset
 
-    def _decide(self, text: str, pos: int, closed: bool) -> bool | None:
-        """Return whether the call ends at the marker at `pos`; None if that depends on text to come."""
+    def is_end(self, text: str, pos: int, offset: int, closed: bool) -> bool | None:
+        """Return whether the call ends at `pos`, which is in a string; None if that depends on text to come.
+
+        The arguments are those of `find_stop`.
+        """
+        if self.find_stop(text, pos, offset, closed) != pos or self._start is None:
+            return False
         at = pos + self._length
-        verdict: bool | None = None
+        verdict = None if self._length else self._check_start(text, pos, closed)
         while verdict is None:
             if at == len(text):
                 if not closed:
@@ -169,12 +160,17 @@ class BoundarySearch:
                 verdict = False
             else:
                 at = stop
-        self._length = at - pos
         if verdict is False:
             # Any other marker in this text is followed by the same text, and does not end the call either.
-            self._clear_to += max(1, self._length)
-            self._reset()
+            self._clear_to = self._start + max(1, at - pos)
+            self._start, self._place, at = None, _Place.CLOSED, pos
+        self._length = at - pos
         return verdict
+
+    def _check_start(self, text: str, pos: int, closed: bool) -> bool | None:
+        """Return False if what looked like the beginning of a marker at the end of the text is none."""
+        starts = self._boundary.starts
+        return None if starts.match(text, pos) or (not closed and starts.is_partial(text, pos)) else False
 
     def _step(self, text: str, at: int, closed: bool) -> tuple[bool | None, int]:
         """Look at the next part of the structure.

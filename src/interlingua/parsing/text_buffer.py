@@ -79,6 +79,7 @@ class TextBuffer:
         self._closed = False
         self._fast_copy: Callable[[str], bool] | None = None
         self._can_forward: Callable[[str], bool] | None = None
+        self._json_start = 0  # position of the JSON that `copy_json` has read but not written yet
         self._taken_pieces: list[str] = []
         self.taken_channel = Channel.TEXT
         """The channel of the text that `take_until` or `take_all` returned last."""
@@ -805,20 +806,22 @@ class TextBuffer:
         copy_piece = self._json_copier(scanner, markers, write, limit, boundary)
         search = BoundarySearch(boundary) if boundary is not None else None
         window = _EMPTY_WINDOW
+        self._json_start = self._pos
         while True:
-            if search and scanner.in_string and (marker := (yield from self._read_boundary(search, markers))):
+            if search and scanner.in_string and (marker := (yield from self._read_boundary(search, markers, write))):
                 return marker
             text, pos = self._text, self._pos
             limit_pos = pos + max(0, limit - scanner.offset)
             window = self._scan_window(window, scanner.in_string, markers, limit_pos, search)
             end = window.start + scanner.scan(window.text, pos - window.start)
-            if end > pos:
-                write(text[pos:end])
-                self._pos = end
+            self._pos = end
+            if search and scanner.in_string and end == window.stop < min(limit_pos, len(text)):
+                window = _EMPTY_WINDOW
+                continue
+            self._write_json(write)
             if scanner.ended:
                 return None
             if end == window.stop < min(limit_pos, len(text)) and (window.marker_free or scanner.in_string):
-                window = _EMPTY_WINDOW
                 continue
             if end < len(text):
                 if end == limit_pos:
@@ -828,12 +831,19 @@ class TextBuffer:
                     return self._read_marker(match)
                 if not undecided:
                     self._pos = scanner.skip_char(text, end)
-                    write(text[end])
+                    self._write_json(write)
                     continue
             if self._closed:
                 return None
             yield from self._wait_for_piece(copy_piece)
             window = _EMPTY_WINDOW
+            self._json_start = self._pos
+
+    def _write_json(self, write: Callable[[str], None]) -> None:
+        """Write the JSON that was read since the last call."""
+        if self._pos > self._json_start:
+            write(self._text[self._json_start : self._pos])
+            self._json_start = self._pos
 
     def _json_copier(
         self,
@@ -854,15 +864,20 @@ class TextBuffer:
 
         return copy_piece
 
-    def _read_boundary(self, search: BoundarySearch, markers: MarkerSet) -> Read[str | None]:
-        """Consume and return the marker at the read position, if it shows that a string was never closed."""
-        while search.find_stop(self._text, self._pos, self._text_offset, self._closed) == self._pos:
-            match = markers.match(self._text, self._pos) if search.is_end else None
+    def _read_boundary(
+        self, search: BoundarySearch, markers: MarkerSet, write: Callable[[str], None]
+    ) -> Read[str | None]:
+        """Consume and return the marker at the read position, if it shows that a string was never closed.
+
+        The JSON before it is written. If it shows nothing, it is data, and the piece is written as a whole.
+        """
+        while (is_end := search.is_end(self._text, self._pos, self._text_offset, self._closed)) is not False:
+            self._write_json(write)
+            match = markers.match(self._text, self._pos) if is_end else None
             if match is not None:
                 return self._read_marker(match)
-            if search.is_end is not None:
-                break
             yield
+            self._json_start = self._pos
         return None
 
     def _scan_window(
