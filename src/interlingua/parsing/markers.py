@@ -86,7 +86,7 @@ class MarkerSet:
 
     def may_begin(self, text: str) -> bool:
         """Return whether the first two characters of a marker occur in the text, or the first one at its end."""
-        return self._search_first_two(text, 0) is not None
+        return self.search_first_two(text, 0) is not None
 
 
 def _compile_alternation(literals: tuple[str, ...]) -> re.Pattern[str]:
