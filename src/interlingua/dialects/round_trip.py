@@ -71,9 +71,13 @@ def _comparable(parts: Iterable[Part], dialect: Dialect) -> list[tuple[type, str
     return [(type(part), text) for part, text in texts if text.strip()]
 
 
-def _offer(calls: Iterable[Call], words: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the tools of these calls, and tools and params with these names."""
-    schemas: dict[str, dict[str, Any]] = {word: {} for word in words}
+def _offer(calls: Sequence[Call], words: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the tools of these calls, and tools and params with these names.
+
+    A word such as `functions.NAME` is left out, because it would be another name of the same tool.
+    """
+    names = tuple(separator + call.name for call in calls for separator in ".:")
+    schemas: dict[str, dict[str, Any]] = {word: {} for word in words if not word.endswith(names)}
     for call in calls:
         params = {key: {"type": _json_type(value)} for key, value in (read_full_object(call.arguments) or {}).items()}
         schemas[call.name] = {**{word: {"type": "string"} for word in words}, **schemas.get(call.name, {}), **params}
