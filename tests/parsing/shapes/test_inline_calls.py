@@ -33,7 +33,7 @@ CALLS = [
 ]
 TEXTS = [
     f"See {PARIS} for an example.",
-    f"See `{PARIS}`",
+    f"See `{PARIS}` for an example.",
     f"See {PARIS} {{",
     f"See {PARIS}{ROME} too.",
     f"See [{PARIS}, {ROME}] too.",

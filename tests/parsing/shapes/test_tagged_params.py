@@ -42,8 +42,7 @@ def test_non_string_value_is_emitted_at_its_closer() -> None:
     parser = il.Parser("glm47", tools=TOOLS)
     parser.feed("<tool_call>write<arg_key>mode</arg_key><arg_value>")
     assert args(parser.feed("42")) == ""
-    assert args(parser.feed("0</arg_value><arg_key>")) == ""
-    assert args(parser.feed("path</arg_key>")) == '{"mode": 420'
+    assert args(parser.feed("0</arg_value><arg_key>")) == '{"mode": 420'
 
 
 def test_buffered_value_over_the_limit_becomes_a_string() -> None:
