@@ -212,6 +212,7 @@ def cut_randomly(text: str, data: st.DataObject) -> list[str]:
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece_length", [1, 10**9], ids=["per character", "whole"])
 @pytest.mark.parametrize("unit", ["\n", "x\ty", "[1,],", ", ".rjust(40), "True, ", "  "], ids=repr)
 def test_time_is_linear(unit: str, piece_length: int) -> None:

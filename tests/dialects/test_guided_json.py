@@ -265,6 +265,7 @@ def test_any_arguments(name: str, arguments: dict[str, Any], indent: int | None,
         assert (calls_of(reply), reply.text) == ([("get_weather", arguments)], ""), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", ["{", "[", '[{"', '{"name"', "<tool_call>", "<|tool_call_begin|>{", "\n "])
 @pytest.mark.parametrize("name", ["kimi_k2", "hermes", "qwen3_coder", "pythonic", "standard", "muse", "llama3_json"])
 def test_linear_time(name: str, filler: str) -> None:

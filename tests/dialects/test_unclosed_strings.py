@@ -169,6 +169,7 @@ def test_text_that_waits_is_released_at_once() -> None:
         assert parser.held == held, piece
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece_length", [1, 7, 10**9])
 @pytest.mark.parametrize(
     "unit",

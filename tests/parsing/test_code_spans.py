@@ -108,6 +108,7 @@ def test_scan_stops_behind_the_closing_delimiter(code: str) -> None:
     assert not tracker.in_code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a ` b\n", "```\n", "`" * 7 + " ", "~~~\nx\n", "text\n", "`a\n\n", " `" * 20 + "\n"])
 @pytest.mark.parametrize("piece_chars", [1, 50, 10**9])
 def test_linear_time(unit: str, piece_chars: int) -> None:

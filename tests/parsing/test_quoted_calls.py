@@ -13,7 +13,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Reasoning, Text
-from tests.support.budget import examples
+from tests.support.budget import PROFILE, examples
 from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
 
 each_dialect = pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)
@@ -78,9 +78,10 @@ def test_quoted_call_is_reported(dialect: il.Dialect) -> None:
     [("The literal `", "` header is what the model writes."), ("So:\n~~~\n", "\n~~~\nis what the model writes.")],
     ids=["span", "block"],
 )
-def test_quoted_beginning_of_a_call_is_text(dialect: il.Dialect, before: str, after: str) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 5])
+def test_quoted_beginning_of_a_call_is_text(dialect: il.Dialect, before: str, after: str, step: int) -> None:
     call = write_call(dialect)
-    for end in range(1, len(call)):
+    for end in range(1, len(call), step):
         start = call[:end]
         if is_quotable(start, before):
             text = before + start + after
@@ -244,6 +245,7 @@ def test_text_in_a_block_is_streamed_if_it_is_no_call() -> None:
     assert sent == "```py\nx = [1, 2]\ny = [f(x)]\nz = 3"
 
 
+@pytest.mark.slow
 @each_dialect
 def test_linear_time(dialect: il.Dialect) -> None:
     call = write_call(dialect)
