@@ -13,7 +13,7 @@ import interlingua as il
 from interlingua import events as ev
 from interlingua.core.options import Limits, Options
 from interlingua.core.reply import Reasoning, Text
-from tests.support.budget import PROFILE, examples
+from tests.support.budget import examples
 from tests.support.quotes import NATIVE, TOOLS, cut_texts, parse_pieces, write_call
 
 each_dialect = pytest.mark.parametrize("dialect", NATIVE, ids=lambda dialect: dialect.name)

@@ -330,6 +330,10 @@ class TextBuffer:
         """Treat what was read last as text, not as a marker."""
         self._preceded_by = PrecededBy.TEXT
 
+    def match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern with the buffered text that comes next. Consumes nothing, and waits for no more text."""
+        return pattern.match(self._text, self._pos)
+
     def look_ahead(self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
         """Return the word of the sequence that comes next, or None if no sequence matches. Consumes nothing.
 

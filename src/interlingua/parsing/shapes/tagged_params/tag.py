@@ -20,6 +20,7 @@ __all__ = [
     "Tag",
     "TagHead",
     "name_prefixes",
+    "plain_head",
     "read_head",
     "read_head_before",
     "read_unopened_key",
@@ -160,6 +161,23 @@ def _may_follow(markers: MarkerSet, text: str, pos: int) -> bool:
 def _skip_space(text: str, pos: int) -> int:
     match = _SPACE_PATTERN.match(text, pos)
     return match.end() if match else pos
+
+
+def plain_head(tag: Tag, *, is_named: bool = True) -> str:
+    """Return a pattern for a head as templates write it, after the opener. The name is its only group.
+
+    It matches nothing if the tag has no end marker, because then the text behind the name matters.
+    """
+    if not tag.end:
+        return "(?!)()"
+    ends = "|".join(map(re.escape, tag.end))
+    attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]*+"
+    if not is_named:
+        return rf"({attributes})(?:{ends})"
+    name = r"[^\s<>\"'{}()\[\],=&]{1,128}+"
+    if tag.attribute:
+        return rf'\s*+(?:{"|".join(map(re.escape, tag.attribute))})="({name})"{attributes}(?:{ends})'
+    return rf"({name})(?:{ends})"
 
 
 def name_prefixes(tag: Tag) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ ambiguous is reported, and the call is incomplete.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from interlingua.parsing.shapes.tagged_params.tag import (
     HeadLookahead,
     Tag,
     name_prefixes,
+    plain_head,
 )
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -168,6 +170,9 @@ class ValueEndRules:
             *((_SPACE, *literal_sequence(opener), _SPACE, r"([{\[])") for opener in fallback_openers)
         )
         self.key_prefixes = name_prefixes(param)
+        self.plain_param = _compile_next(param.open, plain_head(param, is_named=not keyless_params))
+        ends = (_optional(around.section_closers), _optional(around.section_openers))
+        self.plain_call = _compile_next(call.close, rf"{ends[0]}{ends[1]}\s*+{_any_of(call.open)}{plain_head(call)}")
         self.head_ends = compile_markers(*param.end)
 
     def copy_value(
@@ -228,6 +233,8 @@ class _ValueCopy:
                     return marker
                 self._write(lead + marker)
                 self._quoted_params += bool((yield from self._find_name(self._rules.param_head)))
+            elif role is _Role.CLOSER and self._is_plain_end(bool(lead)):
+                return self._end_at(lead, marker, role, _Verdict.END)
             else:
                 self._source.put_back(marker)
                 self._source.set_mark()
@@ -352,6 +359,19 @@ class _ValueCopy:
             return _Verdict.DATA
         section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
         return (yield from self._judge_call_end(value_closed=False, call_closed=False, section_closed=section_closed))
+
+    def _is_plain_end(self, after_newline: bool) -> bool:
+        """Return whether another param, or another call, follows a closer in the buffer.
+
+        This is the most frequent case of `_judge_closer`, decided with two patterns.
+        """
+        rules, source = self._rules, self._source
+        if self._quoted_params or rules.named_closers or (rules.on_lines and not after_newline):
+            return False
+        if source.match_next(rules.plain_param) is not None:
+            return True
+        call = source.match_next(rules.plain_call)
+        return call is not None and self._param.offer.accepts(call[1])
 
     def _judge_token(self, token: str) -> Read[_Verdict]:
         last_token = (yield from self._skip_dialect_markers()) or token
@@ -548,6 +568,20 @@ class _ValueCopy:
             return True
         name = yield from self._find_name(self._rules.next_call)
         return bool(name) and self._param.offer.accepts(name)
+
+
+def _any_of(markers: tuple[str, ...]) -> str:
+    return rf"(?:{'|'.join(map(re.escape, sorted(markers, key=len, reverse=True)))})"
+
+
+def _optional(markers: tuple[str, ...]) -> str:
+    """Return a pattern for one of these markers after whitespace, or nothing."""
+    return rf"(?:\s*+{_any_of(markers)})?" if markers else ""
+
+
+def _compile_next(markers: tuple[str, ...], rest: str) -> re.Pattern[str]:
+    """Compile a pattern for one of these markers after whitespace, and what follows it."""
+    return re.compile(rf"\s*+{_any_of(markers)}{rest}")
 
 
 def _ignore(text: str) -> None:
