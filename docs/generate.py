@@ -99,8 +99,9 @@ Further limits of single dialects are listed below as caveats.
 
 The last column says which text, quoted in the value of a param, the notation of a dialect cannot carry: it could as
 well be structure. `render` refuses such a value. If a model writes one, the call is incomplete and a finding says so
-(`ambiguous-value`, `repeated-param`), unless the text is, character by character, another valid call. All other text
-is carried exactly, among it whole calls of the same dialect.
+(`ambiguous-value`, `repeated-param`), with two exceptions: text that is, character by character, another valid call is
+read as that call; and a closing marker at the end of a value is dropped as a doubled one (`stray-marker`), because
+models do write it twice. Other texts of these kinds are carried exactly, among them whole calls of the same dialect.
 
 | dialect | models and format | shape | text that its notation cannot carry |
 |---|---|---|---|

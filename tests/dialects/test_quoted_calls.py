@@ -164,6 +164,20 @@ def test_text_behind_a_call_is_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TAGGED)
+def test_text_behind_a_call_that_mentions_its_end_is_ambiguous(name: str) -> None:
+    """The text may be the rest of a value that quotes the end of its call twice."""
+    if get_dialect(name).router is not None:
+        pytest.skip("every text is in a message of its own")
+    call = naive_text(name, [("write", {"path": "p", "text": PLACEHOLDERS[0]})])
+    tail = call.partition(PLACEHOLDERS[0])[2]
+    for reply in replies(f"{call}\nIt ends with `{tail}`, as it must.", name):
+        assert [(made.name, made.complete) for made in reply.calls] == [("write", False)]
+        assert json.loads(reply.calls[0].arguments) == {"path": "p", "text": PLACEHOLDERS[0]}
+        assert "ambiguous-value" in {finding.kind for finding in reply.findings}
+        assert "as it must." in reply.text
+
+
+@pytest.mark.parametrize("name", TAGGED)
 def test_calls_with_text_between_them(name: str) -> None:
     if get_dialect(name).router is not None:
         pytest.skip("every text is in a message of its own")

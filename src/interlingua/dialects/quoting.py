@@ -53,6 +53,7 @@ def _is_carried(sample: str, dialect: Dialect) -> bool:
     try:
         render_call(dialect, path="a.txt", text=sample)
         render_call(dialect, text=sample, path="a.txt")
+        render_call(dialect, path=sample, text="b")
     except RenderError:
         return False
     return True

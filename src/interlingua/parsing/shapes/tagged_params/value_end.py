@@ -460,6 +460,7 @@ class _ValueCopy:
             return _Verdict.END if source.search_found_nothing else _Verdict.AMBIGUOUS
         remaining = sink.limits.held
         self._open_calls = self._open_params = 0
+        is_ambiguous = False
         while True:
             start = source.offset
             lead, marker = yield from self._copy_to_marker(rules.markers_ahead, _ignore, remaining)
@@ -474,13 +475,32 @@ class _ValueCopy:
                 source.rewind_to(start)
                 return _Verdict.DATA
             if (yield from self._is_stray_closer(role)):
-                follower = yield from self._follower_of_closer()
-                if follower is not None:
+                verdict = yield from self._judge_stray_closer()
+                if verdict is _Verdict.END:
                     source.rewind_to(start)
-                    return _Verdict.DATA if follower else _Verdict.AMBIGUOUS
+                    return _Verdict.DATA
+                is_ambiguous = is_ambiguous or verdict is _Verdict.AMBIGUOUS
         is_over_limit = marker == "" and source.channel is self._channel
-        source.searched_to, source.search_found_nothing = source.offset, not is_over_limit
-        return _Verdict.AMBIGUOUS if is_over_limit else _Verdict.END
+        is_ambiguous = is_ambiguous or is_over_limit
+        source.searched_to, source.search_found_nothing = source.offset, not is_ambiguous
+        return _Verdict.AMBIGUOUS if is_ambiguous else _Verdict.END
+
+    def _judge_stray_closer(self) -> Read[_Verdict]:
+        """Decide whether the call can end with a closer that has no opener, from the text behind it.
+
+        If text follows there, too, the text may as well mention the closer: that is ambiguous.
+        """
+        follower = yield from self._follower_of_closer()
+        if follower is None:
+            return _Verdict.DATA
+        if follower in self._rules.around.param_starts:
+            return _Verdict.END
+        is_closed = yield from self._accepts(self._rules.call_closers)
+        is_closed = (yield from self._accepts(self._rules.section_closers)) or is_closed
+        last_marker = yield from self._skip_dialect_markers()
+        follower = yield from self._follower()
+        goes_on = follower in ("", *self._rules.around.openers) or last_marker in self._rules.around.next_message
+        return _Verdict.END if is_closed and goes_on else _Verdict.AMBIGUOUS
 
     def _is_stray_closer(self, role: _Role | None) -> Read[bool]:
         """Count the openers and closers behind the value. Return whether this is a closer of a value without opener."""
