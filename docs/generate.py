@@ -25,7 +25,7 @@ from interlingua.cli.config.schema import struct_field_docs
 from interlingua.cli.dialects.show import field_docs, format_value
 from interlingua.common.typed_yaml import describe_type, unwrap_annotated
 from interlingua.core.findings import FINDING_KINDS
-from interlingua.dialects.quoting import find_uncarried
+from interlingua.dialects.quoting import find_unquotable
 from interlingua.dialects.registry import get_dialect
 from interlingua.dialects.validation import shape_name
 from interlingua.dialects.yaml_loader import SHAPES
@@ -65,7 +65,7 @@ def dialects_page() -> str:
     all_dialects = il.dialects()
     rows = "\n".join(
         f"| [{dialect.name}](#{dialect.name}) | {escape_markdown(dialect.summary)} | {_shape_link(dialect)} | "
-        f"{'; '.join(find_uncarried(dialect)) or '–'} |"
+        f"{'; '.join(find_unquotable(dialect)) or '–'} |"
         for dialect in all_dialects
     )
     sections = "\n".join(_dialect_section(dialect) for dialect in all_dialects)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import interlingua as il
 from interlingua.core.reply import Call, Part, Reply, Text
-from interlingua.dialects.quoting import find_uncarried, quoting_samples
+from interlingua.dialects.quoting import find_unquotable, quoting_samples
 from interlingua.dialects.registry import get_dialect
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 
@@ -215,7 +215,7 @@ def test_rendered_markup_round_trips_or_is_refused(name: str, data: st.DataObjec
 
 @pytest.mark.parametrize("name", TAGGED)
 def test_reference_names_what_cannot_be_quoted(name: str) -> None:
-    assert not set(CARRIED) & set(find_uncarried(get_dialect(name)))
+    assert not set(CARRIED) & set(find_unquotable(get_dialect(name)))
 
 
 def read_seconds(text: str, name: str, size: int) -> float:

@@ -1,7 +1,7 @@
 """Text that a dialect's notation can and cannot carry as the value of a param.
 
 Agents write files that quote calls. Each sample here puts the dialect's own markup into a string: a whole call, its
-beginning, its end, and so on. `find_uncarried` tries which of them `render` refuses.
+beginning, its end, and so on. `find_unquotable` tries which of them `render` refuses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from interlingua.errors import RenderError
 from interlingua.parsing.dialect import Dialect
 from interlingua.parsing.shapes.tagged_params.grammar import TaggedParams
 
-__all__ = ["find_uncarried", "quoting_samples"]
+__all__ = ["find_unquotable", "quoting_samples"]
 
 _TOOL = "write"
 _FIRST, _SECOND = "qzfirstqz", "qzsecondqz"
@@ -39,9 +39,9 @@ def quoting_samples(dialect: Dialect) -> dict[str, str]:
     return samples
 
 
-def find_uncarried(dialect: Dialect) -> list[str]:
+def find_unquotable(dialect: Dialect) -> list[str]:
     """Return what the value of a param cannot quote in this dialect."""
-    return [kind for kind, sample in quoting_samples(dialect).items() if not _is_carried(sample, dialect)]
+    return [kind for kind, sample in quoting_samples(dialect).items() if not _is_quotable(sample, dialect)]
 
 
 def render_call(dialect: Dialect, **arguments: str) -> str:
@@ -49,7 +49,7 @@ def render_call(dialect: Dialect, **arguments: str) -> str:
     return render(Reply(parts=[Call("call1abcd", _TOOL, json.dumps(arguments, ensure_ascii=False))]), dialect)
 
 
-def _is_carried(sample: str, dialect: Dialect) -> bool:
+def _is_quotable(sample: str, dialect: Dialect) -> bool:
     try:
         render_call(dialect, path="a.txt", text=sample)
         render_call(dialect, text=sample, path="a.txt")

@@ -334,6 +334,19 @@ class TextBuffer:
         """Match a pattern with the buffered text that comes next. Consumes nothing, and waits for no more text."""
         return pattern.match(self._text, self._pos)
 
+    def match_when_complete(self, pattern: re.Pattern[str], unfinished: re.Pattern[str]) -> Read[re.Match[str] | None]:
+        """Match a pattern with the text that comes next, and wait as long as `unfinished` matches all of the buffer.
+
+        Consumes nothing.
+        """
+        channel = self.channel
+        while self.channel is channel:
+            match = pattern.match(self._text, self._pos)
+            if match is not None or self._closed or unfinished.fullmatch(self._text, self._pos) is None:
+                return match
+            yield
+        return None
+
     def look_ahead(self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
         """Return the word of the sequence that comes next, or None if no sequence matches. Consumes nothing.
 

@@ -14,13 +14,13 @@ from typing import NamedTuple, TypeAlias
 from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import MarkerSet
 from interlingua.parsing.shapes.literals.call_context import CallContext
+from interlingua.parsing.shapes.literals.nested_calls import NestedCallEnd, NestedCallReader, QuotedCallSyntax
 from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS,
     CLOSING_BRACKETS_RUN,
     BracketContext,
     escape_json,
 )
-from interlingua.parsing.shapes.literals.quoted_calls import QuotedCallEnd, QuotedCallReader, QuotedCallSyntax
 from interlingua.parsing.shapes.literals.value_ends import EndDecision, ValueEnd, ValueText
 from interlingua.parsing.text_buffer import Read
 
@@ -278,19 +278,19 @@ class DelimitedStringReader:
             source.skip_data(syntax.open)
             self._output.write(syntax.open)
             return _CONTINUES
-        quoted_call = QuotedCallReader(
+        quoted_call = NestedCallReader(
             syntax, source, self._copy, self._output.write, self._limits.header, may_end_text=self._possible_end is None
         )
         end = yield from quoted_call.read(self._brackets.remaining_keys)
-        if end is QuotedCallEnd.MATCHED:
+        if end is NestedCallEnd.MATCHED:
             return _CONTINUES
         self._only_calls_follow = False
         if end is None:
             return None
-        if end is QuotedCallEnd.END_OF_TEXT:
+        if end is NestedCallEnd.END_OF_TEXT:
             self._context.report_ambiguity()
             return ValueEnd((yield from source.accept(self._notation.value_ends)) or self._notation.close)
-        return (yield from self._read_quote(is_ambiguous=end is QuotedCallEnd.OUTER_QUOTE_OR_VALUE))
+        return (yield from self._read_quote(is_ambiguous=end is NestedCallEnd.OUTER_QUOTE_OR_VALUE))
 
     # ── a missing quote ───────────────────────────────────────────────────────────────────────────────────────────
 

@@ -20,6 +20,7 @@ from interlingua.parsing.lookahead import PatternSequence, literal_sequence
 from interlingua.parsing.markers import assign_roles, compile_markers
 from interlingua.parsing.shapes.common.json_arguments import read_members
 from interlingua.parsing.shapes.common.object_writer import ObjectWriter
+from interlingua.parsing.shapes.literals.nested_calls import QuotedCallSyntax
 from interlingua.parsing.shapes.literals.notation import (
     CLOSING_BRACKETS_PATTERN,
     WHITESPACE_PATTERN,
@@ -27,8 +28,7 @@ from interlingua.parsing.shapes.literals.notation import (
     QuotedMode,
 )
 from interlingua.parsing.shapes.literals.params_reader import LiteralParamsReader
-from interlingua.parsing.shapes.literals.quoted_calls import QuotedCallSyntax
-from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_round_trip
+from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_reads_back
 from interlingua.parsing.shapes.tagged_params.tag import valid_name
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
@@ -129,7 +129,7 @@ class LiteralsGrammar:
             f"{key}:{self._write_value(value)}" for key, value in self._writer.ordered_items(read_members(call))
         )
         body = f"{shape.prefix}{call.name}{{{params}}}{shape.close}"
-        check_round_trip(self, shape.open, body, [call], values_are_text=shape.quoted == "any")
+        check_reads_back(self, shape.open, body, [call], values_are_text=shape.quoted == "any")
         return shape.open + body
 
     def _write_value(self, value: object) -> str:

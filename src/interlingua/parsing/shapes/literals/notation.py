@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from interlingua.common.schema.coercion import ValueCoercion
 from interlingua.parsing.lookahead import Lookahead, PatternSequence, literal_sequence
 from interlingua.parsing.markers import MarkerSet, compile_markers
-from interlingua.parsing.shapes.literals.quoted_calls import QuotedCallSyntax
+from interlingua.parsing.shapes.literals.nested_calls import QuotedCallSyntax
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
 __all__ = [

@@ -29,7 +29,7 @@ from interlingua.parsing.shapes.literals.notation import (
     QuotedMode,
 )
 from interlingua.parsing.shapes.literals.params_reader import LiteralParamsReader
-from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_round_trip
+from interlingua.parsing.shapes.literals.writer import LiteralWriter, check_reads_back
 from interlingua.parsing.shapes.tagged_params.tag import MAX_NAME_CHARS
 from interlingua.parsing.text_buffer import Channel, Read, TextBuffer
 
@@ -160,10 +160,10 @@ class PythonicGrammar:
         written = [self._write_call(call) for call in calls]
         body = "\n".join(written) if self._shape.lines else LIST_OPENER + ", ".join(written) + LIST_CLOSER
         if self._shape.bare:
-            check_round_trip(self, LIST_OPENER, body.removeprefix(LIST_OPENER), list(calls))
+            check_reads_back(self, LIST_OPENER, body.removeprefix(LIST_OPENER), list(calls))
             return body
         section = self._shape.sections[0]
-        check_round_trip(self, section.open, body + section.close, list(calls))
+        check_reads_back(self, section.open, body + section.close, list(calls))
         return section.open + body + section.close
 
     def _write_call(self, call: Call) -> str:

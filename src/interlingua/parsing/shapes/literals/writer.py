@@ -19,7 +19,7 @@ from interlingua.parsing.event_sink import EventSink
 from interlingua.parsing.markers import compile_markers
 from interlingua.parsing.text_buffer import TextBuffer
 
-__all__ = ["LiteralWriter", "check_round_trip"]
+__all__ = ["LiteralWriter", "check_reads_back"]
 
 _BARE_KEY_PATTERN = re.compile(r"[\w.\-]+")
 
@@ -72,7 +72,7 @@ class LiteralWriter:
         return self.quote + text + self.quote
 
 
-def check_round_trip(
+def check_reads_back(
     grammar: Grammar, opener: str, text: str, calls: list[Call], values_are_text: bool = False
 ) -> None:
     """Raise `RenderError` if the text written after the opener would be parsed differently."""

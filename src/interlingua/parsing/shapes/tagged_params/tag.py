@@ -16,6 +16,7 @@ __all__ = [
     "MAX_HEAD_CHARS",
     "MAX_NAME_CHARS",
     "NAME_PATTERN",
+    "UNFINISHED_HEAD",
     "HeadLookahead",
     "Tag",
     "TagHead",
@@ -32,6 +33,8 @@ MAX_HEAD_CHARS = 4 * MAX_NAME_CHARS
 """Maximum length of a head that is recognised inside a value."""
 _QUOTES = "\"'"
 NAME_PATTERN = re.compile(r"""[^\s<>"'{}()\[\],=]*+""")
+UNFINISHED_HEAD = r"[^<>\n]{0,512}+"
+"""Pattern for the beginning of a head, after its opener."""
 _SPACE_PATTERN = re.compile(r"\s*+")
 _ATTRIBUTE_NAME_PATTERN = re.compile(r"\s*+([\w:.-]++)\s*+=\s*+")
 _ATTRIBUTE_VALUE_PATTERN = re.compile(r"""(?:"[^"]*+"|'[^']*+'|\S*+)""")
@@ -163,18 +166,18 @@ def _skip_space(text: str, pos: int) -> int:
     return match.end() if match else pos
 
 
-def plain_head(tag: Tag, *, is_named: bool = True) -> str:
+def plain_head(tag: Tag, body: MarkerSet, *, is_named: bool = True) -> str:
     """Return a pattern for a head as templates write it, after the opener. The name is its only group.
 
-    It matches nothing if the tag has no end marker, because then the text behind the name matters.
+    If the tag has no end marker, one of the markers of the body must follow.
     """
+    name = r"[^\s<>\"'{}()\[\],=&]{1,128}+"
     if not tag.end:
-        return "(?!)()"
+        return rf"\s*+({name})\s*+(?:{'|'.join(map(re.escape, body.literals))})"
     ends = "|".join(map(re.escape, tag.end))
     attributes = rf"[^<>\n{''.join(re.escape(end[0]) for end in tag.end)}]*+"
     if not is_named:
         return rf"({attributes})(?:{ends})"
-    name = r"[^\s<>\"'{}()\[\],=&]{1,128}+"
     if tag.attribute:
         return rf'\s*+(?:{"|".join(map(re.escape, tag.attribute))})="({name})"{attributes}(?:{ends})'
     return rf"({name})(?:{ends})"

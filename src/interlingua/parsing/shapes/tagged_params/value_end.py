@@ -30,6 +30,7 @@ from interlingua.parsing.shapes.tagged_params.tag import (
     MAX_HEAD_CHARS,
     MAX_NAME_CHARS,
     NAME_PATTERN,
+    UNFINISHED_HEAD,
     HeadLookahead,
     Tag,
     name_prefixes,
@@ -170,9 +171,12 @@ class ValueEndRules:
             *((_SPACE, *literal_sequence(opener), _SPACE, r"([{\[])") for opener in fallback_openers)
         )
         self.key_prefixes = name_prefixes(param)
-        self.plain_param = _compile_next(param.open, plain_head(param, is_named=not keyless_params))
+        self.plain_param = _compile_next(param.open, plain_head(param, body, is_named=not keyless_params))
+        self.unfinished_param = _compile_next(param.open, UNFINISHED_HEAD)
         ends = (_optional(around.section_closers), _optional(around.section_openers))
-        self.plain_call = _compile_next(call.close, rf"{ends[0]}{ends[1]}\s*+{_any_of(call.open)}{plain_head(call)}")
+        self.plain_call = _compile_next(
+            call.close, rf"{ends[0]}{ends[1]}\s*+{_any_of(call.open)}{plain_head(call, body)}"
+        )
         self.head_ends = compile_markers(*param.end)
 
     def copy_value(
@@ -387,10 +391,12 @@ class _ValueCopy:
             return (yield from self._judge_misnamed_closer())
         is_slip = marker in rules.param.slips
         is_doubled = False
-        while not is_slip and (yield from self._accepts(rules.closers)):
-            is_doubled = True
-            yield from self._skip_closing_name()
         follower = yield from self._follower()
+        while follower in rules.closers.literals and not is_slip:
+            is_doubled = True
+            yield from source.accept(rules.closers)
+            yield from self._skip_closing_name()
+            follower = yield from self._follower()
         if is_slip and follower not in (*rules.param.open, *rules.around.call.close):
             return _Verdict.DATA
         if follower is None:
@@ -577,6 +583,9 @@ class _ValueCopy:
 
     def _is_next_param(self) -> Read[bool]:
         """Return whether the head of a param comes next, or the beginning of one at the end of the text."""
+        rules = self._rules
+        if (yield from self._source.match_when_complete(rules.plain_param, rules.unfinished_param)) is not None:
+            return True
         if (yield from self._find_name(self._rules.next_param)):
             return True
         is_cut = self._rules.next_param.find_word(self._source.unread_text, 0, MAX_HEAD_CHARS, None)[1]

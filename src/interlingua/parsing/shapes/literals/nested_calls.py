@@ -11,7 +11,7 @@ from interlingua.parsing.lookahead import Lookahead, PatternSequence, literal_se
 from interlingua.parsing.markers import MarkerSet, compile_markers
 from interlingua.parsing.text_buffer import Read, TextBuffer
 
-__all__ = ["QuotedCallEnd", "QuotedCallReader", "QuotedCallSyntax"]
+__all__ = ["NestedCallEnd", "NestedCallReader", "QuotedCallSyntax"]
 
 _WHITESPACE_PATTERN = r"\s*+"
 _WHITESPACE_RUN = re.compile(_WHITESPACE_PATTERN)
@@ -23,7 +23,7 @@ Copy: TypeAlias = Callable[[MarkerSet, Callable[[str], None]], Read[str | None]]
 """Copies text up to a marker. Returns the marker (consumed); None if the text ended or a limit was exceeded."""
 
 
-class QuotedCallEnd(Enum):
+class NestedCallEnd(Enum):
     """Result of reading a quoted call."""
 
     MATCHED = "matched"
@@ -82,7 +82,7 @@ class QuotedCallSyntax:
         """Word sequences for the end of the text."""
 
 
-class QuotedCallReader:
+class NestedCallReader:
     """Reader for one quoted call, and for the calls that its own strings quote.
 
     Args:
@@ -115,7 +115,7 @@ class QuotedCallReader:
         self._closing: list[str] | None = None  # the text since the last string, if it may be the end of the value
         self._quote_end = 0  # the offset of that text
 
-    def read(self, outer_keys: Collection[str] | None) -> Read[QuotedCallEnd | None]:
+    def read(self, outer_keys: Collection[str] | None) -> Read[NestedCallEnd | None]:
         """Copy the call, starting at its opener, which was not read yet.
 
         Args:
@@ -142,8 +142,8 @@ class QuotedCallReader:
                 if end is not None:
                     return end
             elif (yield from self._read_bracket(marker)):
-                return QuotedCallEnd.END_OF_TEXT
-        return QuotedCallEnd.MATCHED
+                return NestedCallEnd.END_OF_TEXT
+        return NestedCallEnd.MATCHED
 
     def _begin_call(self) -> Read[bool]:
         self._release_closing()
@@ -180,17 +180,17 @@ class QuotedCallReader:
         else:
             self._write_text(syntax.quote)
 
-    def _read_quote(self, outer_keys: Collection[str] | None) -> Read[QuotedCallEnd | None]:
+    def _read_quote(self, outer_keys: Collection[str] | None) -> Read[NestedCallEnd | None]:
         """Read a quote in the params: it begins a string, or ends the string around the call."""
         syntax, source, limit = self._syntax, self._source, self._header_limit
         self._release_closing()
         is_outermost = len(self._open_brackets) == 1
         can_begin_string = self._last_char in _BEFORE_STRING
-        end: QuotedCallEnd | None = None
+        end: NestedCallEnd | None = None
         if (yield from source.look_ahead(syntax.next_param, limit, outer_keys if is_outermost else None)) is not None:
-            end = QuotedCallEnd.OUTER_QUOTE
+            end = NestedCallEnd.OUTER_QUOTE
         elif (yield from source.look_ahead(syntax.call_end, limit)) is not None:
-            end = QuotedCallEnd.OUTER_QUOTE_OR_VALUE if can_begin_string else QuotedCallEnd.OUTER_QUOTE
+            end = NestedCallEnd.OUTER_QUOTE_OR_VALUE if can_begin_string else NestedCallEnd.OUTER_QUOTE
         if end and is_outermost:
             return end
         self._write_text(syntax.quote)
