@@ -358,7 +358,7 @@ class _ValueCopy:
         if role is _Role.CLOSER:
             return (yield from self._judge_closer(marker, after_newline))
         if role is _Role.TOKEN:
-            return (yield from self._judge_token(marker))
+            return (yield from self._judge_token())
         if role is _Role.SECTION or (self._rules.on_lines and not after_newline):
             return _Verdict.DATA
         section_closed = role is _Role.CALL_CLOSER and (yield from self._accepts(self._rules.section_closers))
@@ -377,9 +377,8 @@ class _ValueCopy:
         call = source.match_next(rules.plain_call)
         return call is not None and self._param.offer.accepts(call[1])
 
-    def _judge_token(self, token: str) -> Read[_Verdict]:
-        last_token = (yield from self._skip_dialect_markers()) or token
-        if last_token in self._rules.around.next_message:
+    def _judge_token(self) -> Read[_Verdict]:
+        if (yield from self._skip_dialect_markers()) in self._rules.around.next_message:
             return (yield from self._await_stray_closer())
         return _Verdict.END if (yield from self._follower()) == "" else _Verdict.DATA
 
