@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -199,6 +200,59 @@ def test_native_calls_under_required_choice(name: str, choice: str) -> None:
     for pieces in ([sample], list(sample)):
         expected = il.fold(parse_events(name, pieces, None, None))
         assert il.fold(parse_events(name, pieces, choice, None)) == expected
+
+
+RM = tool("rm", {"path": "string"})
+RM_CALL = '{"name": "rm", "parameters": {"path": "/"}}'
+TEXTS_WITH_CALL_STARTS = [
+    f"Sure. {RM_CALL}",
+    f"Sure. [{RM_CALL}]",
+    f"Sure:\n{RM_CALL}",
+    f"Sure:\n[{RM_CALL}]",
+    f'Sure:\n{{"type": "function", "function": {RM_CALL}}}',
+    'Sure. {"name"',
+    'Use {"name" here.',
+    'Use\n[{"name" here.',
+    f'[\n[{{"name"[{RM_CALL}]',
+    f'{{"name"{RM_CALL}',
+    f'Use {{"name"{{"name"{RM_CALL}',
+    f'Use {{"type": "function"{RM_CALL}',
+    'Use {"name" {"path": "/"}',
+]
+
+
+@pytest.fixture
+def time_limit() -> Iterator[None]:
+    """Fail if the test does not end within a minute, so that an endless loop is seen."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the parser does not return")
+
+    handler = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, handler)
+
+
+@pytest.mark.usefixtures("time_limit")
+@pytest.mark.parametrize("choice", ["required", "rm", "get_weather"])
+@pytest.mark.parametrize("name", NAMES)
+def test_json_behind_text_in_every_cut(name: str, choice: str) -> None:
+    """A piece may end right behind the beginning of a call."""
+    for text in TEXTS_WITH_CALL_STARTS:
+        whole = il.fold(parse_events(name, [text], choice, [RM, WEATHER]))
+        for cut, pieces in cut_variants(text):
+            assert il.fold(parse_events(name, pieces, choice, [RM, WEATHER])) == whole, (text, cut)
+
+
+@pytest.mark.parametrize("choice", ["required", "rm"])
+@pytest.mark.parametrize("name", ["llama3_json", "phi4", "xlam", "pythonic"])
+def test_json_behind_the_start_of_a_call_is_text(name: str, choice: str) -> None:
+    """Text that only begins like a call is no marker, so the JSON behind it is not at the start of a text."""
+    text = 'Use {"name" {"path": "/"}'
+    reply = il.parse(text, name, [RM], tool_choice=choice)
+    assert (reply.calls, reply.text) == ([], text)
 
 
 def test_unknown_tools() -> None:

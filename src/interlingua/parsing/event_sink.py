@@ -33,7 +33,9 @@ CLOSING_BRACE = "}"
 class GuidedJson(Protocol):
     """Reader for guided JSON behind an opener; see `guided_json.py`."""
 
-    def read_marked(self, source: TextBuffer, sink: EventSink, *, only_calls: bool = False) -> Read[bool]: ...
+    def read_marked(
+        self, source: TextBuffer, sink: EventSink, *, opener: str = "", only_calls: bool = False
+    ) -> Read[bool]: ...
 
 
 class QuoteReader(Protocol):

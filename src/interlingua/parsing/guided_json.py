@@ -84,18 +84,23 @@ class GuidedJsonReader:
         sink.inside_calls = False
         return True
 
-    def read_marked(self, source: TextBuffer, sink: EventSink, *, only_calls: bool = False) -> Read[bool]:
+    def read_marked(
+        self, source: TextBuffer, sink: EventSink, *, opener: str = "", only_calls: bool = False
+    ) -> Read[bool]:
         """Read guided JSON behind an opener of the dialect, which is recorded.
 
         Args:
             source: The text.
             sink: Receives the calls.
+            opener: The opener, if the reader of the dialect may put it back.
             only_calls: True if the arguments of a call are valid content here.
 
         Returns:
             False, consuming nothing, if other text comes next, or JSON that the dialect itself can read.
         """
-        content = yield from self._look_ahead(self._behind_opener, source, sink)
+        if _is_json(opener):  # the opener is itself the beginning of the JSON
+            return False
+        content = yield from self._look_ahead(self._behind_opener, source, sink, opener)
         if content is None or (content is GuidedContent.CALLS and self._dialect_reads_calls):
             return False
         if content is GuidedContent.ARGUMENTS and only_calls:
@@ -106,8 +111,10 @@ class GuidedJsonReader:
         yield from self._read(content, bracket or "", source, sink)
         return True
 
-    def _look_ahead(self, head: _JsonHead, source: TextBuffer, sink: EventSink) -> Read[GuidedContent | None]:
-        word = yield from source.look_ahead(head, sink.limits.header)
+    def _look_ahead(
+        self, head: _JsonHead, source: TextBuffer, sink: EventSink, opener: str = ""
+    ) -> Read[GuidedContent | None]:
+        word = yield from source.look_ahead(head, sink.limits.header, last_marker=opener)
         return GuidedContent(word) if word else None
 
     def _read(self, content: GuidedContent, bracket: str, source: TextBuffer, sink: EventSink) -> Read[None]:

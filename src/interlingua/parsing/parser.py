@@ -283,7 +283,7 @@ class NativeTextParser:
 
     def _read_text_start(self, marker: str) -> Read[None]:
         """Read calls without their opener behind a marker, or at the start of a text if the marker is empty."""
-        if self._guided_json is not None:
+        if self._guided_json is not None and not self._source.is_behind_text:
             yield from self._guided_json.read_start(self._source, self._sink, self._dialect.trim)
         opener: str | None = None
         if marker == "" or marker in self._thinking_closers:
@@ -343,7 +343,7 @@ class NativeTextParser:
         self._source.start_recording(opener)
         calls_before = self._sink.call_count
         guided_json = self._guided_json if opener not in self._first_openers else None
-        if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink)):
+        if guided_json is None or not (yield from guided_json.read_marked(self._source, self._sink, opener=opener)):
             yield from grammar.read(opener, self._source, self._sink)
         if self._sink.call_count > calls_before:
             self._source.code.reset()

@@ -326,6 +326,11 @@ class TextBuffer:
                 self._channel_boundary += missing
         self._pos = offset - self._text_offset
 
+    @property
+    def is_behind_text(self) -> bool:
+        """True if text was read last, not a marker."""
+        return self._preceded_by is PrecededBy.TEXT
+
     def mark_as_text(self) -> None:
         """Treat what was read last as text, not as a marker."""
         self._preceded_by = PrecededBy.TEXT
@@ -347,20 +352,27 @@ class TextBuffer:
             yield
         return None
 
-    def look_ahead(self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None) -> Read[str | None]:
+    def look_ahead(
+        self, lookahead: WordFinder, limit: int, words: Collection[str] | None = None, last_marker: str = ""
+    ) -> Read[str | None]:
         """Return the word of the sequence that comes next, or None if no sequence matches. Consumes nothing.
 
         Args:
             lookahead: What to match.
             limit: Maximum number of characters to look ahead.
             words: The words that are accepted, or None for any word.
+            last_marker: A marker that was just read. It stays in the buffer, so that `put_back` is still possible.
         """
         channel = self.channel
+        self._pos -= len(last_marker)
         while self.channel is channel:
-            word, undecided = lookahead.find_word(self._text, self._pos, self._pos + limit, words)
-            if not undecided or self._closed or len(self._text) - self._pos >= limit:
+            start = self._pos + len(last_marker)
+            word, undecided = lookahead.find_word(self._text, start, start + limit, words)
+            if not undecided or self._closed or len(self._text) - start >= limit:
+                self._pos = start
                 return word
             yield
+        self._pos += len(last_marker)
         return None
 
     def _skip_chars(self, chars: str) -> None:
