@@ -12,6 +12,8 @@ import re
 from enum import Enum
 from typing import TypeAlias
 
+from interlingua.parsing.open_brackets import BracketTracker
+
 __all__ = ["CodeTracker"]
 
 _TOKENS = re.compile(r"`++|~++|\n|[ \t\r]++|[^`~\n \t\r][^`~\n]*+")
@@ -42,11 +44,20 @@ class CodeTracker:
 
     def __init__(self) -> None:
         self._added: list[str] = []
+        self._brackets: BracketTracker | None = None
+        self._code_brackets = BracketTracker()  # those inside the current code
         self.add = self._added.append
         """Add the next piece of the text."""
         self._start()
 
+    def track_brackets(self) -> None:
+        """Also follow the brackets, outside code and inside it. Only few dialects need it."""
+        self._brackets = self._brackets or BracketTracker()
+
     def _start(self) -> None:
+        if self._brackets is not None:
+            self._brackets.reset()
+            self._code_brackets.reset()
         self._mode = _Mode.TEXT
         self._delimiter = ""  # the character that opened the span or the block
         self._length = 0  # the length of the run that opened it
@@ -77,6 +88,14 @@ class CodeTracker:
     def in_span(self) -> bool:
         """True if the text ends inside a code span, and not inside a code block."""
         return self.in_code and self._mode is _Mode.SPAN
+
+    def is_in_brackets_before(self, whitespace: str) -> bool:
+        """Return whether a marker after this whitespace is between brackets of its paragraph. Adds nothing."""
+        if self._added:
+            self.scan_added()
+        if self._brackets is None:
+            return False
+        return self._brackets.is_open_before(whitespace) or self._code_brackets.is_open_before(whitespace)
 
     def is_in_code_before(self, whitespace: str) -> bool:
         """Return whether a marker after this whitespace is inside code. Adds nothing.
@@ -168,15 +187,27 @@ class CodeTracker:
                 if self._end_line() and stop:
                     return pos
                 self._indent, self._is_blank, self.suspect_chars = 0, True, 0
+                self._add_to_brackets(text, pos, token_end)
                 token_end = self._skip_lines(text, token_end)
             elif first in "`~":
                 self._add_run(first, token_end - pos)
             elif first in " \t\r":
                 self._add_whitespace(text, pos, token_end)
+                self._add_to_brackets(text, pos, token_end)
             else:
                 self._indent, self._is_blank, self._closes_block, self.suspect_chars = _INDENTED, False, False, 0
+                self._add_to_brackets(text, pos, token_end)
             pos = token_end
         return pos
+
+    def _add_to_brackets(self, text: str, start: int, end: int) -> None:
+        if self._brackets is None:
+            return
+        if self._mode is _Mode.TEXT:
+            self._brackets.add(text, start, end)
+            self._code_brackets.reset()
+        else:
+            self._code_brackets.add(text, start, end)
 
     def _skip_lines(self, text: str, pos: int) -> int:
         """Return the start of the next line that has a delimiter, or of the last line. In a paragraph with an open
@@ -193,6 +224,7 @@ class CodeTracker:
         if not line_start:
             return pos
         self._indent, self._is_blank, self.suspect_chars = 0, True, 0
+        self._add_to_brackets(text, pos, line_start)
         return line_start
 
     def _add_run(self, char: str, length: int) -> None:
@@ -246,5 +278,7 @@ class CodeTracker:
             return True
         elif self._mode is _Mode.SPAN and self._is_blank:
             self._mode, self.is_broken = _Mode.TEXT, True
+            if self._brackets is not None:
+                self._brackets.reset()
             return True
         return False

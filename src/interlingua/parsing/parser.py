@@ -96,6 +96,8 @@ class NativeTextParser:
         self._markers = compile_markers(*dialect.markers, *self._suffixed_tags)
         # At the start of a text, JSON is not behind other text.
         self._start_markers = compile_markers(*(m for m in self._markers.literals if m not in INLINE_CALL_STARTS))
+        if len(self._start_markers.literals) < len(self._markers.literals):
+            self._source.code.track_brackets()
         self._special_tokens = compile_markers(*dialect.tokens)
         self._first_openers = self._find_first_openers(self._sink.offer)
         self._thinking_openers = tuple(span.open for span in dialect.thinking)
@@ -241,7 +243,8 @@ class NativeTextParser:
         if marker in self._dialect.noise:
             yield from drop_trailing_markers(marker, self._noise, self._dialect.noise, source, sink)
             return True
-        if self._dialect.grammar is not None and sink.quotes is not None and marker in self._dialect.grammar.openers:
+        is_opener = self._dialect.grammar is not None and marker in self._dialect.grammar.openers
+        if is_opener and sink.quotes is not None and not self._is_inside_json(marker):
             return (yield from sink.quotes.read(marker))
         source.start_recording(marker)
         sink.emit_text(source.take_recorded(), source.recorded_channel)
@@ -260,6 +263,11 @@ class NativeTextParser:
 
     def _is_in_code(self, marker: str) -> bool:
         return self._sink.quotes is not None and self._sink.quotes.is_in_code(marker)
+
+    def _is_inside_json(self, marker: str) -> bool:
+        """Return whether the marker is JSON that is part of other JSON."""
+        source = self._source
+        return marker in INLINE_CALL_STARTS and source.code.is_in_brackets_before(source.trimmed_whitespace)
 
     def _learn_suffix(self, start: str) -> Read[str | None]:
         """Read the rest of a tag with an unknown suffix, and use this suffix from here on.

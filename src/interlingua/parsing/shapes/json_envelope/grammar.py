@@ -184,7 +184,11 @@ class JsonEnvelopeGrammar:
         envelope.finish()
 
     def _read_inline_calls(self, opener: str, source: TextBuffer, sink: EventSink) -> Read[None]:
-        """Read calls right behind other text. They are text if more text follows them: then the text quotes JSON."""
+        """Read calls right behind other text. They are text if they are part of other JSON, or if more text follows
+        them: then the text quotes JSON."""
+        if source.code.is_in_brackets_before(source.leading_whitespace):
+            sink.restore_text()
+            return
         source.put_back(opener)
         envelope = _EnvelopeReader(self._keys, CallEvidence.INLINE, False, source, sink)
         yield from envelope.read(self._structure_markers, "")
@@ -299,7 +303,8 @@ class _EnvelopeReader:
     def _read_bracket(self, marker: str) -> Read[bool]:
         """Read the beginning or end of an array.
 
-        Any other bracket is surplus and dropped after a call. Before a call it ends the envelope: return False.
+        Any other bracket is surplus and dropped after a call. Before a call, or behind one that follows text, it ends
+        the envelope: return False.
         """
         if marker == "[" and (self.is_empty or self._in_call_list) and not self._in_array:
             self._in_array = True
@@ -307,7 +312,7 @@ class _EnvelopeReader:
             self._in_array = False
         elif marker == "}" and self._in_call_list and not self._in_array:
             self._in_call_list = False
-        elif marker != "[" and self.has_call:
+        elif marker != "[" and self.has_call and self._evidence is not CallEvidence.INLINE:
             self._sink.report("after-arguments", f"{marker!r} after the end of the call: dropped")
         else:
             return False

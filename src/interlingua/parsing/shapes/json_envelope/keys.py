@@ -30,7 +30,8 @@ class CallEvidence(Enum):
     TENTATIVE = "tried"
     """It has no opener, which is not normal for this model: it must also be complete."""
     INLINE = "inline"
-    """It follows text on the same line: its tool must be offered, and only further calls may follow it."""
+    """It follows text on the same line: its tool must be offered, it is not part of other JSON, and only further calls
+    may follow it."""
 
     @property
     def is_tentative(self) -> bool:
