@@ -45,6 +45,28 @@ def test_call_as_the_whole_text_is_unchanged(dialect: il.Dialect) -> None:
 
 
 @each_dialect
+def test_longer_marker_at_the_start_is_unchanged(dialect: il.Dialect) -> None:
+    lead = {*dialect.noise, *(span.open for span in (*dialect.thinking, *dialect.text))}
+    for marker in dialect.markers:
+        if marker not in lead and marker.startswith(dialect.noise):
+            text = f"{marker} is a marker."
+            for pieces in cut_texts(text, 2):
+                assert parse_pieces(dialect, pieces, []).parts == [Text(text)], pieces
+
+
+def test_whitespace_before_a_marker_that_is_text_stays() -> None:
+    for pieces in cut_texts("<think>Hm.</think>A\n <think> is a marker."):
+        reply = parse_pieces("hermes", pieces, [])
+        assert reply.parts == [Reasoning("Hm."), Text("A\n <think> is a marker.")], pieces
+
+
+def test_tag_of_a_dialect_with_messages_is_text_at_the_end() -> None:
+    text = "x = 1\n</atem:function_calls>"
+    for pieces in cut_texts(text):
+        assert parse_pieces("muse", pieces, []).parts == [Text(text)], pieces
+
+
+@each_dialect
 def test_end_of_turn_tokens_are_removed(dialect: il.Dialect) -> None:
     text = quote_everything(dialect).rstrip()
     for marker in dialect.noise:

@@ -29,7 +29,9 @@ class UntouchedTextReader:
         self._lead_markers = compile_markers(
             *self._thinking_openers.literals, *self._text_openers.literals, *dialect.noise
         )
-        strays = dialect.strays if dialect.router is not None else ()
+        # A longer marker is text, and so is the part of it that is a lead marker.
+        self._searched_lead_markers = compile_markers(*self._lead_markers.literals, *dialect.markers)
+        strays = (stray for stray in dialect.strays if stray in dialect.tokens) if dialect.router is not None else ()
         self._set_trailing_markers((*dialect.noise, *strays))
 
     def _set_trailing_markers(self, markers: tuple[str, ...]) -> None:
@@ -74,17 +76,19 @@ class UntouchedTextReader:
         source, sink = self._source, self._sink
         if sink.thinking:
             yield from self._read_thinking()
-        while not sink.thinking and (marker := (yield from source.accept(self._lead_markers))):
-            if marker in self._thinking_openers.literals and can_think:
+        while not sink.thinking:
+            marker = yield from source.peek(self._searched_lead_markers)
+            is_thinking = marker in self._thinking_openers.literals
+            if marker not in self._lead_markers.literals or (is_thinking and not can_think):
+                return
+            yield from source.accept(self._searched_lead_markers)
+            if is_thinking:
                 can_think, sink.thinking = False, True
                 yield from self._read_thinking()
             elif marker in self._text_openers.literals:
                 self._set_trailing_markers((*self._trailing_markers.literals, *self._text_closers))
-            elif marker in self._dialect.noise:
-                sink.report("noise", f"{marker} is not part of the reply: dropped")
             else:
-                source.put_back(marker)
-                return
+                sink.report("noise", f"{marker} is not part of the reply: dropped")
 
     def _read_thinking(self) -> Read[None]:
         """Copy the thinking up to its closer. At the end of the text or of the channel it goes on."""
