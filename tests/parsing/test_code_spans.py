@@ -95,6 +95,61 @@ def test_marker_after_a_delimiter(before: str, whitespace: str, in_code: bool) -
     assert tracker.is_in_code_before(whitespace) is in_code, "nothing is added"
 
 
+@pytest.mark.parametrize(
+    ("before", "has_text"),
+    [
+        ("a", False),
+        ("a `", False),
+        ("a ` \n", False),
+        ("a `b", True),
+        ("a `b\n", True),
+        ("a ``b ` c", True),
+        ("a `` `", True),
+        ("a ```xml\n", False),
+        ("a ```xml ", True),
+        ("a ```x y\n", True),
+        ("```", False),
+        ("```xml ", False),
+        ("```x = ", True),
+        ("```x = y\n\n ", False),
+        ("```\n\na\n\n", True),
+        ("```\na", True),
+        ("````\n```", True),
+        ("````\n~~\n", True),
+        ("```\na\n```\n```\n", False),
+        ("~~~ `\n", False),
+        ("a `b` c `", False),
+    ],
+)
+def test_text_before_a_marker_in_its_code(before: str, has_text: bool) -> None:
+    for position in range(len(before)):
+        tracker = CodeTracker()
+        tracker.add(before[:position])
+        assert tracker.in_code in (True, False)
+        tracker.add(before[position:])
+        assert tracker.has_text_before("") is has_text
+        assert tracker.has_text_before("\n") in (True, False), "nothing is added"
+        assert tracker.has_text_before("") is has_text
+
+
+@pytest.mark.parametrize(
+    ("before", "whitespace", "is_older"),
+    [
+        ("a `b", "", False),
+        ("a `b", "\n", True),
+        ("a ```b\n", " ", True),
+        ("a `b\nc", "", False),
+        ("a `b", "\n\n", False),
+        ("```\na", "\n", False),
+        ("a", "\n", False),
+    ],
+)
+def test_marker_on_a_line_after_a_span(before: str, whitespace: str, is_older: bool) -> None:
+    tracker = CodeTracker()
+    tracker.add(before)
+    assert tracker.follows_older_span(whitespace) is is_older
+
+
 @pytest.mark.parametrize("code", ["`a`", "``a ` b``", "```\na\n```\n", "~~~\na\n~~~~\n", "  ```py\na\n   ```\n"])
 def test_scan_stops_behind_the_closing_delimiter(code: str) -> None:
     match = re.match(r"[ `~]+", code)

@@ -103,10 +103,16 @@ def test_real_call_after_a_quoted_one(dialect: il.Dialect, share: float) -> None
         assert [(made.name, made.complete) for made in reply.calls] == [("get_weather", True)]
 
 
+def write_wrapped_call(dialect: il.Dialect, name: str = "get_weather", arguments: str = '{"city": "Paris"}') -> str:
+    """Return a call as a model may wrap it in code. The header of a message of Muse would be text before the call."""
+    call = write_call(dialect, name, arguments)
+    return call.partition("<|message|>")[2] if dialect.name == "muse" else call
+
+
 @each_dialect
 @pytest.mark.parametrize("form", WRAPPED)
 def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str) -> None:
-    call = write_call(dialect)
+    call = write_wrapped_call(dialect)
     before, after = WRAPPED[form]
     lead = "So: " if "span" in form else "So:\n\n"
     if not is_quotable(call, before) or not il.parse(lead + call, dialect, TOOLS).calls:
@@ -121,13 +127,98 @@ def test_wrapped_call_at_the_end_is_a_call(dialect: il.Dialect, form: str) -> No
 
 @each_dialect
 def test_several_wrapped_calls(dialect: il.Dialect) -> None:
-    paris, list_files = write_call(dialect), write_call(dialect, "ls", '{"path": "src"}')
+    paris, list_files = write_wrapped_call(dialect), write_wrapped_call(dialect, "ls", '{"path": "src"}')
     text = f"I look.\n~~~~\n{paris}\n~~~~\n\n~~~~xml\n{list_files}\n~~~~\n"
     for pieces in cut_texts(text, 3):
         reply = parse_pieces(dialect, pieces)
         assert [(made.name, made.complete) for made in reply.calls] == [("get_weather", True), ("ls", True)]
         assert len({made.id for made in reply.calls}) == 2
         assert {finding.kind for finding in reply.findings} >= {"call-in-code"}
+
+
+TEXT_BEFORE: dict[str, tuple[str, str]] = {
+    "block": ("Here is test.md:\n\n~~~\n# How to call tools\nWrite this:\n", "\n~~~"),
+    "same line of a block": ("So:\n~~~md\nAssistant: ", "\n~~~\n"),
+    "block that is never closed": ("So:\n~~~\n\nx = 1\n\n", ""),
+    "opening line": ("So:\n~~~ x = ", "\n~~~"),
+    "shorter delimiter": ("So:\n~~~~\n~~~\n", "\n~~~~"),
+    "span": ("It is `x = ", "`"),
+    "longer span": ("It is ``` x\ny\n", "```"),
+}
+
+
+@each_dialect
+@pytest.mark.parametrize("form", TEXT_BEFORE)
+def test_call_after_other_text_in_its_code_is_text(dialect: il.Dialect, form: str) -> None:
+    call = write_call(dialect)
+    before, after = TEXT_BEFORE[form]
+    if not is_quotable(call, before) or ("span" in form and "`" in call):
+        pytest.skip("the call cannot be quoted in this form")
+    text = before + call + after
+    for pieces in cut_texts(text, 3):
+        reply = parse_pieces(dialect, pieces)
+        assert (reply.calls, reply.text.rstrip()) == ([], strip_noise(text, dialect)), pieces
+
+
+def strip_noise(text: str, dialect: il.Dialect) -> str:
+    """Return the text without white space and end-of-turn tokens at its end."""
+    text = text.rstrip()
+    while dialect.noise and text.endswith(dialect.noise):
+        text = next(text.removesuffix(noise).rstrip() for noise in dialect.noise if text.endswith(noise))
+    return text
+
+
+BARE_JSON = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
+
+
+@pytest.mark.parametrize("dialect", ["llama3_json", "xlam", "phi4"])
+@pytest.mark.parametrize("before", ["The user`s config ", "Use ``` or ", "The user`s\nconfig "])
+@pytest.mark.parametrize("after", [" is wrong.\n", " is wrong.\n\nAnd so on."])
+def test_json_behind_an_unpaired_back_tick_is_text(dialect: str, before: str, after: str) -> None:
+    text = before + BARE_JSON + after
+    for pieces in cut_texts(text):
+        assert parse_pieces(dialect, pieces).parts == [Text(text)], pieces
+
+
+@each_dialect
+@pytest.mark.parametrize("before", ["I don`t know.\n", "Use ``` as fence.\n", "I don`t\nknow.\n"])
+@pytest.mark.parametrize("after", ["", "\nDone."])
+def test_unpaired_back_tick_on_an_earlier_line(dialect: il.Dialect, before: str, after: str) -> None:
+    call = write_call(dialect)
+    plain = parse_pieces(dialect, [before.replace("`", "x") + call + after])
+    for pieces in cut_texts(before + call + after, 3):
+        reply = parse_pieces(dialect, pieces)
+        assert dialect.router is not None or reply.text.replace("`", "x") == plain.text
+        assert [(made.name, made.complete) for made in reply.calls] == [
+            (made.name, made.complete) for made in plain.calls
+        ], pieces
+
+
+@pytest.mark.parametrize("dialect", ["rwkv", "command_r_plus", "deepseek_v3"])
+def test_two_calls_with_fences_after_an_unpaired_back_tick(dialect: str) -> None:
+    shape = next(native for native in NATIVE if native.name == dialect)
+    call = write_call(shape)
+    for pieces in cut_texts(f"don`t worry\n{call}\n{call}"):
+        assert [made.complete for made in parse_pieces(dialect, pieces).calls] == [True, True], pieces
+
+
+@each_dialect
+def test_quoted_call_after_a_real_one(dialect: il.Dialect) -> None:
+    call, quoted = write_call(dialect), write_call(dialect, "ls", '{"path": "/"}')
+    before = "I did `"
+    if not is_quotable(quoted, before) or "`" in quoted or dialect.router is not None:
+        pytest.skip("the call cannot be quoted in this form")
+    for pieces in cut_texts(f"{call}\n{before}{quoted}` for you.", 3):
+        reply = parse_pieces(dialect, pieces)
+        assert [made.name for made in reply.calls] == ["get_weather"], pieces
+        assert f"{before}{quoted}` for you." in reply.text
+
+
+def test_blank_line_in_a_marker_does_not_end_a_span() -> None:
+    marker = "<|message_sep|>\n\nfunction call<|role_sep|>\n"
+    text = f'The `{marker}{{"name": "ls", "arguments": {{"path": "/"}}}}` header is it.'
+    for pieces in cut_texts(text):
+        assert parse_pieces("gigachat3", pieces).parts == [Text(text)], pieces
 
 
 @each_dialect

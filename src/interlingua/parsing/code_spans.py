@@ -19,6 +19,9 @@ __all__ = ["CodeTracker"]
 _TOKENS = re.compile(r"`++|~++|\n|[ \t\r]++|[^`~\n \t\r][^`~\n]*+")
 _DELIMITERS = re.compile(r"[`~]")
 _MIN_FENCE_LENGTH = 3
+_LANGUAGE = re.compile(r"\s*+[\w+.#-]*+\s*+")
+"""The name of a language behind an opening delimiter."""
+_MAX_INFO_CHARS = 100
 _MAX_FENCE_INDENT = 3
 _INDENTED = -1
 """Indent of a line that cannot begin or end a code block: it is indented too far, or has other text."""
@@ -32,7 +35,7 @@ class _Mode(Enum):
     BLOCK = "block"
 
 
-_State: TypeAlias = tuple[_Mode, str, int, int, bool, str, int, bool, bool, int]
+_State: TypeAlias = tuple[_Mode, str, int, int, bool, str, int, bool, bool, int, bool, str, bool, bool]
 
 
 class CodeTracker:
@@ -67,6 +70,9 @@ class CodeTracker:
         self._run_length = 0
         self._run_begins_line = False
         self._closes_block = False  # the current line closes the block, if only whitespace follows
+        self._in_first_line = False  # the text ends in the line of the delimiter that opened the code
+        self._info = ""  # the text of the code in that line, or the beginning of it
+        self._has_later_text = False  # the code has text in another line
         self.suspect_chars = 0
         """Number of characters at the end of the scanned text that may belong to the closing delimiter."""
         self.is_broken = False
@@ -102,14 +108,46 @@ class CodeTracker:
 
         Unlike other text, a marker may follow the delimiter that closes a block: models forget the line break.
         """
+        return self._look_before(whitespace) is not None
+
+    def has_text_before(self, whitespace: str) -> bool:
+        """Return whether the code around a marker after this whitespace has other text before the marker. Adds nothing.
+
+        The line that opens a block may name a language.
+        """
+        return bool(self._look_before(whitespace))
+
+    def _look_before(self, whitespace: str) -> bool | None:
+        """Return whether the code around a marker after this whitespace has other text before it; None if the marker is
+        not inside code."""
         if not self.in_code and not self._run:
+            return None
+        state = self._state
+        self._scan(whitespace, 0, stop=False)
+        self.end()
+        has_text = None if self._mode is _Mode.TEXT else self._has_text
+        self._state = state
+        return has_text
+
+    @property
+    def _has_text(self) -> bool:
+        """True if the current code has text, except the name of a language in the line that opens a block."""
+        if self._has_later_text or self._mode is _Mode.BLOCK:
+            return self._has_later_text
+        if self._mode is _Mode.SPAN and (self._in_first_line or self._length < _MIN_FENCE_LENGTH):
+            return bool(self._info.strip())
+        return _LANGUAGE.fullmatch(self._info) is None
+
+    def follows_older_span(self, whitespace: str) -> bool:
+        """Return whether a marker after this whitespace begins a line, and only a span from an earlier line is open."""
+        if not self.in_span:
             return False
         state = self._state
         self._scan(whitespace, 0, stop=False)
         self.end()
-        in_code = self._mode is not _Mode.TEXT
+        is_older = self._mode is _Mode.SPAN and not self._in_first_line and self._is_blank
         self._state = state
-        return in_code
+        return is_older
 
     def scan(self, text: str, start: int = 0) -> int:
         """Add the text from `start` to the closing delimiter of the current code, or to its end.
@@ -151,6 +189,10 @@ class CodeTracker:
             self._run_begins_line,
             self._closes_block,
             self.suspect_chars,
+            self._in_first_line,
+            self._info,
+            self._has_later_text,
+            self.is_broken,
         )
 
     @_state.setter
@@ -166,6 +208,10 @@ class CodeTracker:
             self._run_begins_line,
             self._closes_block,
             self.suspect_chars,
+            self._in_first_line,
+            self._info,
+            self._has_later_text,
+            self.is_broken,
         ) = state
 
     def scan_added(self) -> None:
@@ -188,13 +234,16 @@ class CodeTracker:
                     return pos
                 self._indent, self._is_blank, self.suspect_chars = 0, True, 0
                 self._add_to_brackets(text, pos, token_end)
+                self._in_first_line = False
                 token_end = self._skip_lines(text, token_end)
             elif first in "`~":
                 self._add_run(first, token_end - pos)
             elif first in " \t\r":
                 self._add_whitespace(text, pos, token_end)
                 self._add_to_brackets(text, pos, token_end)
+                self._add_content(text, pos, token_end)
             else:
+                self._add_content(text, pos, token_end)
                 self._indent, self._is_blank, self._closes_block, self.suspect_chars = _INDENTED, False, False, 0
                 self._add_to_brackets(text, pos, token_end)
             pos = token_end
@@ -223,9 +272,20 @@ class CodeTracker:
         line_start = text.rfind("\n", pos, found) + 1
         if not line_start:
             return pos
+        if self._mode is _Mode.BLOCK and not self._has_later_text:
+            self._has_later_text = not text[pos:line_start].isspace()
         self._indent, self._is_blank, self.suspect_chars = 0, True, 0
         self._add_to_brackets(text, pos, line_start)
         return line_start
+
+    def _add_content(self, text: str, start: int, end: int) -> None:
+        """Note text inside the current code."""
+        if self._mode is _Mode.TEXT or self._has_later_text:
+            return
+        if self._in_first_line:
+            self._info += text[start : min(end, start + _MAX_INFO_CHARS - len(self._info))]
+        else:
+            self._has_later_text = text[start] not in " \t\r"
 
     def _add_run(self, char: str, length: int) -> None:
         if self._run:
@@ -253,21 +313,31 @@ class CodeTracker:
             return False
         if self._mode is _Mode.BLOCK:
             self._closes_block = char == self._delimiter and begins_line and length >= self._length
+            self._has_later_text |= not self._closes_block
             self.suspect_chars = self.suspect_chars if self._closes_block else 0
             return False
         if self._mode is _Mode.FENCE_LINE and char != self._delimiter:
+            self._add_content(char, 0, 1)
             return False
         if self._mode is not _Mode.TEXT and char == self._delimiter == "`" and length == self._length:
             self._mode, self.is_broken = _Mode.TEXT, False
             return True
         self.suspect_chars = 0
         if begins_line and length >= _MIN_FENCE_LENGTH:
-            self._mode, self._delimiter, self._length = _Mode.FENCE_LINE, char, length
+            self._open(_Mode.FENCE_LINE, char, length)
         elif self._mode is _Mode.TEXT and char == "`":
-            self._mode, self._delimiter, self._length = _Mode.SPAN, char, length
+            self._open(_Mode.SPAN, char, length)
         elif self._mode is _Mode.FENCE_LINE and char == "`":
             self._mode = _Mode.SPAN  # the line has back-ticks behind those at its beginning: they opened a span
+            self._add_content(char, 0, 1)
+        else:
+            self._add_content(char, 0, 1)
         return False
+
+    def _open(self, mode: _Mode, char: str, length: int) -> None:
+        """Begin a code span or a code block."""
+        self._mode, self._delimiter, self._length = mode, char, length
+        self._in_first_line, self._info, self._has_later_text = True, "", False
 
     def _end_line(self) -> bool:
         """Handle the end of a line. Return whether it ends the code."""

@@ -61,6 +61,7 @@ class DetectGrammar:
     strays: tuple[str, ...] = ()
     inner_markers: tuple[str, ...] = ()
     reads_json = True
+    writes_back_ticks = False
 
     def __init__(self, dialects: tuple[Dialect, ...], dialect_markers: tuple[str, ...]) -> None:
         self._dialects = dialects

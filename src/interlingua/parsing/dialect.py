@@ -47,6 +47,8 @@ class Grammar(Protocol):
     """The role of each marker, for traces."""
     reads_json: bool
     """True if the openers can be followed by JSON objects that have a name and arguments (or `parameters`)."""
+    writes_back_ticks: bool
+    """True if the model writes back-ticks inside its calls, or around the arguments."""
 
     def first_openers(self, offer: ToolSet) -> tuple[str, ...]:
         """Return the openers that begin a call only at the start of a text.

@@ -49,6 +49,7 @@ class NativeTextParser:
         limits: Limits for headers, arguments and buffers.
         thinking: If the text is the rest of a reply: whether it starts inside thinking.
         offset: If the text is the rest of a reply: its position in the reply.
+        at_start: If the text is the rest of a reply: whether it is read like the start of a message.
         tracer: Receives the markers that are read, and the text that was held back and is sent as text.
         quotes: Whether calls inside code spans and code blocks are held back until it is known that they are no quotes.
         arguments: Whether arguments that are almost JSON are corrected.
@@ -63,6 +64,7 @@ class NativeTextParser:
         *,
         thinking: bool = False,
         offset: int = 0,
+        at_start: bool = True,
         tracer: ParserTracer | None = None,
         quotes: bool = True,
         arguments: ArgumentsPolicy = "repair",
@@ -80,6 +82,7 @@ class NativeTextParser:
             tracer,
             arguments,
         )
+        self._is_at_start = at_start
         self._reads_quotes = quotes and not offer.is_empty
         self._learnable_suffixes = MAX_LEARNED_SUFFIXES if dialect.suffix else 0
         self._use_dialect(dialect)
@@ -115,10 +118,14 @@ class NativeTextParser:
                 compile_markers(*dialect.noise, *dialect.strays, *dialect.text_markers),
                 self._noise,
                 compile_markers(*self._thinking_closers),
+                has_back_ticks=dialect.grammar is not None and dialect.grammar.writes_back_ticks,
             )
 
-    def _start_trial(self, offset: int) -> NativeTextParser:
-        """Return a parser for the rest of the text from this position on, which reads quoted calls like others."""
+    def _start_trial(self, offset: int, at_start: bool) -> NativeTextParser:
+        """Return a parser for the rest of the text from this position on, which reads quoted calls like others.
+
+        `at_start`: the text is read like the start of a message, not like text behind other text.
+        """
         sink = self._sink
         return NativeTextParser(
             self._dialect,
@@ -126,6 +133,7 @@ class NativeTextParser:
             limits=sink.limits,
             thinking=sink.thinking,
             offset=offset,
+            at_start=at_start,
             quotes=False,
             arguments=sink.arguments,
         )
@@ -205,8 +213,11 @@ class NativeTextParser:
     def _read(self) -> Read[None]:
         source, sink = self._source, self._sink
         marker: str | None = ""
+        reads_start = self._is_at_start
         while marker is not None and not sink.failed:
-            yield from self._read_text_start(marker)
+            if reads_start:
+                yield from self._read_text_start(marker)
+            reads_start = True
             marker = yield from self._next_marker()
             if marker in self._thinking_openers:
                 self._open_thinking(marker)

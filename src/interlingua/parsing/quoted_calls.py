@@ -28,6 +28,7 @@ MAX_PIECE_CHARS = 4096
 """Number of characters in which markers are searched at a time."""
 _INFO_LINE = re.compile(r"[ \t]*[\w+.#-]*[ \t\r]*\n")
 """Rest of the line that opens a code block: the name of a language."""
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _NO_MARKERS = compile_markers()
 
 
@@ -56,6 +57,9 @@ class _BlockEnd(Enum):
     OVER_LIMIT = "over limit"
     END = "end of the text"
     BOUNDARY = "end of the channel or of the thinking"
+
+
+_ENDS_OF_CODE = (_BlockEnd.CLOSED, _BlockEnd.END, _BlockEnd.BOUNDARY)
 
 
 class _CodeContent:
@@ -138,20 +142,24 @@ class QuotedCallReader:
     Args:
         source: the buffer that the text is read from.
         sink: receives the events.
-        start_trial: returns a parser for the text from this position on, which reads quoted calls like others.
+        start_trial: returns a parser for the text from this position on, which reads quoted calls like others. The
+            second argument says whether the text is the start of a message.
         closers: the markers that may follow the last call of a reply, such as end-of-turn tokens.
         noise: those of them that are dropped at the end of a text, too.
         thinking_closers: the markers that end the thinking.
+        has_back_ticks: calls contain back-ticks in the notation of the dialect.
     """
 
     def __init__(
         self,
         source: TextBuffer,
         sink: EventSink,
-        start_trial: Callable[[int], TrialParser],
+        start_trial: Callable[[int, bool], TrialParser],
         closers: MarkerSet,
         noise: MarkerSet,
         thinking_closers: MarkerSet,
+        *,
+        has_back_ticks: bool,
     ) -> None:
         self._source = source
         self._sink = sink
@@ -159,15 +167,18 @@ class QuotedCallReader:
         self._closers = closers
         self._noise = noise
         self._thinking_closers = thinking_closers
+        self._has_back_ticks = has_back_ticks
         self._boundaries = compile_markers(*noise.literals, *thinking_closers.literals)
         self._spans_from = 0  # no code span begins before this position of the reply
         self._held_chars = 0
 
     def is_in_code(self, marker: str) -> bool:
         source = self._source
-        whitespace = marker[: len(marker) - len(marker.lstrip())]
-        if not source.code.is_in_code_before(source.trimmed_whitespace + whitespace):
+        whitespace = source.trimmed_whitespace + marker[: len(marker) - len(marker.lstrip())]
+        if not source.code.is_in_code_before(whitespace):
             return False
+        if self._has_back_ticks and source.code.follows_older_span(whitespace):
+            return False  # the back-ticks of the call itself would close the span
         return not source.code.in_span or source.offset > self._spans_from
 
     def read(self, marker: str, *, opens_block: bool = False) -> Read[bool]:
@@ -178,25 +189,27 @@ class QuotedCallReader:
             sink.emit_text(source.take_recorded(), source.recorded_channel)
             source.mark_as_text()
             return True
-        code.scan(source.leading_whitespace + marker)
+        whitespace = source.leading_whitespace + marker[: len(marker) - len(marker.lstrip())]
+        has_text_before = not opens_block and code.has_text_before(whitespace)
+        code.scan(whitespace + _BLANK_LINES.sub("\n", marker.lstrip()))
         if not code.in_code and not opens_block:  # the marker itself closes the code
             source.unread_recorded()
             return False
         self._held_chars = len(marker)
-        content = self._new_content(source.offset if opens_block else start)
+        content = self._new_content(source.offset if opens_block else start, at_start=opens_block or not code.in_span)
         content.add("" if opens_block else marker)
         end = yield from self._read_block(content, sink.limits.header)
         if end is _BlockEnd.NO_CODE or (code.in_span and end in (_BlockEnd.END, _BlockEnd.BOUNDARY)):
             # A run of back-ticks that is not closed in its paragraph opens no span.
             code.reset()
-            if end is _BlockEnd.END or source.channel is not source.recorded_channel:
+            if source.channel is not source.recorded_channel:
                 self._accept([content], [])
                 return True
             self._spans_from = source.offset
             source.unread_recorded()
             return False
         contents, gaps = [content], list[str]()
-        while end in (_BlockEnd.CLOSED, _BlockEnd.END, _BlockEnd.BOUNDARY) and contents[-1].has_only_calls:
+        while end in _ENDS_OF_CODE and contents[-1].has_only_calls and not has_text_before:
             gap, end = yield from self._read_gap(end)
             gaps.append(gap)
             if end is _BlockEnd.END:
@@ -219,8 +232,8 @@ class QuotedCallReader:
         first = yield from self._source.peek_after_space()
         return first.isalpha() or first in "_{"
 
-    def _new_content(self, start: int) -> _CodeContent:
-        return _CodeContent(self._start_trial(start), self._source.recorded_channel, self._sink.offer)
+    def _new_content(self, start: int, *, at_start: bool = True) -> _CodeContent:
+        return _CodeContent(self._start_trial(start, at_start), self._source.recorded_channel, self._sink.offer)
 
     def _read_block(self, content: _CodeContent, decide_chars: int) -> Read[_BlockEnd]:
         """Read to the end of a code span or code block, and close its content.

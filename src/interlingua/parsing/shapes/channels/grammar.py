@@ -96,6 +96,7 @@ class ChannelsGrammar:
             **assign_roles(("opener", header_markers), ("closer", shape.ends)),
         }
         self.reads_json = False
+        self.writes_back_ticks = False
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_markers = compile_markers(*header_markers)
         self._markers_in_header = compile_markers(*self._all_markers.literals, OPENING_BRACE)

@@ -100,6 +100,9 @@ class FramedJsonGrammar:
             ),
         }
         self.reads_json = shape.envelope is not None
+        self.writes_back_ticks = any(
+            "`" in text for text in (*shape.open[:1], *(span.open for span in shape.fences[:1]))
+        )
         self._dialect_markers = frozenset(dialect_markers)
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._markers_in_call = compile_markers(*self._all_markers.literals, *fenced_closers)
@@ -187,11 +190,17 @@ class FramedJsonGrammar:
             yield from self._read_call_without_opener(opener, source, sink)
 
     def _read_section(self, source: TextBuffer, sink: EventSink) -> Read[None]:
+        source.code.reset()  # the section is not inside code, whatever the text before it has left open
         while not sink.failed:
             marker = yield from self._read_between_calls(source, sink)
+            if marker in self.openers and (yield from self._read_quoted(marker or "", sink)):
+                continue
             if marker in self._call_openers:
+                calls_before = sink.call_count
                 source.start_recording(marker or "")
                 yield from self._read_call(marker or "", source, sink)
+                if sink.call_count > calls_before:
+                    source.code.reset()
             elif marker in self._section_closers:
                 return
             elif marker is None or marker in self._dialect_markers:
@@ -202,6 +211,12 @@ class FramedJsonGrammar:
                 return
             elif marker:
                 sink.report("stray-marker", f"{marker} is not valid here: dropped")
+
+    def _read_quoted(self, marker: str, sink: EventSink) -> Read[bool]:
+        """Read an opener inside code, in a section that was not closed. Return False if it is not inside code."""
+        if sink.quotes is None or not sink.quotes.is_in_code(marker):
+            return False
+        return (yield from sink.quotes.read(marker))
 
     def _read_between_calls(self, source: TextBuffer, sink: EventSink) -> Read[str | None]:
         """Consume and return the next marker of a section. Text before it is emitted as text."""

@@ -105,6 +105,7 @@ class JsonEnvelopeGrammar:
         self.inner_markers: tuple[str, ...] = ()
         self.marker_roles = assign_roles(("closer", shape.close), ("opener", self.openers))
         self.reads_json = "name" in shape.name_keys and {"arguments", "parameters"} <= set(shape.args_keys)
+        self.writes_back_ticks = any("`" in opener for opener in shape.open)
         self._all_markers = compile_markers(*self.openers, *shape.close, *dialect_markers)
         self._keys = EnvelopeKeys(
             name_keys=shape.name_keys,

@@ -68,6 +68,7 @@ class LineParamsGrammar:
         self.openers = shape.open
         self.strays = self.inner_markers = shape.close
         self.reads_json = False
+        self.writes_back_ticks = False
         self.marker_roles = assign_roles(("closer", shape.close), ("opener", shape.open))
         tokens = tuple(marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
         self._tokens = compile_markers(*tokens)

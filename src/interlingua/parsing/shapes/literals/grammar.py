@@ -73,6 +73,7 @@ class LiteralsGrammar:
         self.strays: tuple[str, ...] = (shape.close, shape.quote)
         self.inner_markers: tuple[str, ...] = ()
         self.reads_json = False
+        self.writes_back_ticks = False
         self.marker_roles = assign_roles(("inner", [shape.quote]), ("closer", [shape.close]), ("opener", self.openers))
         self._all_markers = compile_markers(*self.openers, *self.strays, *dialect_markers)
         self._header_ends = compile_markers(*self._all_markers.literals, PARAMS_OPENER)

@@ -107,6 +107,7 @@ class PythonicGrammar:
             **assign_roles(("closer", self._section_closers), ("opener", self.openers)),
         }
         self.reads_json = self._envelope is not None
+        self.writes_back_ticks = False
         marks = (*self._section_openers, *self._section_closers, *dialect_markers)
         self._all_markers = compile_markers(*marks)
         self._closers = compile_markers(*self._section_closers)

@@ -127,6 +127,7 @@ class TaggedParamsGrammar:
             ),
         }
         outer_openers = self._section_openers or shape.call.open
+        self.writes_back_ticks = False
         self.reads_json = (
             self._fallback_grammar is not None
             and self._fallback_grammar.reads_json
