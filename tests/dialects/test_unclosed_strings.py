@@ -200,3 +200,44 @@ def test_time_is_linear_in_strings_full_of_markers(unit: str, piece_length: int)
 
     small = seconds(20_000)
     assert seconds(80_000) < 12 * small + 0.05
+
+
+def repeated_heads(dialect: str, count: int) -> dict[str, str]:
+    """Return texts with calls that have no closer."""
+    head, _, closers = native_calls(dialect, ("write", FIRST)).partition('abc"}')
+    return {
+        "no closer": head * count,
+        "closers at the end": head * count + closers * count,
+        "one closer at the end": head * count + '"}' + closers,
+        "a back-tick before each": ("`" + head) * count,
+        "strings that are closed": (head + '"') * count,
+    }
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("case", repeated_heads("kimi_k2", 1))
+def test_repeated_heads_are_the_same_in_every_cut(dialect: str, case: str) -> None:
+    parse_in_every_cut(repeated_heads(dialect, 3)[case], dialect)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece_length", [1, 10**9])
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("case", repeated_heads("kimi_k2", 1))
+def test_time_is_linear_in_calls_without_a_closer(dialect: str, case: str, piece_length: int) -> None:
+    def seconds(count: int) -> float:
+        text = repeated_heads(dialect, count)[case]
+        pieces = [text[n : n + piece_length] for n in range(0, len(text), piece_length)]
+        best = 1e9
+        for _ in range(2):
+            parser = il.Parser(dialect, tools=TOOLS)
+            start = time.process_time()
+            for piece in pieces:
+                parser.feed(piece)
+            parser.close()
+            best = min(best, time.process_time() - start)
+        return best
+
+    count = 50 if piece_length == 1 else 500
+    small = seconds(count)
+    assert seconds(4 * count) < 8 * small + 0.05

@@ -13,18 +13,15 @@ Valid JSON never has either of them.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from enum import Enum
 
 from interlingua.parsing.markers import SPECIAL_TOKEN_PREFIXES, compile_markers
 
-__all__ = ["BoundarySearch", "CallBoundary"]
+__all__ = ["BoundarySearch", "BoundaryStarts", "CallBoundary"]
 
 MAX_LOOKAHEAD_CHARS = 4096
 """Maximum length of the text behind a closer that is looked at."""
-SEARCH_WINDOW_CHARS = 64 * 1024
-"""Number of characters in which openers are searched at a time: the next one may be far behind the arguments."""
 
 _WHITESPACE = re.compile(r"\s++")
 _HEADER_TEXT = re.compile(r'[^"\\{}\[\]<]++')
@@ -61,13 +58,11 @@ class CallBoundary:
         special_tokens = (marker for marker in dialect_markers if marker.startswith(SPECIAL_TOKEN_PREFIXES))
         self.markers = compile_markers(*self.closers, *self.openers, *others, *special_tokens)
         self.starts = compile_markers(*self.closers, *(() if needs_closer else self.openers))
-        self.search_window = sys.maxsize if needs_closer else SEARCH_WINDOW_CHARS
-        """Number of characters in which `starts` are searched at a time."""
         self._common_prefix = _find_common_prefix(self.starts.literals)
         self._first_char = self._common_prefix[:1]
 
     def find_start(self, text: str, pos: int, end: int) -> int | None:
-        """Return the position of the first marker between `pos` and `end` that may end a call."""
+        """Return the position of the first marker between `pos` and `end` that may end a call, or None."""
         if not self._common_prefix:
             match = self.starts.search(text, pos, end)
             return match.start() if match is not None else None
@@ -90,6 +85,44 @@ def _find_common_prefix(literals: tuple[str, ...]) -> str:
     return first[:length]
 
 
+class BoundaryStarts:
+    """Positions of the markers that may end a call, in the text of one reply.
+
+    All calls of the reply share them. The next marker may be far behind a call, or missing; without this memory, each
+    call would search the same text for it again.
+    """
+
+    __slots__ = ("_found", "_searched_from", "_searched_to", "boundary")
+
+    def __init__(self, boundary: CallBoundary) -> None:
+        self.boundary = boundary
+        self._searched_from = self._searched_to = 0  # no marker begins between these offsets
+        self._found = False  # True if one begins at `_searched_to`
+
+    def find(self, text: str, pos: int, offset: int, closed: bool) -> int | None:
+        """Return the position of the next marker, or of the beginning of one at the end of the text; None if there is
+        none. The arguments are those of `BoundarySearch.find_stop`."""
+        boundary, begin = self.boundary, offset + pos
+        if begin < self._searched_from:  # text that was un-read
+            end = self._searched_from - offset
+            start = boundary.find_start(text, pos, end + boundary.starts.max_length - 1)
+            if start is not None and start < end:
+                return start
+            self._searched_from = begin
+        elif begin > self._searched_to:
+            self._searched_from = self._searched_to = begin
+            self._found = False
+        if self._found:
+            return self._searched_to - offset
+        pos = self._searched_to - offset
+        start = boundary.find_start(text, pos, len(text))
+        self._found = start is not None
+        if start is None and not closed and (partial := boundary.starts.partial_start(text, pos)) < len(text):
+            start = partial
+        self._searched_to = offset + (len(text) if start is None else start)
+        return start
+
+
 class _Place(Enum):
     """The place in the structure that the lookahead has reached."""
 
@@ -101,10 +134,11 @@ class _Place(Enum):
 class BoundarySearch:
     """Search for the end of one call in its open string. Offsets are those of the reply's text; none is read twice."""
 
-    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "_start")
+    __slots__ = ("_boundary", "_clear_to", "_length", "_place", "_start", "_starts")
 
-    def __init__(self, boundary: CallBoundary) -> None:
-        self._boundary = boundary
+    def __init__(self, starts: BoundaryStarts) -> None:
+        self._starts = starts
+        self._boundary = starts.boundary
         self._clear_to = 0  # up to this offset, no marker ends the call
         self._start: int | None = None  # offset of the marker that may end the call, or of the beginning of one
         self._place = _Place.CLOSED
@@ -120,20 +154,12 @@ class BoundarySearch:
             closed: whether the text has ended.
 
         Returns:
-            The position of the marker, or of the beginning of one at the end of the text; or the end of the text that
-            has been searched.
+            The position of the marker, or of the beginning of one at the end of the text; or the end of the text.
         """
         if self._start is not None and self._start >= offset + pos:
             return self._start - offset
         self._start = None
-        boundary, begin = self._boundary, max(pos, self._clear_to - offset)
-        end = begin + boundary.search_window
-        start = boundary.find_start(text, begin, end)
-        if start is None and end < len(text):
-            self._clear_to = offset + end - boundary.starts.max_length + 1
-            return self._clear_to - offset
-        if start is None and not closed and (partial := boundary.starts.partial_start(text, begin)) < len(text):
-            start = partial
+        start = self._starts.find(text, max(pos, self._clear_to - offset), offset, closed)
         self._start = None if start is None else offset + start
         self._clear_to = offset + (len(text) if start is None else start)
         return self._clear_to - offset

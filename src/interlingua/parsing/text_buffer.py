@@ -15,7 +15,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from interlingua.common.jsontext.scanner import JsonScanner
-from interlingua.parsing.call_boundary import BoundarySearch, CallBoundary
+from interlingua.parsing.call_boundary import BoundarySearch, BoundaryStarts, CallBoundary
 from interlingua.parsing.code_spans import CodeTracker
 from interlingua.parsing.lookahead import MAX_BUFFERED_WHITESPACE_CHARS, WordFinder, WordSequence, match_word_sequence
 from interlingua.parsing.markers import MarkerSet
@@ -41,6 +41,8 @@ class PrecededBy(Enum):
 
 MARKER_SEARCH_WINDOW_CHARS = 4096
 """Number of characters of JSON in which markers are searched at a time."""
+JSON_WINDOW_CHARS = 16 * 1024
+"""Maximum number of characters that are copied out of the buffer for a JSON scanner at a time."""
 CODE_SCAN_INTERVAL_CHARS = 4096
 """Number of characters after which a text is scanned for code spans and code blocks, even if no marker comes."""
 
@@ -94,6 +96,7 @@ class TextBuffer:
         """Up to this offset, the text was already searched for the end of a value, and un-read."""
         self.search_found_nothing = False
         """True if that search ended with the text, so that it need not be repeated."""
+        self._boundary_starts: dict[CallBoundary, BoundaryStarts] = {}
         self._recorded_pieces: list[str] | None = None  # what was read since `start_recording`, except `_text`
         self._record_start = 0
         self.recorded_channel = Channel.TEXT
@@ -833,7 +836,7 @@ class TextBuffer:
             The marker that cut the value short (consumed); "" if the limit did; None if the value or the text ended.
         """
         copy_piece = self._json_copier(scanner, markers, write, limit, boundary)
-        search = BoundarySearch(boundary) if boundary is not None else None
+        search = self._boundary_search(boundary) if boundary is not None else None
         window = _EMPTY_WINDOW
         self._json_start = self._pos
         while True:
@@ -867,6 +870,12 @@ class TextBuffer:
             yield from self._wait_for_piece(copy_piece)
             window = _EMPTY_WINDOW
             self._json_start = self._pos
+
+    def _boundary_search(self, boundary: CallBoundary) -> BoundarySearch:
+        starts = self._boundary_starts.get(boundary)
+        if starts is None:
+            starts = self._boundary_starts[boundary] = BoundaryStarts(boundary)
+        return BoundarySearch(starts)
 
     def _write_json(self, write: Callable[[str], None]) -> None:
         """Write the JSON that was read since the last call."""
@@ -944,6 +953,8 @@ class TextBuffer:
                 stop, marker_free = boundary_pos, True
         if min(limit_pos, stop) >= len(text):
             return _ScanWindow(text, 0, stop, marker_free)
+        if stop - pos > JSON_WINDOW_CHARS:
+            stop, marker_free = pos + JSON_WINDOW_CHARS, True
         return _ScanWindow(text[pos : min(limit_pos, stop)], pos, stop, marker_free)
 
 
