@@ -59,12 +59,14 @@ def test_exact_arguments_are_sent_as_written(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["kimi_k2", "deepseek_v3", "deepseek_v31", "hermes", "harmony"])
-def test_missing_brackets_are_added_before_the_closer(dialect: str) -> None:
-    text = native_text(dialect).replace(VALID, UNCLOSED)
-    text = text.replace(UNCLOSED + "}", UNCLOSED)  # an envelope's own brace would close the object, not the array
+@pytest.mark.parametrize("unclosed", [UNCLOSED, UNCLOSED + ",", UNCLOSED + " ,\n"], ids=["bare", "comma", "space"])
+def test_missing_brackets_are_added_before_the_closer(dialect: str, unclosed: str) -> None:
+    text = native_text(dialect).replace(VALID, unclosed)
+    text = text.replace(unclosed + "}", unclosed)  # an envelope's own brace would close the object, not the array
     whole = il.parse(text, dialect, tools=TOOLS)
     assert json.loads(whole.calls[0].arguments) == {"text": "a\r\n\tb", "n": [1, True, None]}
     assert [call.complete for call in whole.calls] == [True, True]
+    assert {finding.kind for finding in whole.findings} >= {"repaired-arguments"}
     for cut_name, pieces in cut_variants(text):
         parser = il.Parser(dialect, tools=TOOLS)
         reply = il.fold([event for piece in pieces for event in parser.feed(piece)] + parser.close())
@@ -77,6 +79,6 @@ def test_call_without_a_tool_is_sent_as_text_as_written() -> None:
 
 
 def test_arguments_that_a_parser_would_correct_are_not_written() -> None:
-    for args in (ALMOST_JSON, UNCLOSED):
+    for args in (ALMOST_JSON, UNCLOSED, UNCLOSED + ","):
         with pytest.raises(RenderError, match="would be corrected"):
             il.render(il.Reply(parts=[il.Call("call_1", "write", args)]), "kimi_k2")

@@ -126,6 +126,7 @@ _STATES: dict[_StateName, _State] = {
 
 _CLOSER_AFTER_COMMA: dict[_StateName, str] = {"item": "]", "key": "}"}
 _CLOSER_AFTER_VALUE: dict[_StateName, str] = {"after item": "]", "after value": "}"}
+_STATE_BEFORE_COMMA: dict[_StateName, _StateName] = {"item": "after item", "key": "after value"}
 
 # Flat items and members that are complete and valid are scanned many at a time.
 _FLAT_RUNS: dict[_StateName, tuple[_MatchFunction, _StateName]] = {
@@ -268,13 +269,16 @@ class JsonScanner:
     def close_brackets(self) -> str:
         """End the text and the value, if only closing brackets are missing, and return these brackets.
 
-        Returns "" if the value before them is not complete, or if there is a problem.
+        A comma at the end of the text becomes a correction. Returns "" if the value before the brackets is not
+        complete, or if there is a problem.
         """
         if not self.corrects or self.in_string:
             return ""
         self._piece_offset = self.offset
         if self._partial_token:
             self._end_scalar(self._partial_token, 0)
+        elif self._correct_trailing_comma(_CLOSER_AFTER_COMMA.get(self._state, "")):
+            self._state = _STATE_BEFORE_COMMA[self._state]
         if self.problem is not None or self._state not in _CLOSER_AFTER_VALUE:
             return ""
         brackets = ""
